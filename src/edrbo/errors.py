@@ -1,0 +1,54 @@
+"""Errors a user can meet. Each says what is wrong and, where we know it, what to do about it."""
+
+from __future__ import annotations
+
+
+class EdrboError(Exception):
+    """Base of every error edrbo raises on purpose.
+
+    ``message`` says what is wrong, ``hint`` what to do; ``str()`` gives both.
+    """
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message} (hint: {self.hint})"
+
+
+class InvalidSpaceError(EdrboError, ValueError):
+    """The space itself makes no sense: empty bounds, repeated names, no design variable."""
+
+
+class InvalidDesignError(EdrboError, ValueError):
+    """A design that is not a point of the space."""
+
+
+class InvalidContextError(EdrboError, ValueError):
+    """A context with wrong names, a wrong length, or a value that is not a finite number."""
+
+
+class InvalidValueError(EdrboError, ValueError):
+    """An outcome, weight or setting that cannot be used: NaN, infinite, negative, out of range."""
+
+
+class UnknownNameError(EdrboError, KeyError):
+    """A method, problem, expert or other registered thing that does not exist."""
+
+
+class UnknownSuggestionError(EdrboError, KeyError):
+    """A suggestion was told that was never asked, or has been told already."""
+
+
+class MissingExtraError(EdrboError, ImportError):
+    """A feature needs an optional package that is not installed."""
+
+
+class StudyError(EdrboError):
+    """A study that cannot be opened, written or understood."""
+
+
+class ContextBoundsWarning(UserWarning):
+    """An observed context lies outside its stated bounds; it is kept as it is."""
