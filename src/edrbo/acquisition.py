@@ -1,0 +1,106 @@
+"""RobustAcquisition = score × context law × functional, as a BoTorch ``AcquisitionFunction``.
+
+For every design x the score is evaluated at (x, c) for all points c of the law (a row), and the functional turns the
+row into one number. The points are made once per maximization and never change inside it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from edrbo.compression import compress
+from edrbo.context import ContextPoints
+from edrbo.functional import Functional
+from edrbo.score import Score
+from edrbo.surrogate.ensemble import Ensemble
+
+CHUNK = 2**20  # elements of the largest temporary (experts × points × observations): stays in cache
+
+_T = TypeVar("_T")
+
+
+class RobustAcquisition(AcquisitionFunction):
+    """α(x) = functional_c s(x, c).
+
+    ``model`` is an ``Ensemble`` (fast path) or any single-output BoTorch model on (x, c); the last d_c inputs are the
+    context. Inputs and contexts are in the coding the model was trained on.
+    """
+
+    def __init__(self, model: Model, score: Score, points: ContextPoints, functional: Functional) -> None:
+        super().__init__(model=model)
+        self.score = score
+        self.points = points
+        self.functional = functional
+        self.X_pending: Tensor | None = None
+        self._contexts = points.all
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[untyped-decorator]
+    def forward(self, X: Tensor) -> Tensor:
+        """``X`` is b × 1 × d_x; gives b values."""
+        return self.evaluate(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-2])
+
+    def evaluate(self, x: Tensor) -> Tensor:
+        """Values (N) at designs ``x`` (N × d_x), differentiable in ``x``."""
+        contexts = len(self._contexts)
+        rows = x.shape[0]
+        if isinstance(self.model, Ensemble):
+            width = self.model.num_experts * self.model.gp.x.shape[-2] * contexts
+            rows = max(1, CHUNK // max(width, 1))
+        chunks = [self._evaluate(part) for part in x.split(rows)]
+        return chunks[0] if len(chunks) == 1 else torch.cat(chunks)
+
+    def _evaluate(self, x: Tensor) -> Tensor:
+        count, contexts = x.shape[0], len(self._contexts)
+        joint = torch.cat([x.repeat_interleave(contexts, dim=0), self._contexts.repeat(count, 1)], dim=-1)
+        values = self.score(*self._moments(joint)).reshape(count, contexts)
+        slope = self._largest_slope(x) if self.functional.needs_slope else None
+        return self.functional(values, self.points, slope)
+
+    def _moments(self, joint: Tensor) -> tuple[Tensor, Tensor]:
+        """Experts' means and standard deviations at N points, M × N each (M = 1 for a stock model)."""
+        if isinstance(self.model, Ensemble):
+            return self.model.moments(joint)
+        posterior = self.model.posterior(joint.unsqueeze(-2))
+        return posterior.mean.reshape(1, -1), posterior.variance.reshape(1, -1).clamp_min(1e-20).sqrt()
+
+    def _largest_slope(self, x: Tensor) -> Tensor:
+        """max_c ‖∇_c s(x, c)‖₂ over the law's points (N), with its gradient in x by Danskin's theorem.
+
+        The maximizing context is found first, without a graph; only there is the slope differentiated again.
+        """
+        count, contexts = x.shape[0], len(self._contexts)
+        d_x = x.shape[1]
+        with torch.enable_grad():
+            joint = torch.cat(
+                [x.detach().repeat_interleave(contexts, dim=0), self._contexts.repeat(count, 1)], dim=-1
+            ).requires_grad_()
+            (gradient,) = torch.autograd.grad(self.score(*self._moments(joint)).sum(), joint)
+            worst = gradient[:, d_x:].square().sum(-1).reshape(count, contexts).argmax(-1)
+            at_worst = torch.cat([x, self._contexts[worst]], dim=-1)
+            if not at_worst.requires_grad:
+                at_worst.requires_grad_()
+            if isinstance(self.model, Ensemble):
+                mean, sd = self.model.expert_moments(at_worst.unsqueeze(-2))  # N × M × 1
+                score = self.score(mean, sd).sum()
+            else:
+                score = self.score(*self._moments(at_worst)).sum()
+            (gradient,) = torch.autograd.grad(score, at_worst, create_graph=x.requires_grad)
+            slope = (gradient[:, d_x:].square().sum(-1) + 1e-24).sqrt()
+        return slope if x.requires_grad else slope.detach()
+
+    def coarse(self, size: int) -> RobustAcquisition:
+        """The same acquisition on at most ``size`` atoms and ``size`` support points: cheap, for screening only."""
+        points = self.points
+        if len(self._contexts) <= 2 * size:
+            return self
+        small = compress(points.atoms, points.weights, size)
+        others = torch.cat([points.atoms[points.weights == 0], points.support])
+        step = max(1, -(-len(others) // size))
+        thin = ContextPoints(small.atoms, small.weights, others[::step])
+        return RobustAcquisition(self.model, self.score, thin, self.functional)

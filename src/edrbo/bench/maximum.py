@@ -1,0 +1,56 @@
+"""Maximizers of E f: quasi-random search, then L-BFGS-B from the best points."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edrbo.bench.distributions import Array
+
+if TYPE_CHECKING:
+    from edrbo.bench.problem import Problem
+
+SEARCH_SIZE_LOG2 = 12
+STARTS = 8
+
+
+@lru_cache(maxsize=16)
+def quasi_random_designs(d_x: int, log2_size: int = SEARCH_SIZE_LOG2, seed: int = 0) -> Array:
+    """2^log2_size scrambled Sobol points of the unit cube, shape (n, d_x)."""
+    from scipy.stats import qmc
+
+    designs = np.asarray(qmc.Sobol(d_x, rng=np.random.default_rng(seed)).random_base2(log2_size))
+    designs.flags.writeable = False
+    return designs
+
+
+def maximize_expected(problem: Problem) -> Array:
+    """argmax_x E f(x), shape (d_x,)."""
+    from scipy.optimize import OptimizeResult, minimize
+
+    designs = quasi_random_designs(problem.d_x)
+    best = np.argsort(-problem.expected(designs), kind="stable")[:STARTS]
+    starts = list(designs[best])
+    if problem.landmark is not None:
+        starts.insert(0, np.array(problem.landmark))
+
+    def loss(x: Array) -> tuple[float, Array]:
+        value, gradient = problem.expected_and_gradient(x)
+        return -float(value), -gradient
+
+    def climb(start: Array) -> OptimizeResult:
+        return minimize(
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, 1.0)] * problem.d_x,
+            options={"ftol": 0.0, "gtol": 1e-10, "maxiter": 500},
+        )
+
+    ends = [climb(start) for start in starts]
+    winner = np.asarray(min(ends, key=lambda end: float(end.fun)).x)
+    winner.flags.writeable = False
+    return winner

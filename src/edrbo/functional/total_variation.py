@@ -1,0 +1,40 @@
+"""Worst case over a ball in total variation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from edrbo.context import ContextPoints
+from edrbo.functional.base import DEFAULT_SUPPORT, WorstCase, all_on_minimum, check_radius
+
+__all__ = ["TotalVariation"]
+
+
+@dataclass(frozen=True)
+class TotalVariation(WorstCase):
+    """min { pᵀs : Σ|p − w| ≤ radius }, the un-halved L1 distance, p on the atoms and the support.
+
+    Mass radius/2 leaves the top of the row and goes to its minimum over the whole context box.
+    """
+
+    radius: float
+    support_size: int = DEFAULT_SUPPORT
+
+    def __post_init__(self) -> None:
+        check_radius(self.radius)
+
+    def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
+        if self.radius >= 2.0:
+            return all_on_minimum(values)
+        # Only atoms have mass to give, so the (often many) support points need no sorting.
+        m = len(points.weights)
+        order = values[..., :m].argsort(dim=-1, descending=True, stable=True)
+        weights = points.weights.expand(*values.shape[:-1], m).gather(-1, order)
+        above = weights.cumsum(-1) - weights
+        taken = torch.minimum((self.radius / 2.0 - above).clamp_min(0.0), weights)
+        worst = points.mass.expand_as(values).clone()
+        worst.scatter_add_(-1, order, -taken)
+        return worst.scatter_add_(-1, values.argmin(-1, keepdim=True), taken.sum(-1, keepdim=True))

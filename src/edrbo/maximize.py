@@ -1,0 +1,190 @@
+"""The only maximizer of acquisition functions: screening in two stages, then batched local search.
+
+1. A scrambled-Sobol' set plus the given starts (and points around the best of them) is scored with a cheap version of
+   the objective; the best are scored again with the objective itself.
+2. From several of the best, far apart, bounded L-BFGS climbs in the continuous variables.
+3. Integer and categorical variables are searched by exchanging one variable's level at a time, followed by another
+   climb, until nothing improves.
+
+One budget for all methods, stated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from edrbo.lbfgs import minimize_batch
+from edrbo.space import Space
+
+Objective = Callable[[Tensor], Tensor]  # N × d_x → N
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How hard to search."""
+
+    screened: int = 1024  # quasi-random designs scored with the coarse objective
+    near: int = 64  # of them drawn around the best given start
+    kept: int = 64  # scored again with the full objective
+    starts: int = 6  # local searches
+    iterations: int = 40  # L-BFGS iterations of each
+    exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
+
+
+BUDGET = Budget()
+
+
+@dataclass(frozen=True)
+class Maximum:
+    x: Tensor  # d_x
+    value: float
+
+
+def maximize(
+    objective: Objective,
+    space: Space,
+    *,
+    seed: int,
+    coarse: Objective | None = None,
+    starts: Tensor | None = None,
+    budget: Budget = BUDGET,
+) -> Maximum:
+    """The design (coded, feasible) with the largest objective that the budget finds.
+
+    ``starts`` (S × d_x) are designs worth looking at: observed ones, the last suggestion.
+    """
+    discrete = _discrete_columns(space)
+    with torch.no_grad():
+        candidates = _screen(objective, coarse or objective, space, seed, starts, budget)
+        values = objective(candidates)
+    chosen = _spread_out(candidates, values, budget.starts)
+    x, found = _climb(objective, candidates[chosen], ~discrete, budget)
+    best = int(found.argmax())
+    best_x, best_value = x[best], float(found[best])
+    if not space.continuous:
+        best_x, best_value = _exchange(objective, space, best_x, best_value, ~discrete, budget)
+    return Maximum(best_x, best_value)
+
+
+def _discrete_columns(space: Space) -> Tensor:
+    discrete = torch.zeros(space.d_x, dtype=torch.bool)
+    for column in space.columns:
+        discrete[column.start : column.stop] = column.kind != "real"
+    return discrete
+
+
+def _screen(
+    objective: Objective, coarse: Objective, space: Space, seed: int, starts: Tensor | None, budget: Budget
+) -> Tensor:
+    """The ``kept`` most promising designs of stage one, and the best given start whatever its rank."""
+    sobol = SobolEngine(space.d_x, scramble=True, seed=seed).draw(budget.screened, dtype=torch.float64)
+    pool = [_snap(space, sobol)]
+    if starts is not None and len(starts):
+        values = coarse(starts)
+        incumbent = starts[values.argmax()]
+        generator = torch.Generator().manual_seed(seed)
+        noise = torch.randn(budget.near, space.d_x, generator=generator, dtype=torch.float64)
+        # steps from about 0.1 down to 0.001: the coarse objective need not know the right scale
+        steps = torch.logspace(-1, -3, budget.near, dtype=torch.float64)[:, None]
+        near = (incumbent + steps * noise).clamp(0.0, 1.0)
+        pool += [starts, _snap(space, near)]
+    points = torch.cat(pool)
+    order = coarse(points).argsort(descending=True, stable=True)[: budget.kept]
+    kept = points[order]
+    return kept if len(pool) == 1 else torch.cat([kept, incumbent[None]])
+
+
+def _snap(space: Space, x: Tensor) -> Tensor:
+    return x if space.continuous else torch.from_numpy(space.snap(x.numpy()))
+
+
+def _spread_out(points: Tensor, values: Tensor, count: int) -> Tensor:
+    """Indices of the best points, each at least a little away from those already taken."""
+    order = values.argsort(descending=True, stable=True)
+    distance = torch.cdist(points, points, p=float("inf"))
+    taken: list[int] = []
+    for i in order.tolist():
+        if all(distance[i, j] > 0.05 for j in taken):
+            taken.append(i)
+        if len(taken) == count:
+            break
+    return torch.tensor(taken)
+
+
+def _climb(objective: Objective, start: Tensor, free: Tensor, budget: Budget) -> tuple[Tensor, Tensor]:
+    """Bounded L-BFGS from each row of ``start`` in the ``free`` columns; ends (S × d_x) and values (S)."""
+    if not bool(free.any()):
+        with torch.no_grad():
+            return start, objective(start)
+    with torch.no_grad():
+        values = objective(start)
+    # L-BFGS stops on relative change: measure it against how much the objective varies over the starts
+    scale = max(float(values.max() - values.min()), 1e-3 * float(values.abs().max()), 1e-300)
+
+    def negative(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        x = torch.from_numpy(points).requires_grad_()
+        value = objective(x)
+        (gradient,) = torch.autograd.grad(value.sum(), x)
+        return -value.detach().numpy() / scale, -(gradient * free).numpy() / scale
+
+    ends, costs = minimize_batch(
+        negative,
+        start.numpy(),
+        np.zeros(start.shape[1]),
+        np.ones(start.shape[1]),
+        max_iterations=budget.iterations,
+        ftol=1e-7,
+        gtol=1e-5,
+    )
+    return torch.from_numpy(ends), torch.from_numpy(-costs * scale)
+
+
+def _exchange(
+    objective: Objective, space: Space, x: Tensor, value: float, free: Tensor, budget: Budget
+) -> tuple[Tensor, float]:
+    """Coordinate exchange over the levels of the discrete variables, climbing again after each move."""
+    for _ in range(budget.exchange_rounds):
+        neighbors = _neighbors(space, x)
+        with torch.no_grad():
+            values = objective(neighbors)
+        promising = neighbors[values.argsort(descending=True, stable=True)[: budget.starts]]
+        ends, found = _climb(objective, promising, free, budget)
+        best = int(found.argmax())
+        if not float(found[best]) > value:
+            break
+        x, value = ends[best], float(found[best])
+    return x, value
+
+
+def _neighbors(space: Space, x: Tensor, most: int = 32) -> Tensor:
+    """Designs that differ from ``x`` in one discrete variable; of a long integer range the nearest and a spread."""
+    rows = []
+    for column in space.columns:
+        if column.kind == "real":
+            continue
+        levels = torch.from_numpy(_some_levels(space, column.name, column.size, x[column.start : column.stop], most))
+        changed = x.repeat(len(levels), 1)
+        changed[:, column.start : column.stop] = levels
+        rows.append(changed)
+    return torch.cat(rows)
+
+
+def _some_levels(space: Space, name: str, size: int, current: Tensor, most: int) -> Array:
+    if size <= most:
+        return space.levels(name)
+    # a long integer: its neighbors on both sides at doubling distances, and an even spread of the range
+    step = 1.0 / size
+    offsets = step * 2.0 ** np.arange(0, int(np.log2(size)))
+    coded = np.concatenate([float(current[0]) + offsets, float(current[0]) - offsets, np.linspace(0, 1, most // 2)])
+    column = next(c for c in space.columns if c.name == name)
+    probe = np.full((len(coded), space.d_x), 0.5)
+    probe[:, column.start] = np.clip(coded, 0.0, 1.0)
+    return space.snap(probe)[:, column.start : column.stop]

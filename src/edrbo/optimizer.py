@@ -1,0 +1,495 @@
+"""ask / tell / recommend: the only stateful class of the core.
+
+State changes only at the end of a call that succeeded, so a raised error leaves the optimizer as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from edrbo.belief import Belief, Extras, believe
+from edrbo.context import ContextHistory
+from edrbo.data import Observations
+from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError, UnknownSuggestionError
+from edrbo.history import ContextLog
+from edrbo.maximize import maximize
+from edrbo.methods import Method, get_method
+from edrbo.recommendation import (
+    Z95,
+    Recommendation,
+    best_design,
+    context_effects,
+    design_belief,
+    robust_value,
+    worst_case,
+)
+from edrbo.scale import ContextScale
+from edrbo.space import Space
+from edrbo.streams import stream_seed
+from edrbo.surrogate.exact_gp import Hyperparameters
+from edrbo.surrogate.schedule import FittedModel, advance, fit_sizes
+
+Array = NDArray[np.float64]
+Direction = Literal["maximize", "minimize"]
+
+INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
+COARSE_ATOMS = 8  # context atoms of the screening stage
+FORMAT = 1  # version of the JSON record
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A design to evaluate. ``id`` names it until it is told."""
+
+    id: int
+    design: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.design[name]
+
+
+class Optimizer:
+    """Bayesian optimization of E_c f(x, c) by ask and tell.
+
+    >>> from edrbo import Optimizer, Space
+    >>> optimizer = Optimizer(Space(design={"order": (0, 1)}, context={"demand": (0, 1)}), seed=0)
+    >>> suggestion = optimizer.ask()
+    >>> optimizer.tell(suggestion, context={"demand": 0.3}, value=1.2)
+
+    ``method`` is a name (``edrbo.method_names()``) or a ``Method``; ``forgetting`` halves a context's weight for every
+    so many later ones; ``initial`` quasi-random designs come first. Same seed and data, same suggestions.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        method: str | Method = "edrbo",
+        *,
+        direction: Direction = "maximize",
+        seed: int = 0,
+        forgetting: float | None = None,
+        initial: int = INITIAL,
+    ) -> None:
+        if direction not in ("maximize", "minimize"):
+            raise InvalidValueError(f"direction is {direction!r}", 'write "maximize" or "minimize"')
+        if forgetting is not None and not (math.isfinite(forgetting) and forgetting > 0):
+            raise InvalidValueError(f"forgetting is {forgetting!r}", "give a half-life in contexts, above zero")
+        if initial < 1:
+            raise InvalidValueError(f"initial is {initial!r}", "at least one design must come before the model")
+        self.space = space
+        self.method = get_method(method)
+        self.method_name = method if isinstance(method, str) else None
+        self.direction: Direction = direction
+        self.seed = int(seed)
+        self.forgetting = forgetting
+        self.initial = int(initial)
+        self._observations = Observations.empty(space.d_x, space.d_c)
+        self._told: dict[int, int] = {}  # suggestion id → row
+        self._pending: dict[int, Array] = {}  # suggestion id → coded design
+        self._failed: dict[int, Array] = {}
+        self._log = ContextLog()
+        self._asked = 0
+        self._fitted: FittedModel | None = None
+        self._stored: tuple[int, Hyperparameters] | None = None
+
+    # ---------------------------------------------------------------- what is known
+
+    @property
+    def observations(self) -> Observations:
+        return self._observations
+
+    @property
+    def pending(self) -> list[Suggestion]:
+        """Asked and not yet told."""
+        return [Suggestion(key, self.space.decode_designs(x)[0]) for key, x in self._pending.items()]
+
+    @property
+    def context_log(self) -> ContextLog:
+        return self._log
+
+    def __len__(self) -> int:
+        return len(self._observations)
+
+    # ---------------------------------------------------------------- ask
+
+    @overload
+    def ask(self, n: None = None, *, forecast: Any = None, context: Any = None) -> Suggestion: ...
+    @overload
+    def ask(self, n: int, *, forecast: Any = None, context: Any = None) -> list[Suggestion]: ...
+    def ask(
+        self, n: int | None = None, *, forecast: Any = None, context: Any = None
+    ) -> Suggestion | list[Suggestion]:
+        """The next design, or a list of ``n`` that are aware of each other and of everything pending.
+
+        ``forecast`` (samples of contexts) is the law for this ask; ``context`` fixes the next context.
+        """
+        count = 1 if n is None else n
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
+        law = self._read_law(forecast, context)
+        designs: list[Array] = []
+        belief: Belief | None = None
+        for i in range(count):
+            if self._wants_initial(len(designs)):
+                designs.append(self._initial_design(self._asked + i))
+                continue
+            if belief is None:
+                belief = self._belief(law, extra_pending=designs)
+            x = self._best(belief, self._asked + i)
+            designs.append(x)
+            if i + 1 < count:
+                belief = belief.with_pending(torch.from_numpy(x)[None])
+        names = self.space.decode_designs(np.stack(designs))
+        suggestions = [Suggestion(self._asked + i, design) for i, design in enumerate(names)]
+        for suggestion, x in zip(suggestions, designs, strict=True):
+            self._pending[suggestion.id] = x
+        self._asked += count
+        return suggestions[0] if n is None else suggestions
+
+    def _wants_initial(self, more: int) -> bool:
+        if len(self._observations) == 0:
+            return True
+        known = len(self._observations) + len(self._failed) + len(self._pending) + more
+        return known < self.initial
+
+    def _initial_design(self, index: int) -> Array:
+        engine = SobolEngine(self.space.d_x, scramble=True, seed=stream_seed(self.seed, "initial design"))
+        if index:
+            engine.fast_forward(index)
+        return self.space.snap(engine.draw(1, dtype=torch.float64).numpy())[0]
+
+    def _best(self, belief: Belief, index: int) -> Array:
+        acquisition = belief.acquisition()
+        found = maximize(
+            acquisition.evaluate,
+            self.space,
+            seed=stream_seed(self.seed, "maximize", index),
+            coarse=acquisition.coarse(COARSE_ATOMS).evaluate,
+            starts=self._starts(),
+        )
+        return self.space.snap(found.x.numpy())
+
+    def _starts(self) -> Tensor:
+        """Designs tried last and best: good places to begin a search."""
+        x, y = self._observations.x, self._signed()
+        best = np.argsort(-y, kind="stable")[:16]
+        recent = np.arange(max(0, len(x) - 32), len(x))
+        return torch.from_numpy(np.unique(x[np.concatenate([best, recent])], axis=0))
+
+    # ---------------------------------------------------------------- tell
+
+    def tell(
+        self,
+        suggestion: Suggestion | Mapping[str, Any] | int,
+        context: Any = None,
+        value: float | None = None,
+        *,
+        noise: float | None = None,
+        failed: bool = False,
+    ) -> None:
+        """Report an evaluation of a suggestion (or of a design of your own).
+
+        ``context`` may be left out and told later with ``tell_context``, or never. ``noise`` is the known variance of
+        ``value``. ``failed=True`` reports an evaluation that gave no value.
+        """
+        key, x = self._identify(suggestion)
+        rows = None if context is None else self._read_context(context)
+        log = self._log if rows is None else self._log.add(self.space, rows)
+        if failed:
+            if value is not None:
+                raise InvalidValueError("a failed evaluation has no value", "leave the value or `failed` out")
+            self._failed[-1 - len(self._failed) if key is None else key] = x
+        else:
+            outcome = _read_value(value)
+            observations = self._observations.append(x, rows, outcome, noise)
+            if key is not None:
+                self._told[key] = len(self._observations)
+            self._observations = observations
+        if key is not None:
+            del self._pending[key]
+        self._log = log
+
+    def tell_context(self, suggestion: Suggestion | int, context: Any) -> None:
+        """The context of an evaluation that was told without one."""
+        key = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
+        if key not in self._told:
+            raise UnknownSuggestionError(f"suggestion {key} has no told value", "tell its value first")
+        row, old = self._told[key], self._observations
+        if np.isfinite(old.c[row]).all() and self.space.d_c:
+            raise InvalidContextError(f"the context of suggestion {key} is known already")
+        rows = self._read_context(context)
+        contexts = old.c.copy()
+        contexts[row] = rows[0]
+        self._observations = Observations(old.x, contexts, old.y, old.noise)
+        self._log = self._log.add(self.space, rows)
+        self._fitted = self._stored = None  # the order of complete observations has changed
+
+    def observe_context(self, samples: Any, weights: Any = None) -> None:
+        """Contexts seen without an outcome; ``weights`` (one per sample) default to one."""
+        self._need_contexts()
+        self._log = self._log.add(self.space, self.space.read_contexts(samples), weights, self.forgetting)
+
+    def _identify(self, suggestion: Suggestion | Mapping[str, Any] | int) -> tuple[int | None, Array]:
+        if isinstance(suggestion, Mapping):
+            return None, self.space.encode_designs(dict(suggestion))[0]
+        key = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
+        if key not in self._pending:
+            known = key in self._told or key in self._failed
+            raise UnknownSuggestionError(
+                f"suggestion {key!r} {'was told already' if known else 'was never asked'}",
+                "tell a design of your own as a dict of names and values",
+            )
+        return key, self._pending[key]
+
+    def _read_context(self, context: Any) -> Array:
+        self._need_contexts()
+        rows = self.space.read_contexts(context if isinstance(context, Mapping) else [context])
+        if len(rows) != 1:
+            raise InvalidContextError(f"{len(rows)} contexts for one evaluation", "an evaluation has one context")
+        return rows
+
+    def _need_contexts(self) -> None:
+        if not self.space.d_c:
+            raise InvalidContextError("this space has no context variables", "name them in Space(context=...)")
+
+    # ---------------------------------------------------------------- recommend
+
+    def recommend(self, *, forecast: Any = None, context: Any = None, ball: float = 0.1) -> Recommendation:
+        """The design with the best expected value, for the estimated law, a ``forecast`` or one ``context``."""
+        if not (math.isfinite(ball) and ball >= 0):
+            raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
+        if len(self._observations) == 0:
+            raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
+        belief = self._belief(self._read_law(forecast, context), hallucinate=False)
+        x = best_design(belief, self.space, self._starts(), stream_seed(self.seed, "recommend", len(self)))
+        x = torch.from_numpy(self.space.snap(x.numpy()))
+        found = design_belief(belief, x)
+        lower, upper = self._box(self._scale())
+        effects = context_effects(belief, x)
+        names = self.space.context_names if effects else ()
+        sign, unit = self._sign, self._unit()
+        ends = sorted(sign * unit * (found.mean + z * found.sd) for z in (-Z95, Z95))
+        return Recommendation(
+            design=self.space.decode_designs(x.numpy())[0],
+            expected=sign * unit * found.mean,
+            interval=(ends[0], ends[1]),
+            robust=sign * unit * robust_value(found),
+            worst_case=sign * unit * worst_case(belief, x, ball, lower[: len(effects)], upper[: len(effects)]),
+            ball=ball,
+            disagreement=unit * found.disagreement,
+            context_effect={name: unit * effect for name, effect in zip(names, effects, strict=True)},
+            observations=len(self),
+        )
+
+    # ---------------------------------------------------------------- model and law
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def _unit(self) -> float:
+        """A power of two that brings outcomes of extreme size near one; 1 for ordinary ones, so that they stay exact."""
+        largest = float(np.abs(self._observations.y).max(initial=0.0))
+        if largest == 0.0 or 1e-100 < largest < 1e100:
+            return 1.0
+        return 2.0 ** math.frexp(largest)[1] if largest > 1 else 2.0 ** (math.frexp(largest)[1] - 1)
+
+    def _signed(self) -> Array:
+        return self._sign * (self._observations.y / self._unit())
+
+    def _trains(self) -> NDArray[np.bool_]:
+        """Which observations the surrogate is fitted to."""
+        if not self.method.score.uses_context:
+            return np.ones(len(self), dtype=np.bool_)
+        return self._observations.complete
+
+    def _scale(self, size: int | None = None) -> ContextScale:
+        """Coding of contexts that belongs to a fit on the first ``size`` complete observations."""
+        contexts = self._observations.c[self._observations.complete]
+        if size is None:
+            size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
+        return self.space.context_scale(contexts[:size] if size else self._log.weighted(self.space.d_c, None)[0])
+
+    def _inputs(self, size: int) -> Tensor:
+        """Model inputs (n × d) of the training observations in the coding of a fit on ``size`` of them."""
+        rows = self._trains()
+        x = self._observations.x[rows]
+        if not self.method.score.uses_context or not self.space.d_c:
+            return torch.from_numpy(x.copy())
+        return torch.from_numpy(np.concatenate([x, self._scale(size).encode(self._observations.c[rows])], axis=1))
+
+    def _model(self) -> FittedModel | None:
+        rows = self._trains()
+        n = int(rows.sum())
+        if n == 0:
+            return None
+        if self._fitted is None or self._fitted.rows != n:
+            noise = self._observations.noise[rows] / self._unit() ** 2
+            self._fitted = advance(
+                self.method.surrogate,
+                self._fitted,
+                n,
+                self._inputs,
+                torch.from_numpy(self._signed()[rows]),
+                None if np.isnan(noise).all() else torch.from_numpy(noise),
+                self._stored,
+            )
+        return self._fitted
+
+    def _belief(
+        self,
+        law: tuple[Array | None, Array | None],
+        *,
+        extra_pending: list[Array] | None = None,
+        hallucinate: bool = True,
+    ) -> Belief:
+        forecast, fixed = law
+        fitted = self._model()
+        scale = self._scale()
+        rows, weights = self._log.weighted(self.space.d_c, self.forgetting)
+        if forecast is not None:
+            rows, weights = forecast, np.ones(len(forecast))
+        lower, upper = self._box(scale)
+        history = ContextHistory(
+            torch.from_numpy(scale.encode(rows)), torch.from_numpy(weights), lower, upper
+        )
+        pending = [*self._pending.values(), *(extra_pending or [])] if hallucinate else []
+        return believe(
+            self.method,
+            None if fitted is None else fitted.model,
+            self._extras(pending),
+            history,
+            None if fixed is None else torch.from_numpy(scale.encode(fixed)),
+            len(self),
+            stream_seed(self.seed, "law", len(self)),
+        )
+
+    def _extras(self, pending: list[Array]) -> Extras:
+        rest = ~self._trains()
+        unit = self._unit()
+        return Extras(
+            torch.from_numpy(self._observations.x[rest]),
+            torch.from_numpy(self._signed()[rest]),
+            torch.from_numpy(self._observations.noise[rest] / unit**2),
+            self._stack(list(self._failed.values())),
+            self._stack(pending),
+        )
+
+    def _stack(self, designs: list[Array]) -> Tensor:
+        return torch.from_numpy(np.stack(designs)) if designs else torch.zeros(0, self.space.d_x, dtype=torch.float64)
+
+    def _box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
+        """The coded context box: [0, 1], widened to hold every context that was seen."""
+        seen = scale.encode(self._log.weighted(self.space.d_c, None)[0])
+        lower = np.minimum(0.0, seen.min(axis=0, initial=0.0))
+        upper = np.maximum(1.0, seen.max(axis=0, initial=1.0))
+        return torch.from_numpy(lower), torch.from_numpy(upper)
+
+    def _read_law(self, forecast: Any, context: Any) -> tuple[Array | None, Array | None]:
+        if forecast is not None and context is not None:
+            raise InvalidContextError("both a forecast and a context were given", "give one of them")
+        if forecast is not None:
+            self._need_contexts()
+            rows = self.space.read_contexts(forecast)
+            if not len(rows):
+                raise InvalidContextError("the forecast is empty", "give at least one sample, or no forecast")
+            return rows, None
+        return None, None if context is None else self._read_context(context)
+
+    # ---------------------------------------------------------------- JSON
+
+    def to_json(self) -> str:
+        """Everything as text; ``from_json`` gives an optimizer that goes on exactly as this one would."""
+        if self.method_name is None:
+            raise InvalidValueError("a method of your own has no name to store", "store the data and rebuild it")
+        model = self._fitted
+        stored = self._stored if model is None else (model.fitted, model.hyper)
+        record = {
+            "format": FORMAT,
+            "space": self.space.to_dict(),
+            "method": self.method_name,
+            "direction": self.direction,
+            "seed": self.seed,
+            "forgetting": self.forgetting,
+            "initial": self.initial,
+            "asked": self._asked,
+            "x": self._observations.x.tolist(),
+            "c": _with_none(self._observations.c),
+            "y": self._observations.y.tolist(),
+            "noise": _with_none(self._observations.noise),
+            "told": list(self._told.items()),
+            "pending": [[key, x.tolist()] for key, x in self._pending.items()],
+            "failed": [[key, x.tolist()] for key, x in self._failed.items()],
+            "contexts": self._log.to_list(),
+            "hyper": None if stored is None else {"rows": stored[0], **_hyper_to_dict(stored[1])},
+        }
+        return json.dumps(record, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Optimizer:
+        """The inverse of ``to_json``."""
+        try:
+            record = json.loads(text)
+            version = record["format"]
+        except (ValueError, TypeError, KeyError):
+            raise InvalidValueError("this is not an optimizer stored by to_json") from None
+        if version != FORMAT:
+            raise InvalidValueError(f"this optimizer was stored in format {version!r}", "upgrade edrbo")
+        space = Space.from_dict(record["space"])
+        optimizer = cls(
+            space,
+            record["method"],
+            direction=record["direction"],
+            seed=record["seed"],
+            forgetting=record["forgetting"],
+            initial=record["initial"],
+        )
+        optimizer._observations = Observations(
+            np.array(record["x"], dtype=np.float64).reshape(-1, space.d_x),
+            np.array(record["c"], dtype=np.float64).reshape(-1, space.d_c),
+            np.array(record["y"], dtype=np.float64),
+            np.array(record["noise"], dtype=np.float64),
+        )
+        optimizer._asked = record["asked"]
+        optimizer._told = {key: row for key, row in record["told"]}
+        optimizer._pending = {key: np.array(x) for key, x in record["pending"]}
+        optimizer._failed = {key: np.array(x) for key, x in record["failed"]}
+        optimizer._log = ContextLog.from_list(record["contexts"], space.d_c)
+        if record["hyper"] is not None:
+            optimizer._stored = (record["hyper"]["rows"], _hyper_from_dict(record["hyper"]))
+        return optimizer
+
+
+def _read_value(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidValueError(f"the value is {value!r}", "give a number, or failed=True") from None
+    if not math.isfinite(number):
+        raise InvalidValueError(f"the value is {number!r}", "tell a failed evaluation with failed=True")
+    return number
+
+
+def _with_none(array: Array) -> Any:
+    """Nested lists with None for NaN, which JSON does not have."""
+    return np.where(np.isnan(array), None, array.astype(object)).tolist()
+
+
+def _hyper_to_dict(hyper: Hyperparameters) -> dict[str, Any]:
+    return {name: getattr(hyper, name).tolist() for name in Hyperparameters.__dataclass_fields__}
+
+
+def _hyper_from_dict(record: Mapping[str, Any]) -> Hyperparameters:
+    return Hyperparameters(
+        **{name: torch.tensor(record[name], dtype=torch.float64) for name in Hyperparameters.__dataclass_fields__}
+    )

@@ -1,0 +1,106 @@
+"""The design to use, with what is believed of it: a value with its uncertainty, not the luckiest observation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edrbo.acquisition import RobustAcquisition
+from edrbo.belief import Belief
+from edrbo.context import ContextPoints, box_points
+from edrbo.functional import Expectation, Wasserstein
+from edrbo.maximize import maximize
+from edrbo.score import SQRT2, UCB
+from edrbo.space import Space
+from edrbo.surrogate.ensemble import barycenter, radius
+
+Z95 = 1.959963984540054  # standard normal quantile of 97.5 %
+SUPPORT = 128  # points of the context box that the worst case may move to
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to set, and what to expect. Values are in the user's units and direction.
+
+    expected            posterior mean of E_c f(x, c) under the context law
+    interval            its central 95 % posterior interval (uncertainty of f; the law is taken as given)
+    robust              ``expected`` made worse by √2 × the mean disagreement of the experts
+    worst_case          the worst expected value when the context law moves by at most ``ball``
+    ball                Wasserstein-1 distance, as a fraction of the context ranges
+    disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycentre
+    context_effect      per context variable: standard deviation of f(x, c) due to it alone
+    """
+
+    design: dict[str, Any]
+    expected: float
+    interval: tuple[float, float]
+    robust: float
+    worst_case: float
+    ball: float
+    disagreement: float
+    context_effect: dict[str, float]
+    observations: int
+
+
+@dataclass(frozen=True)
+class DesignBelief:
+    """Beliefs about E_c f(x, c) at one design, in the model's units (maximization)."""
+
+    mean: float
+    sd: float
+    disagreement: float
+
+
+def best_design(belief: Belief, space: Space, starts: Tensor, seed: int) -> Tensor:
+    """The design (d_x) with the largest posterior mean of the expected value."""
+    mean = RobustAcquisition(belief.model, UCB(beta=0.0), belief.points, Expectation())
+    return maximize(mean.evaluate, space, seed=seed, coarse=mean.coarse(8).evaluate, starts=starts).x
+
+
+def design_belief(belief: Belief, x: Tensor) -> DesignBelief:
+    """Each expert's belief about Σ_j w_j f(x, c_j) is Gaussian; this is the barycentre of those."""
+    joint = _joint(x, belief.points.atoms)
+    weights, scaling = belief.points.weights, belief.model.scaling
+    with torch.no_grad():
+        mean, covariance = belief.model.gp.posterior(joint)  # M × m, M × m × m
+        variance = (covariance @ weights) @ weights
+        sd = variance.clamp_min(0.0).sqrt().mean()
+        disagreement = radius(*belief.model.moments(joint)) @ weights
+    center = scaling.shift + scaling.scale * (mean @ weights).mean()
+    return DesignBelief(float(center), scaling.scale * float(sd), float(disagreement))
+
+
+def worst_case(belief: Belief, x: Tensor, ball: float, lower: Tensor, upper: Tensor) -> float:
+    """The least mean over all laws within Wasserstein-1 distance ``ball`` of the context law."""
+    points = ContextPoints(
+        belief.points.atoms, belief.points.weights, box_points(lower, upper, SUPPORT) if len(lower) else
+        belief.points.support
+    )
+    with torch.no_grad():
+        center, _ = barycenter(*belief.model.moments(_joint(x, points.all)))
+        return float(Wasserstein(ball, order=1)(center[None], points)[0])
+
+
+def context_effects(belief: Belief, x: Tensor) -> list[float]:
+    """Standard deviation of the main effect of each context variable at ``x``: Var_k(E[f | c_k])^½."""
+    atoms, weights = belief.points.atoms, belief.points.weights
+    effects = []
+    with torch.no_grad():
+        for k in range(atoms.shape[1]):
+            mixed = atoms.repeat(len(atoms), 1)
+            mixed[:, k] = atoms[:, k].repeat_interleave(len(atoms))
+            center, _ = barycenter(*belief.model.moments(_joint(x, mixed)))
+            main = center.reshape(len(atoms), len(atoms)) @ weights
+            effects.append(float(((main - main @ weights).square() @ weights).sqrt()))
+    return effects
+
+
+def robust_value(belief: DesignBelief) -> float:
+    return belief.mean - SQRT2 * belief.disagreement
+
+
+def _joint(x: Tensor, contexts: Tensor) -> Tensor:
+    return torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)

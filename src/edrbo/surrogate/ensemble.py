@@ -1,0 +1,195 @@
+"""The expert ensemble as a BoTorch ``Model``: its posterior is the Wasserstein barycentre of the experts.
+
+    paper       here                    meaning
+    μ_m, σ_m    expert_moments(X)       each expert's posterior, ... × M × q
+    μ̄, σ̄        barycenter(mean, sd)    mean over the experts of μ_m and of σ_m
+    ε̂           radius(mean, sd)        max_m √((μ_m − μ̄)² + (σ_m − σ̄)²)
+
+The joint posterior of q > 1 points keeps the barycentre's marginals and averages the experts' correlations; so it
+is positive semi-definite, consistent under marginalization, and equal to the expert when all experts agree.
+(The barycentre of the joint Gaussians themselves has no closed form and is not marginally consistent.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import FantasizeMixin, Model
+from botorch.posteriors import GPyTorchPosterior, Posterior
+from gpytorch.distributions import MultivariateNormal
+from torch import Tensor
+
+from edrbo.errors import InvalidValueError
+from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters
+from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
+from edrbo.surrogate.kernels import EXPERTS, get_kernel
+from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """What to fit: which experts, under which priors. ``fit`` makes an ``Ensemble`` of it."""
+
+    experts: tuple[str, ...] = EXPERTS
+    priors: Callable[[int], Priors] = ensemble_priors
+
+    def fit(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None = None, *, start: Hyperparameters | None = None
+    ) -> Ensemble:
+        """MAP fit to ``X`` (n × d, unit cube), ``Y`` (n), known noise variances ``Yvar`` (n, NaN if unknown).
+
+        ``start`` warm-starts the search, which then also looks from the priors' modes.
+        """
+        scaling = Scaling.of(Y)
+        kernels = tuple(get_kernel(name) for name in self.experts)
+        priors = self.priors(X.shape[-1])
+        likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise(Yvar), priors)
+        theta = default_theta(kernels, X.shape[-1], priors)
+        if start is not None:
+            theta = torch.cat([pack(start), theta])
+        return self.at(X, Y, Yvar, fit(kernels, likelihood, theta))
+
+    def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> Ensemble:
+        """Condition on the data at given covariance parameters; the constant mean is profiled."""
+        scaling = Scaling.of(Y)
+        kernels = tuple(get_kernel(name) for name in self.experts)
+        standardized = scaling.standardize(Y)
+        gp = ExactGP.condition(kernels, hyper, X, standardized, scaling.noise(Yvar))
+        mean_sd = self.priors(X.shape[-1]).mean_sd
+        return Ensemble(gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling)
+
+    def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
+        """``model`` with the rows of ``X`` (n × d) it lacks added to its factors, re-standardized to all of ``Y``.
+
+        Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row.
+        """
+        old = model.gp.x.shape[-2]
+        scaling = Scaling.of(Y)
+        standardized = scaling.standardize(Y)
+        new_noise = None if Yvar is None else scaling.noise(Yvar[old:])
+        gp = model.gp.extend(X[old:], standardized[old:], new_noise)
+        mean_sd = self.priors(X.shape[-1]).mean_sd
+        return Ensemble(gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling)
+
+
+def single_gp() -> Surrogate:
+    """One squared-exponential GP under BoTorch's dimension-scaled priors, as the published baselines used."""
+    return Surrogate(experts=("se",), priors=dimension_scaled)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """y = shift + scale · standardized."""
+
+    shift: float
+    scale: float
+
+    @classmethod
+    def of(cls, Y: Tensor) -> Scaling:
+        if Y.ndim != 1 or len(Y) == 0 or not bool(Y.isfinite().all()):
+            raise InvalidValueError("outcomes must be a non-empty vector of finite numbers")
+        shift = float(Y.mean())
+        spread = float((Y - shift).square().mean().sqrt())
+        # Outcomes that differ by rounding only carry no scale: fall back to their size, then to one.
+        tiny = 1e-12 * float(Y.abs().max())
+        return cls(shift, spread if spread > tiny else (float(Y.abs().max()) or 1.0))
+
+    def standardize(self, Y: Tensor) -> Tensor:
+        return (Y - self.shift) / self.scale
+
+    def noise(self, Yvar: Tensor | None) -> Tensor | None:
+        """Known variances in standardized units, floored so that repeats stay solvable."""
+        return None if Yvar is None else (Yvar / self.scale / self.scale).clamp_min(1e-8)
+
+
+def barycenter(mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
+    """Wasserstein-2 barycentre of M one-dimensional Gaussians: means over the expert dimension (−2)."""
+    return mean.mean(-2), sd.mean(-2)
+
+
+def radius(mean: Tensor, sd: Tensor) -> Tensor:
+    """ε̂: the largest W₂ distance of an expert from the barycentre; ``mean``, ``sd`` are ... × M × N.
+
+    The sub-gradient goes through the arg-max expert; the root is guarded where all experts agree.
+    """
+    center, spread = barycenter(mean, sd)
+    squared = (mean - center.unsqueeze(-2)).square() + (sd - spread.unsqueeze(-2)).square()
+    largest = squared.amax(-2) if not squared.requires_grad else squared.max(dim=-2).values
+    positive = largest > 1e-300
+    return torch.where(positive, torch.where(positive, largest, 1.0).sqrt(), 0.0)
+
+
+class Ensemble(FantasizeMixin, Model):
+    """M experts fitted to one data set. Stock BoTorch acquisition functions work on it as on any model."""
+
+    def __init__(self, gp: ExactGP, scaling: Scaling) -> None:
+        super().__init__()
+        self.gp = gp
+        self.scaling = scaling
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.gp.x.shape[:-2]
+
+    @property
+    def num_experts(self) -> int:
+        return len(self.gp.kernels)
+
+    @property
+    def train_inputs(self) -> tuple[Tensor]:
+        return (self.gp.x,)
+
+    def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Each expert's marginal mean and standard deviation at ``points`` (N × d): M × N, in units of y. Fast."""
+        mean, sd = self.gp.moments(points)
+        return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd
+
+    def expert_moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The same for any batch shape: ``X`` (... × q × d) gives two ... × M × q tensors; twice differentiable."""
+        mean, covariance = self.gp.posterior(X)
+        variance = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-14)
+        return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * variance.sqrt()
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> Posterior:
+        """The barycentre at ``X`` (... × q × d) as a plain Gaussian posterior in units of y."""
+        mean, covariance = self.gp.posterior(X)
+        variance = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-14)
+        sd = variance.sqrt()
+        correlation = (covariance / (sd.unsqueeze(-1) * sd.unsqueeze(-2))).mean(-3)
+        center, spread = barycenter(mean, sd)
+        joint = correlation * spread.unsqueeze(-1) * spread.unsqueeze(-2)
+        center = self.scaling.shift + self.scaling.scale * center
+        joint = self.scaling.scale**2 * joint
+        if isinstance(observation_noise, Tensor):
+            joint = joint + torch.diag_embed(observation_noise.squeeze(-1).expand(center.shape))
+        elif observation_noise:
+            noise = self.scaling.scale**2 * self.gp.hyper.noise.mean()
+            joint = joint + noise * torch.eye(joint.shape[-1], dtype=joint.dtype)
+        posterior = GPyTorchPosterior(MultivariateNormal(center, joint))
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def condition_on_observations(
+        self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **kwargs: Any
+    ) -> Ensemble:
+        """A new model that has also seen ``X`` (... × q × d), ``Y`` (... × q × 1) at the same hyper-parameters."""
+        values = self.scaling.standardize(Y.squeeze(-1))
+        known = None if noise is None else self.scaling.noise(noise.reshape(-1)[: X.shape[-2]])
+        return Ensemble(self.gp.extend(X, values, known), self.scaling)
+
+    def transform_inputs(self, X: Tensor, input_transform: Any = None) -> Tensor:
+        """Inputs are already in the unit cube; BoTorch's fantasies ask for this hook."""
+        return X

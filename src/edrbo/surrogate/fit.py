@@ -1,0 +1,162 @@
+"""MAP hyper-parameters for all experts at once: analytic gradients, bounded L-BFGS, warm start.
+
+The parameters of one expert are θ = (log ℓ_1..d, log s_f, log noise, log α). The constant mean is profiled out
+in closed form (its prior is Gaussian), so by the envelope theorem it does not appear in the gradient:
+
+    ∂ log p(y) / ∂θ = ½ tr((ααᵀ − K⁻¹) ∂K/∂θ)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.lbfgs import minimize_batch
+from edrbo.surrogate.exact_gp import Hyperparameters, noise_per_expert, safe_cholesky
+from edrbo.surrogate.kernels import Kernel, RationalQuadratic, gram_and_slope, scaled_sqdist
+from edrbo.surrogate.priors import LogNormal, Priors
+
+LENGTHSCALE_BOUNDS = (5e-3, 50.0)
+OUTPUTSCALE_BOUNDS = (1e-2, 1e2)
+NOISE_BOUNDS = (1e-6, 2.0)
+SHAPE_BOUNDS = (5e-2, 50.0)
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The log posterior of the hyper-parameters given x (n × d) and standardized y (n)."""
+
+    x: Tensor
+    y: Tensor
+    known_noise: Tensor | None  # n, NaN where unknown
+    priors: Priors
+
+    def value_and_gradient(self, theta: Tensor, kernels: tuple[Kernel, ...]) -> tuple[Tensor, Tensor]:
+        """Log posterior (M) and gradient (M × (d+3)) at ``theta`` (M × (d+3)); row m belongs to kernels[m]."""
+        n, d = self.x.shape
+        hyper = unpack(theta)
+        sqdist = scaled_sqdist(self.x, self.x, hyper.lengthscale)
+        sqdist.diagonal(dim1=-2, dim2=-1).zero_()
+        signal, slope = gram_and_slope(kernels, sqdist, hyper.outputscale, hyper.shape)
+        covariance = signal.clone()
+        covariance.diagonal(dim1=-2, dim2=-1).add_(noise_per_expert(hyper.noise, n, self.known_noise))
+        chol = safe_cholesky(covariance)
+        mean = profile_mean(chol, self.y, self.priors.mean_sd)
+        inverse = torch.cholesky_inverse(chol)
+        residual = self.y - mean[:, None]
+        alpha = (inverse @ residual.unsqueeze(-1)).squeeze(-1)
+        value = (
+            -0.5 * (residual * alpha).sum(-1)
+            - chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            - n * HALF_LOG_2PI
+            - 0.5 * (mean / self.priors.mean_sd).square()
+        )
+        outer = 0.5 * (alpha.unsqueeze(-1) * alpha.unsqueeze(-2) - inverse)  # ∂ log p / ∂K
+        gradient = torch.zeros_like(theta)
+        weight = outer * slope
+        centred = self.x - 0.5
+        spread = weight.sum(-1) @ centred.square() - (centred * (weight @ centred)).sum(-2)
+        gradient[:, :d] = -4.0 * spread / hyper.lengthscale.square()
+        gradient[:, d] = (outer * signal).sum((-2, -1))
+        own = outer.diagonal(dim1=-2, dim2=-1)
+        if self.known_noise is not None:
+            own = own[:, self.known_noise.isnan()]
+        gradient[:, d + 1] = hyper.noise * own.sum(-1)
+        for m, kernel in enumerate(kernels):
+            if isinstance(kernel, RationalQuadratic):
+                by_shape = kernel.shape_slope(sqdist[m], hyper.shape[m], signal[m])
+                gradient[m, d + 2] = hyper.shape[m] * (outer[m] * by_shape).sum()
+        prior_value, prior_gradient = self._log_prior(theta, kernels)
+        return value + prior_value, gradient + prior_gradient
+
+    def _log_prior(self, theta: Tensor, kernels: tuple[Kernel, ...]) -> tuple[Tensor, Tensor]:
+        d = self.x.shape[1]
+        learns_shape = torch.tensor([kernel.has_shape for kernel in kernels])
+        columns = (
+            (slice(0, d), self.priors.lengthscale, None),
+            (slice(d, d + 1), self.priors.outputscale, None),
+            (slice(d + 1, d + 2), self.priors.noise, None),
+            (slice(d + 2, d + 3), self.priors.shape, learns_shape),
+        )
+        value, gradient = torch.zeros_like(theta[:, 0]), torch.zeros_like(theta)
+        for column, prior, used in columns:
+            if prior is None:
+                continue
+            standard = (theta[:, column] - prior.loc) / prior.scale
+            # density of the parameter itself, hence the extra −log θ (BoTorch's convention)
+            log_density = -0.5 * standard.square() - theta[:, column] - math.log(prior.scale) - HALF_LOG_2PI
+            slope = -standard / prior.scale - 1.0
+            if used is not None:
+                log_density, slope = log_density * used[:, None], slope * used[:, None]
+            value += log_density.sum(-1)
+            gradient[:, column] += slope
+        return value, gradient
+
+
+def profile_mean(chol: Tensor, y: Tensor, mean_sd: float) -> Tensor:
+    """The constant mean (M) that maximizes the posterior given the covariance factors ``chol`` (M × n × n)."""
+    columns = torch.stack([torch.ones_like(y), y], dim=-1).expand(*chol.shape[:-1], 2)
+    half = torch.linalg.solve_triangular(chol, columns, upper=False)
+    ones, outcomes = half.unbind(-1)
+    return (ones * outcomes).sum(-1) / (ones.square().sum(-1) + mean_sd**-2)
+
+
+def unpack(theta: Tensor) -> Hyperparameters:
+    """θ (M × (d+3)) as named hyper-parameters; the mean, which θ does not hold, is left at zero."""
+    values = theta.exp()
+    lengthscale, outputscale, noise, shape = values[:, :-3], values[:, -3], values[:, -2], values[:, -1]
+    return Hyperparameters(lengthscale, outputscale, noise, torch.zeros_like(noise), shape)
+
+
+def pack(hyper: Hyperparameters) -> Tensor:
+    """The inverse of ``unpack``, without the mean."""
+    rest = torch.stack([hyper.outputscale, hyper.noise, hyper.shape], dim=-1)
+    return torch.cat([hyper.lengthscale, rest], dim=-1).log()
+
+
+def default_theta(kernels: tuple[Kernel, ...], d: int, priors: Priors) -> Tensor:
+    """Where a cold fit starts: the priors' modes (M × (d+3))."""
+
+    def start(prior: LogNormal | None, otherwise: float) -> float:
+        return math.log(otherwise if prior is None else prior.mode)
+
+    row = [start(priors.lengthscale, 0.5)] * d
+    row += [start(priors.outputscale, 1.0), start(priors.noise, 1e-2), start(priors.shape, 1.0)]
+    return torch.tensor(row, dtype=torch.float64).expand(len(kernels), d + 3).clone()
+
+
+def fit(
+    kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tensor, *, max_iterations: int = 50
+) -> Hyperparameters:
+    """Maximize the log posterior of every expert from ``start`` (S·M × (d+3): S starts for each expert).
+
+    Rows s·M + m start expert m for the s-th time; the best end of each expert wins.
+    """
+    count, n = len(kernels), len(likelihood.y)
+    row_kernels = kernels * (len(start) // count)
+    lower, upper = _bounds(likelihood)
+
+    def negative(theta: NDArray[np.float64], rows: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        used = tuple(row_kernels[i] for i in rows)
+        value, gradient = likelihood.value_and_gradient(torch.from_numpy(theta), used)
+        return -value.numpy() / n, -gradient.numpy() / n
+
+    theta, value = minimize_batch(
+        negative, start.numpy(), lower, upper, max_iterations=max_iterations, ftol=1e-7, gtol=1e-5
+    )
+    winner = value.reshape(-1, count).argmin(axis=0) * count + np.arange(count)
+    return unpack(torch.from_numpy(theta[winner]))
+
+
+def _bounds(likelihood: Likelihood) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    d = likelihood.x.shape[1]
+    outputscale = (1.0, 1.0) if likelihood.priors.outputscale is None else OUTPUTSCALE_BOUNDS
+    pairs = [LENGTHSCALE_BOUNDS] * d + [outputscale, NOISE_BOUNDS, SHAPE_BOUNDS]
+    lower, upper = np.log(np.array(pairs)).T
+    return lower, upper

@@ -1,0 +1,139 @@
+"""The four stationary ARD kernels, as functions of the scaled squared distance.
+
+Every expert's kernel is radial: k(ξ, ξ') = s_f · g(r²), r² = Σ_d (ξ_d − ξ'_d)² / ℓ_d². So a kernel is one
+function g and its derivative g' = dg/dr²; everything else (Gram matrices, gradients in ξ and in ℓ) is shared.
+
+    paper           here            shape
+    k_m             Kernel          one per expert m
+    ℓ_m             lengthscale     M × d
+    r²              sqdist          ... × M × N × n
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from edrbo.errors import UnknownNameError
+
+SQRT3, SQRT5 = math.sqrt(3.0), math.sqrt(5.0)
+
+
+class Kernel(ABC):
+    """A unit-variance radial kernel g(r²) with its derivative in r²."""
+
+    name: str
+    has_shape = False  # whether a shape parameter (the rational quadratic's α) is learnt
+
+    @abstractmethod
+    def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
+        """g(r²), same shape as ``sqdist``."""
+
+    @abstractmethod
+    def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
+        """g(r²) and dg/dr²."""
+
+
+class SquaredExponential(Kernel):
+    name = "se"
+
+    def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
+        return torch.exp(-0.5 * sqdist)
+
+    def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
+        value = self.value(sqdist, shape)
+        return value, -0.5 * value
+
+
+class RationalQuadratic(Kernel):
+    name = "rq"
+    has_shape = True
+
+    def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
+        return torch.exp(-shape * torch.log1p(sqdist / (2.0 * shape)))
+
+    def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
+        ratio = sqdist / (2.0 * shape)
+        value = torch.exp(-shape * torch.log1p(ratio))
+        return value, -0.5 * value / (1.0 + ratio)
+
+    def shape_slope(self, sqdist: Tensor, shape: Tensor, value: Tensor) -> Tensor:
+        """dg/dα at fixed r²."""
+        ratio = sqdist / (2.0 * shape)
+        return value * (ratio / (1.0 + ratio) - torch.log1p(ratio))
+
+
+class Matern32(Kernel):
+    name = "matern32"
+
+    def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
+        scaled = _root(sqdist, SQRT3)
+        return (1.0 + scaled) * torch.exp(-scaled)
+
+    def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
+        scaled = _root(sqdist, SQRT3)
+        decay = torch.exp(-scaled)
+        return (1.0 + scaled) * decay, -1.5 * decay
+
+
+class Matern52(Kernel):
+    name = "matern52"
+
+    def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
+        scaled = _root(sqdist, SQRT5)
+        return (1.0 + scaled + scaled.square() / 3.0) * torch.exp(-scaled)
+
+    def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
+        scaled = _root(sqdist, SQRT5)
+        decay = torch.exp(-scaled)
+        linear = (1.0 + scaled) * decay
+        return linear + scaled.square() * decay / 3.0, (-5.0 / 6.0) * linear
+
+
+def _root(sqdist: Tensor, factor: float) -> Tensor:
+    """factor · r. The floor keeps autograd finite at r = 0, where both Matérn kernels are flat in r²."""
+    return factor * sqdist.clamp_min(1e-30).sqrt()
+
+
+KERNELS: dict[str, Kernel] = {
+    kernel.name: kernel for kernel in (SquaredExponential(), RationalQuadratic(), Matern32(), Matern52())
+}
+EXPERTS = tuple(KERNELS)  # the paper's ensemble
+
+
+def get_kernel(name: str) -> Kernel:
+    try:
+        return KERNELS[name]
+    except KeyError:
+        raise UnknownNameError(f"no kernel is called {name!r}", f"choose from {', '.join(KERNELS)}") from None
+
+
+def scaled_sqdist(a: Tensor, b: Tensor, lengthscale: Tensor) -> Tensor:
+    """r² between the rows of ``a`` (... × N × d) and ``b`` (... × n × d) for each expert.
+
+    ``lengthscale`` is M × d; the result is ... × M × N × n. Inputs are centred on the middle of the unit
+    cube before the expansion |a|² + |b|² − 2ab, which keeps its rounding error near 1e-15.
+    """
+    a = (a - 0.5).unsqueeze(-3) / lengthscale.unsqueeze(-2)
+    b = (b - 0.5).unsqueeze(-3) / lengthscale.unsqueeze(-2)
+    cross = a @ b.mT
+    sqdist = a.square().sum(-1, keepdim=True) + b.square().sum(-1).unsqueeze(-2) - 2.0 * cross
+    return sqdist.clamp_min(0.0)
+
+
+def gram(kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape: Tensor) -> Tensor:
+    """s_f · g(r²) for every expert; ``sqdist`` is ... × M × N × n, ``outputscale`` and ``shape`` are M."""
+    rows = [kernel.value(sqdist[..., m, :, :], shape[m]) for m, kernel in enumerate(kernels)]
+    return torch.stack(rows, dim=-3) * outputscale[:, None, None]
+
+
+def gram_and_slope(
+    kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape: Tensor
+) -> tuple[Tensor, Tensor]:
+    """``gram`` and its derivative in r², both ... × M × N × n."""
+    pairs = [kernel.value_and_slope(sqdist[..., m, :, :], shape[m]) for m, kernel in enumerate(kernels)]
+    scale = outputscale[:, None, None]
+    return torch.stack([p[0] for p in pairs], -3) * scale, torch.stack([p[1] for p in pairs], -3) * scale
