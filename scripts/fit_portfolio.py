@@ -18,7 +18,7 @@ def main() -> None:
     start = time.perf_counter()
     data = read_portfolio_data(SHIPPED)
     meta = json.loads(SHIPPED.with_name("portfolio_meta.json").read_text(encoding="utf-8"))
-    record = {"seed": meta["seed"], **make_record(data, max_rows=len(data.outputs))}
+    record = {"seed": meta["market_seed"], **make_record(data, max_rows=len(data.outputs))}
     SHIPPED_FIT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"{SHIPPED_FIT} written in {time.perf_counter() - start:.0f} s")
     print(json.dumps(record, indent=1))

@@ -106,7 +106,7 @@ def describe(n_rows: int, capped_days: NDArray[np.int64], market: Market) -> dic
             "problems_solved": n_rows * market.n_days,
             "problems_at_iteration_cap": int(capped_days.sum()),
             "rows_with_a_capped_day": int(np.count_nonzero(capped_days)),
-            "largest_capped_days_in_a_row": int(capped_days.max()),
+            "most_capped_days_of_a_row": int(capped_days.max()),
         },
         "versions": {
             "python": platform.python_version(),

@@ -6,10 +6,10 @@ row into one number. The points are made once per maximization and never change 
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 import torch
-from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
@@ -20,9 +20,7 @@ from edrbo.functional import Functional
 from edrbo.score import Score
 from edrbo.surrogate.ensemble import Ensemble
 
-CHUNK = 2**20  # elements of the largest temporary (experts × points × observations): stays in cache
-
-_T = TypeVar("_T")
+CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
 class RobustAcquisition(AcquisitionFunction):
@@ -37,10 +35,10 @@ class RobustAcquisition(AcquisitionFunction):
         self.score = score
         self.points = points
         self.functional = functional
-        self.X_pending: Tensor | None = None
+        self.set_X_pending(None)
         self._contexts = points.all
 
-    @t_batch_mode_transform(expected_q=1)  # type: ignore[untyped-decorator]
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """``X`` is b × 1 × d_x; gives b values."""
         return self.evaluate(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-2])
@@ -52,7 +50,7 @@ class RobustAcquisition(AcquisitionFunction):
         if isinstance(self.model, Ensemble):
             width = self.model.num_experts * self.model.gp.x.shape[-2] * contexts
             rows = max(1, CHUNK // max(width, 1))
-        chunks = [self._evaluate(part) for part in x.split(rows)]
+        chunks = [self._evaluate(part) for part in torch.split(x, rows)]
         return chunks[0] if len(chunks) == 1 else torch.cat(chunks)
 
     def _evaluate(self, x: Tensor) -> Tensor:
@@ -66,7 +64,7 @@ class RobustAcquisition(AcquisitionFunction):
         """Experts' means and standard deviations at N points, M × N each (M = 1 for a stock model)."""
         if isinstance(self.model, Ensemble):
             return self.model.moments(joint)
-        posterior = self.model.posterior(joint.unsqueeze(-2))
+        posterior: Any = self.model.posterior(joint.unsqueeze(-2))
         return posterior.mean.reshape(1, -1), posterior.variance.reshape(1, -1).clamp_min(1e-20).sqrt()
 
     def _largest_slope(self, x: Tensor) -> Tensor:
@@ -95,12 +93,13 @@ class RobustAcquisition(AcquisitionFunction):
         return slope if x.requires_grad else slope.detach()
 
     def coarse(self, size: int) -> RobustAcquisition:
-        """The same acquisition on at most ``size`` atoms and ``size`` support points: cheap, for screening only."""
-        points = self.points
-        if len(self._contexts) <= 2 * size:
-            return self
-        small = compress(points.atoms, points.weights, size)
-        others = torch.cat([points.atoms[points.weights == 0], points.support])
-        step = max(1, -(-len(others) // size))
-        thin = ContextPoints(small.atoms, small.weights, others[::step])
-        return RobustAcquisition(self.model, self.score, thin, self.functional)
+        """A cheap stand-in for screening: one expert, at most ``size`` atoms and ``size`` support points."""
+        points, model = self.points, self.model
+        if isinstance(model, Ensemble):
+            model = model.expert(model.num_experts - 1)
+        if len(self._contexts) > 2 * size:
+            small = compress(points.atoms, points.weights, size)
+            others = torch.cat([points.atoms[points.weights == 0], points.support])
+            step = max(1, -(-len(others) // size))
+            points = ContextPoints(small.atoms, small.weights, others[::step])
+        return RobustAcquisition(model, self.score, points, self.functional)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from edrbo.acquisition import RobustAcquisition
 from edrbo.compression import compress
 from edrbo.context import ContextHistory, ContextPoints, Given
 from edrbo.functional import Expectation, Functional
@@ -23,7 +24,6 @@ from edrbo.score import Score
 from edrbo.surrogate.ensemble import Ensemble, Surrogate, barycenter
 from edrbo.surrogate.fit import default_theta, unpack
 from edrbo.surrogate.kernels import get_kernel
-from edrbo.acquisition import RobustAcquisition
 
 SPREAD_ATOMS = 4
 FAILURE_NOISE = 1e-2  # variance, relative to that of the outcomes

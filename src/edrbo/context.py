@@ -146,7 +146,7 @@ class KDE(Law):
         spread = (weights @ (contexts - weights @ contexts).square()).sqrt()
         bandwidth = spread * (4.0 / ((dim + 2) * effective)) ** (1.0 / (dim + 4))
         # One coordinate picks the observation, the others its Gaussian noise.
-        quantiles = _sobol(dim + 1, self.samples, seed)
+        quantiles = sobol_points(dim + 1, self.samples, seed)
         centers = torch.searchsorted(weights.cumsum(0), quantiles[:, 0].contiguous())
         noise = torch.special.ndtri(quantiles[:, 1:].clamp(1e-12, 1.0 - 1e-12))
         drawn = contexts[centers.clamp(max=len(contexts) - 1)] + bandwidth * noise
@@ -264,12 +264,12 @@ def box_points(lower: Tensor, upper: Tensor, size: int) -> Tensor:
         if 2**dim <= max(size // 2, 4):
             corners = torch.tensor(list(itertools.product((0.0, 1.0), repeat=dim)), dtype=lower.dtype)
         else:
-            corners = _sobol(dim, (size + 1) // 2).round()
-        unit = torch.cat([corners, _sobol(dim, max(size - len(corners), 0))])[:size]
+            corners = sobol_points(dim, (size + 1) // 2).round()
+        unit = torch.cat([corners, sobol_points(dim, max(size - len(corners), 0))])[:size]
     return lower + (upper - lower) * unit
 
 
-def _sobol(dim: int, size: int, seed: int | None = None) -> Tensor:
+def sobol_points(dim: int, size: int, seed: int | None = None) -> Tensor:
     """Sobol' points of the unit cube (size × dim), scrambled when a seed is given."""
     make_engine: Callable[..., Any] = SobolEngine  # PyTorch leaves it untyped
     engine = make_engine(dim, scramble=seed is not None, seed=seed)
@@ -281,7 +281,7 @@ def _sobol(dim: int, size: int, seed: int | None = None) -> Tensor:
 
 def _uniform(lower: Tensor, upper: Tensor, size: int, seed: int) -> tuple[Tensor, Tensor]:
     """Quasi-random points of the box (size × d_c) with equal weights (size)."""
-    return lower + (upper - lower) * _sobol(len(lower), size, seed), _equal(lower, size)
+    return lower + (upper - lower) * sobol_points(len(lower), size, seed), _equal(lower, size)
 
 
 def _equal(like: Tensor, size: int) -> Tensor:

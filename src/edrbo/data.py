@@ -40,9 +40,7 @@ class Observations:
             object.__setattr__(self, name, _frozen(name, getattr(self, name), ndim, error))
         lengths = {name: len(getattr(self, name)) for name, _, _ in shapes}
         if len(set(lengths.values())) != 1:
-            raise InvalidValueError(
-                f"the observations differ in length: {lengths}", "one row of each per outcome"
-            )
+            raise InvalidValueError(f"the observations differ in length: {lengths}", "one row of each per outcome")
         self._check_values()
 
     def _check_values(self) -> None:

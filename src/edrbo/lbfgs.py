@@ -40,7 +40,8 @@ def minimize_batch(
                 best_value[i], best[i] = value[row], points[row]
         return value, gradient
 
-    fmin_l_bfgs_b_batched(
+    search: Callable[..., object] = fmin_l_bfgs_b_batched  # BoTorch leaves it untyped
+    search(
         evaluate,
         best.copy(),
         bounds=list(zip(lower, upper, strict=True)),

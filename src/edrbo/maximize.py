@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
+from edrbo.context import sobol_points
 from edrbo.lbfgs import minimize_batch
 from edrbo.space import Space
 
@@ -33,7 +33,7 @@ class Budget:
 
     screened: int = 1024  # quasi-random designs scored with the coarse objective
     near: int = 64  # of them drawn around the best given start
-    kept: int = 64  # scored again with the full objective
+    kept: int = 32  # scored again with the full objective
     starts: int = 6  # local searches
     iterations: int = 40  # L-BFGS iterations of each
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
@@ -85,7 +85,7 @@ def _screen(
     objective: Objective, coarse: Objective, space: Space, seed: int, starts: Tensor | None, budget: Budget
 ) -> Tensor:
     """The ``kept`` most promising designs of stage one, and the best given start whatever its rank."""
-    sobol = SobolEngine(space.d_x, scramble=True, seed=seed).draw(budget.screened, dtype=torch.float64)
+    sobol = sobol_points(space.d_x, budget.screened, seed)
     pool = [_snap(space, sobol)]
     if starts is not None and len(starts):
         values = coarse(starts)

@@ -69,6 +69,11 @@ METHODS: dict[str, Method] = {
 }
 
 
+def method_names() -> list[str]:
+    """The names ``Optimizer(method=...)`` takes."""
+    return list(METHODS)
+
+
 def get_method(method: str | Method) -> Method:
     """A method by name, or the method itself."""
     if isinstance(method, Method):

@@ -8,19 +8,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from edrbo.belief import Belief, Extras, believe
-from edrbo.context import ContextHistory
+from edrbo.context import ContextHistory, sobol_points
 from edrbo.data import Observations
-from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError, UnknownSuggestionError
+from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
 from edrbo.history import ContextLog
 from edrbo.maximize import maximize
 from edrbo.methods import Method, get_method
@@ -35,6 +34,7 @@ from edrbo.recommendation import (
 )
 from edrbo.scale import ContextScale
 from edrbo.space import Space
+from edrbo.state import State
 from edrbo.streams import stream_seed
 from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.schedule import FittedModel, advance, fit_sizes
@@ -93,32 +93,27 @@ class Optimizer:
         self.seed = int(seed)
         self.forgetting = forgetting
         self.initial = int(initial)
-        self._observations = Observations.empty(space.d_x, space.d_c)
-        self._told: dict[int, int] = {}  # suggestion id → row
-        self._pending: dict[int, Array] = {}  # suggestion id → coded design
-        self._failed: dict[int, Array] = {}
-        self._log = ContextLog()
-        self._asked = 0
+        self._state = State.empty(space)
         self._fitted: FittedModel | None = None
-        self._stored: tuple[int, Hyperparameters] | None = None
+        self._stored: tuple[int, Hyperparameters] | None = None  # of a fit made before this process
 
     # ---------------------------------------------------------------- what is known
 
     @property
     def observations(self) -> Observations:
-        return self._observations
+        return self._state.observations
 
     @property
     def pending(self) -> list[Suggestion]:
         """Asked and not yet told."""
-        return [Suggestion(key, self.space.decode_designs(x)[0]) for key, x in self._pending.items()]
+        return [Suggestion(key, self.space.decode_designs(x)[0]) for key, x in self._state.pending.items()]
 
     @property
     def context_log(self) -> ContextLog:
-        return self._log
+        return self._state.log
 
     def __len__(self) -> int:
-        return len(self._observations)
+        return len(self.observations)
 
     # ---------------------------------------------------------------- ask
 
@@ -126,9 +121,7 @@ class Optimizer:
     def ask(self, n: None = None, *, forecast: Any = None, context: Any = None) -> Suggestion: ...
     @overload
     def ask(self, n: int, *, forecast: Any = None, context: Any = None) -> list[Suggestion]: ...
-    def ask(
-        self, n: int | None = None, *, forecast: Any = None, context: Any = None
-    ) -> Suggestion | list[Suggestion]:
+    def ask(self, n: int | None = None, *, forecast: Any = None, context: Any = None) -> Suggestion | list[Suggestion]:
         """The next design, or a list of ``n`` that are aware of each other and of everything pending.
 
         ``forecast`` (samples of contexts) is the law for this ask; ``context`` fixes the next context.
@@ -139,34 +132,31 @@ class Optimizer:
         law = self._read_law(forecast, context)
         designs: list[Array] = []
         belief: Belief | None = None
+        asked = self._state.asked
         for i in range(count):
             if self._wants_initial(len(designs)):
-                designs.append(self._initial_design(self._asked + i))
+                designs.append(self._initial_design(asked + i))
                 continue
             if belief is None:
-                belief = self._belief(law, extra_pending=designs)
-            x = self._best(belief, self._asked + i)
+                belief = self._belief(law, [*self._state.pending.values(), *designs])
+            x = self._best(belief, asked + i)
             designs.append(x)
             if i + 1 < count:
                 belief = belief.with_pending(torch.from_numpy(x)[None])
         names = self.space.decode_designs(np.stack(designs))
-        suggestions = [Suggestion(self._asked + i, design) for i, design in enumerate(names)]
-        for suggestion, x in zip(suggestions, designs, strict=True):
-            self._pending[suggestion.id] = x
-        self._asked += count
+        suggestions = [Suggestion(asked + i, design) for i, design in enumerate(names)]
+        self._state = self._state.ask(designs)
         return suggestions[0] if n is None else suggestions
 
     def _wants_initial(self, more: int) -> bool:
-        if len(self._observations) == 0:
-            return True
-        known = len(self._observations) + len(self._failed) + len(self._pending) + more
-        return known < self.initial
+        state = self._state
+        known = len(self) + len(state.failed) + len(state.pending) + more
+        return len(self) == 0 or known < self.initial
 
     def _initial_design(self, index: int) -> Array:
-        engine = SobolEngine(self.space.d_x, scramble=True, seed=stream_seed(self.seed, "initial design"))
-        if index:
-            engine.fast_forward(index)
-        return self.space.snap(engine.draw(1, dtype=torch.float64).numpy())[0]
+        points = sobol_points(self.space.d_x, index + 1, stream_seed(self.seed, "initial design"))
+        design: Array = self.space.snap(points[-1].numpy())
+        return design
 
     def _best(self, belief: Belief, index: int) -> Array:
         acquisition = belief.acquisition()
@@ -181,7 +171,7 @@ class Optimizer:
 
     def _starts(self) -> Tensor:
         """Designs tried last and best: good places to begin a search."""
-        x, y = self._observations.x, self._signed()
+        x, y = self.observations.x, self._signed()
         best = np.argsort(-y, kind="stable")[:16]
         recent = np.arange(max(0, len(x) - 32), len(x))
         return torch.from_numpy(np.unique(x[np.concatenate([best, recent])], axis=0))
@@ -204,52 +194,34 @@ class Optimizer:
         """
         key, x = self._identify(suggestion)
         rows = None if context is None else self._read_context(context)
-        log = self._log if rows is None else self._log.add(self.space, rows)
         if failed:
             if value is not None:
                 raise InvalidValueError("a failed evaluation has no value", "leave the value or `failed` out")
-            self._failed[-1 - len(self._failed) if key is None else key] = x
+            state = self._state.fail(key, x)
         else:
-            outcome = _read_value(value)
-            observations = self._observations.append(x, rows, outcome, noise)
-            if key is not None:
-                self._told[key] = len(self._observations)
-            self._observations = observations
-        if key is not None:
-            del self._pending[key]
-        self._log = log
+            state = self._state.tell(key, x, rows, _read_value(value), noise)
+        self._state = state if rows is None else replace(state, log=state.log.add(self.space, rows))
 
     def tell_context(self, suggestion: Suggestion | int, context: Any) -> None:
         """The context of an evaluation that was told without one."""
         key = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
-        if key not in self._told:
-            raise UnknownSuggestionError(f"suggestion {key} has no told value", "tell its value first")
-        row, old = self._told[key], self._observations
-        if np.isfinite(old.c[row]).all() and self.space.d_c:
-            raise InvalidContextError(f"the context of suggestion {key} is known already")
         rows = self._read_context(context)
-        contexts = old.c.copy()
-        contexts[row] = rows[0]
-        self._observations = Observations(old.x, contexts, old.y, old.noise)
-        self._log = self._log.add(self.space, rows)
+        state = self._state.tell_context(key, rows)
+        self._state = replace(state, log=state.log.add(self.space, rows))
         self._fitted = self._stored = None  # the order of complete observations has changed
 
     def observe_context(self, samples: Any, weights: Any = None) -> None:
         """Contexts seen without an outcome; ``weights`` (one per sample) default to one."""
         self._need_contexts()
-        self._log = self._log.add(self.space, self.space.read_contexts(samples), weights, self.forgetting)
+        rows = self.space.read_contexts(samples)
+        log = self._state.log.add(self.space, rows, weights, self.forgetting)
+        self._state = replace(self._state, log=log)
 
     def _identify(self, suggestion: Suggestion | Mapping[str, Any] | int) -> tuple[int | None, Array]:
         if isinstance(suggestion, Mapping):
             return None, self.space.encode_designs(dict(suggestion))[0]
         key = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
-        if key not in self._pending:
-            known = key in self._told or key in self._failed
-            raise UnknownSuggestionError(
-                f"suggestion {key!r} {'was told already' if known else 'was never asked'}",
-                "tell a design of your own as a dict of names and values",
-            )
-        return key, self._pending[key]
+        return key, self._state.design_of(key)
 
     def _read_context(self, context: Any) -> Array:
         self._need_contexts()
@@ -268,9 +240,9 @@ class Optimizer:
         """The design with the best expected value, for the estimated law, a ``forecast`` or one ``context``."""
         if not (math.isfinite(ball) and ball >= 0):
             raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
-        if len(self._observations) == 0:
+        if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
-        belief = self._belief(self._read_law(forecast, context), hallucinate=False)
+        belief = self._belief(self._read_law(forecast, context), pending=[])
         x = best_design(belief, self.space, self._starts(), stream_seed(self.seed, "recommend", len(self)))
         x = torch.from_numpy(self.space.snap(x.numpy()))
         found = design_belief(belief, x)
@@ -299,34 +271,34 @@ class Optimizer:
 
     def _unit(self) -> float:
         """A power of two that brings outcomes of extreme size near one; 1 for ordinary ones, so that they stay exact."""
-        largest = float(np.abs(self._observations.y).max(initial=0.0))
+        largest = float(np.abs(self.observations.y).max(initial=0.0))
         if largest == 0.0 or 1e-100 < largest < 1e100:
             return 1.0
         return 2.0 ** math.frexp(largest)[1] if largest > 1 else 2.0 ** (math.frexp(largest)[1] - 1)
 
     def _signed(self) -> Array:
-        return self._sign * (self._observations.y / self._unit())
+        return self._sign * (self.observations.y / self._unit())
 
     def _trains(self) -> NDArray[np.bool_]:
         """Which observations the surrogate is fitted to."""
         if not self.method.score.uses_context:
             return np.ones(len(self), dtype=np.bool_)
-        return self._observations.complete
+        return self.observations.complete
 
     def _scale(self, size: int | None = None) -> ContextScale:
         """Coding of contexts that belongs to a fit on the first ``size`` complete observations."""
-        contexts = self._observations.c[self._observations.complete]
+        contexts = self.observations.c[self.observations.complete]
         if size is None:
             size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
-        return self.space.context_scale(contexts[:size] if size else self._log.weighted(self.space.d_c, None)[0])
+        return self.space.context_scale(contexts[:size] if size else self._state.log.weighted(self.space.d_c, None)[0])
 
     def _inputs(self, size: int) -> Tensor:
         """Model inputs (n × d) of the training observations in the coding of a fit on ``size`` of them."""
         rows = self._trains()
-        x = self._observations.x[rows]
+        x = self.observations.x[rows]
         if not self.method.score.uses_context or not self.space.d_c:
             return torch.from_numpy(x.copy())
-        return torch.from_numpy(np.concatenate([x, self._scale(size).encode(self._observations.c[rows])], axis=1))
+        return torch.from_numpy(np.concatenate([x, self._scale(size).encode(self.observations.c[rows])], axis=1))
 
     def _model(self) -> FittedModel | None:
         rows = self._trains()
@@ -334,7 +306,7 @@ class Optimizer:
         if n == 0:
             return None
         if self._fitted is None or self._fitted.rows != n:
-            noise = self._observations.noise[rows] / self._unit() ** 2
+            noise = self.observations.noise[rows] / self._unit() ** 2
             self._fitted = advance(
                 self.method.surrogate,
                 self._fitted,
@@ -346,24 +318,15 @@ class Optimizer:
             )
         return self._fitted
 
-    def _belief(
-        self,
-        law: tuple[Array | None, Array | None],
-        *,
-        extra_pending: list[Array] | None = None,
-        hallucinate: bool = True,
-    ) -> Belief:
+    def _belief(self, law: tuple[Array | None, Array | None], pending: list[Array]) -> Belief:
         forecast, fixed = law
         fitted = self._model()
         scale = self._scale()
-        rows, weights = self._log.weighted(self.space.d_c, self.forgetting)
+        rows, weights = self._state.log.weighted(self.space.d_c, self.forgetting)
         if forecast is not None:
             rows, weights = forecast, np.ones(len(forecast))
         lower, upper = self._box(scale)
-        history = ContextHistory(
-            torch.from_numpy(scale.encode(rows)), torch.from_numpy(weights), lower, upper
-        )
-        pending = [*self._pending.values(), *(extra_pending or [])] if hallucinate else []
+        history = ContextHistory(torch.from_numpy(scale.encode(rows)), torch.from_numpy(weights), lower, upper)
         return believe(
             self.method,
             None if fitted is None else fitted.model,
@@ -378,10 +341,10 @@ class Optimizer:
         rest = ~self._trains()
         unit = self._unit()
         return Extras(
-            torch.from_numpy(self._observations.x[rest]),
+            torch.from_numpy(self.observations.x[rest]),
             torch.from_numpy(self._signed()[rest]),
-            torch.from_numpy(self._observations.noise[rest] / unit**2),
-            self._stack(list(self._failed.values())),
+            torch.from_numpy(self.observations.noise[rest] / unit**2),
+            self._stack(list(self._state.failed.values())),
             self._stack(pending),
         )
 
@@ -390,7 +353,7 @@ class Optimizer:
 
     def _box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
         """The coded context box: [0, 1], widened to hold every context that was seen."""
-        seen = scale.encode(self._log.weighted(self.space.d_c, None)[0])
+        seen = scale.encode(self._state.log.weighted(self.space.d_c, None)[0])
         lower = np.minimum(0.0, seen.min(axis=0, initial=0.0))
         upper = np.maximum(1.0, seen.max(axis=0, initial=1.0))
         return torch.from_numpy(lower), torch.from_numpy(upper)
@@ -422,15 +385,7 @@ class Optimizer:
             "seed": self.seed,
             "forgetting": self.forgetting,
             "initial": self.initial,
-            "asked": self._asked,
-            "x": self._observations.x.tolist(),
-            "c": _with_none(self._observations.c),
-            "y": self._observations.y.tolist(),
-            "noise": _with_none(self._observations.noise),
-            "told": list(self._told.items()),
-            "pending": [[key, x.tolist()] for key, x in self._pending.items()],
-            "failed": [[key, x.tolist()] for key, x in self._failed.items()],
-            "contexts": self._log.to_list(),
+            **self._state.to_dict(),
             "hyper": None if stored is None else {"rows": stored[0], **_hyper_to_dict(stored[1])},
         }
         return json.dumps(record, allow_nan=False)
@@ -454,17 +409,7 @@ class Optimizer:
             forgetting=record["forgetting"],
             initial=record["initial"],
         )
-        optimizer._observations = Observations(
-            np.array(record["x"], dtype=np.float64).reshape(-1, space.d_x),
-            np.array(record["c"], dtype=np.float64).reshape(-1, space.d_c),
-            np.array(record["y"], dtype=np.float64),
-            np.array(record["noise"], dtype=np.float64),
-        )
-        optimizer._asked = record["asked"]
-        optimizer._told = {key: row for key, row in record["told"]}
-        optimizer._pending = {key: np.array(x) for key, x in record["pending"]}
-        optimizer._failed = {key: np.array(x) for key, x in record["failed"]}
-        optimizer._log = ContextLog.from_list(record["contexts"], space.d_c)
+        optimizer._state = State.from_dict(record, space)
         if record["hyper"] is not None:
             optimizer._stored = (record["hyper"]["rows"], _hyper_from_dict(record["hyper"]))
         return optimizer
@@ -478,11 +423,6 @@ def _read_value(value: Any) -> float:
     if not math.isfinite(number):
         raise InvalidValueError(f"the value is {number!r}", "tell a failed evaluation with failed=True")
     return number
-
-
-def _with_none(array: Array) -> Any:
-    """Nested lists with None for NaN, which JSON does not have."""
-    return np.where(np.isnan(array), None, array.astype(object)).tolist()
 
 
 def _hyper_to_dict(hyper: Hyperparameters) -> dict[str, Any]:

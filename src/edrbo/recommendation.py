@@ -76,8 +76,9 @@ def design_belief(belief: Belief, x: Tensor) -> DesignBelief:
 def worst_case(belief: Belief, x: Tensor, ball: float, lower: Tensor, upper: Tensor) -> float:
     """The least mean over all laws within Wasserstein-1 distance ``ball`` of the context law."""
     points = ContextPoints(
-        belief.points.atoms, belief.points.weights, box_points(lower, upper, SUPPORT) if len(lower) else
-        belief.points.support
+        belief.points.atoms,
+        belief.points.weights,
+        box_points(lower, upper, SUPPORT) if len(lower) else belief.points.support,
     )
     with torch.no_grad():
         center, _ = barycenter(*belief.model.moments(_joint(x, points.all)))

@@ -141,9 +141,7 @@ class Space:
             hint = close_match(name, self.design_names, f"the design variables are {list(self.design_names)}")
             raise InvalidDesignError(f"{name!r} is not a design variable", hint)
         if isinstance(variable, Real):
-            raise InvalidDesignError(
-                f"{name!r} is real and has no levels", "only integers and categoricals do"
-            )
+            raise InvalidDesignError(f"{name!r} is real and has no levels", "only integers and categoricals do")
         return variable.levels()
 
     def encode_designs(self, designs: Any) -> Array:
@@ -152,10 +150,7 @@ class Space:
         A design that is not a point of the space is an InvalidDesignError.
         """
         columns, _ = read_columns(designs, self.design_names, "design", InvalidDesignError)
-        blocks = [
-            variable.encode(name, values)
-            for (name, variable), values in zip(self._design, columns, strict=True)
-        ]
+        blocks = [variable.encode(name, values) for (name, variable), values in zip(self._design, columns, strict=True)]
         return np.concatenate(blocks, axis=1)
 
     def decode_designs(self, coded: Any) -> list[dict[str, Scalar]]:
@@ -181,9 +176,7 @@ class Space:
     def _coded_designs(self, coded: Any) -> Array:
         rows = np.asarray(coded, dtype=np.float64)
         if rows.ndim == 0 or rows.shape[-1] != self.d_x:
-            raise InvalidDesignError(
-                f"coded designs have shape {rows.shape}", f"a row has {self.d_x} columns"
-            )
+            raise InvalidDesignError(f"coded designs have shape {rows.shape}", f"a row has {self.d_x} columns")
         if not np.isfinite(rows).all():
             raise InvalidDesignError("a coded design is not finite", "give numbers in [0, 1]")
         return rows
@@ -254,9 +247,7 @@ class Space:
             return scale
         for name, variable in self._context:
             if not variable.bounded:
-                raise InvalidContextError(
-                    f"context variable {name!r} has no bounds", "pass scale=context_scale(data)"
-                )
+                raise InvalidContextError(f"context variable {name!r} has no bounds", "pass scale=context_scale(data)")
         return self.context_scale(np.empty((0, self.d_c)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -275,9 +266,7 @@ class Space:
                 entries = [dict(entry) for entry in record[role]]
                 names = [entry.pop("name") for entry in entries]
             except (KeyError, TypeError, ValueError):
-                raise InvalidSpaceError(
-                    f"the record has no usable {role!r}", "it was not written by to_dict"
-                ) from None
+                raise InvalidSpaceError(f"the record has no usable {role!r}", "it was not written by to_dict") from None
             if len(set(names)) != len(names):
                 raise InvalidSpaceError(f"a {role} variable is named twice", "it was not written by to_dict")
             roles[role] = dict(zip(names, map(variable_from_dict, entries), strict=True))

@@ -19,9 +19,7 @@ Array = NDArray[np.float64]
 AnyArray = NDArray[Any]
 
 
-def read_columns(
-    data: Any, names: tuple[str, ...], what: str, error: type[EdrboError]
-) -> tuple[list[AnyArray], int]:
+def read_columns(data: Any, names: tuple[str, ...], what: str, error: type[EdrboError]) -> tuple[list[AnyArray], int]:
     """One array of length n per name, in the order of ``names``, and n.
 
     ``data`` is a dict (one point), a dict of arrays (columns), a sequence of dicts, rows of shape (n,
@@ -75,16 +73,12 @@ def _from_records(
         pass
     for row, record in enumerate(data):
         if not isinstance(record, Mapping):
-            raise error(
-                f"row {row} of the {what}s is {record!r}, not a dict", "give dicts or rows, not a mixture"
-            )
+            raise error(f"row {row} of the {what}s is {record!r}, not a dict", "give dicts or rows, not a mixture")
         check_names(record, names, what, error)
     raise error(f"the {what}s cannot be read", f"give one dict with the names {list(names)} per row")
 
 
-def _from_rows(
-    data: Any, names: tuple[str, ...], what: str, error: type[EdrboError]
-) -> tuple[list[AnyArray], int]:
+def _from_rows(data: Any, names: tuple[str, ...], what: str, error: type[EdrboError]) -> tuple[list[AnyArray], int]:
     rows = _as_array(data)
     width = len(names)
     if rows.size == 0 and rows.ndim <= 1:

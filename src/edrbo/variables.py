@@ -213,9 +213,7 @@ class Categorical:
             if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
                 strings = [choice for choice in self.choices if isinstance(choice, str)]
                 hint = close_match(value, strings, f"the choices are {list(self.choices)!r}")
-                raise InvalidDesignError(
-                    f"design variable {name!r} is {value!r}, not one of its choices", hint
-                )
+                raise InvalidDesignError(f"design variable {name!r} is {value!r}, not one of its choices", hint)
             indices[row] = index
         return self.levels()[indices]
 
@@ -269,9 +267,7 @@ def variable_from_dict(record: Any) -> Variable:
     except (KeyError, TypeError, ValueError) as problem:
         if isinstance(problem, InvalidSpaceError):
             raise
-        raise InvalidSpaceError(
-            f"{record!r} does not describe a variable", "it was not written by to_dict"
-        ) from None
+        raise InvalidSpaceError(f"{record!r} does not describe a variable", "it was not written by to_dict") from None
 
 
 def _read_choices(given: Any) -> tuple[Any, ...]:

@@ -190,6 +190,23 @@ def test_gradient_is_that_of_the_value(name: str, radius: float) -> None:
     torch.testing.assert_close(gradient, numeric, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("radius", [0.02, 0.3, 0.8])
+def test_mmd_does_not_depend_on_the_rows_solved_before(dim: int, radius: float) -> None:
+    """A walk from row to row, warm-started, against a solver without memory for every row."""
+    axis = torch.linspace(0, 1, 60 if dim == 1 else 8, dtype=torch.float64)
+    grid = torch.cartesian_prod(*[axis] * dim).reshape(-1, dim)
+    points = ContextPoints(grid, torch.softmax(-8 * (grid - 0.4).abs().sum(-1), 0), grid[:0])
+    functional = MMD(radius)
+    for k in range(12):
+        shift = torch.tensor([0.0, 0.5, 1.0])[:, None, None] + 0.03 * k**2  # steps from small to large
+        values = (torch.sin(7 * (grid + shift)) + (grid - shift / 4).square()).sum(-1)
+        fresh = ContextPoints(points.atoms, points.weights, points.support)
+        expected = functional.worst_case(values, fresh)
+        torch.testing.assert_close(functional.worst_case(values, points), expected, rtol=0, atol=1e-7)
+        torch.testing.assert_close(functional(values, points), functional(values, fresh), rtol=0, atol=1e-10)
+
+
 def test_minimum_and_expectation() -> None:
     points = random_points(1, atoms=4, support=2)
     values = random_rows(0, 3, 6)

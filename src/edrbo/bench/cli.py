@@ -23,12 +23,13 @@ def list_problems() -> None:
     from edrbo.bench import problems
 
     table = Table(title="maximize E f(x) over x in the unit cube")
-    for heading in ("problem", "d_x", "d_c", "context law", "x*", "max E f"):
-        table.add_column(heading, justify="right" if heading in ("d_x", "d_c", "max E f") else "left")
+    table.add_column("problem", no_wrap=True)
+    for heading in ("d_x", "d_c", "context law", "x*", "max E f"):
+        table.add_column(heading, justify="left" if heading in ("context law", "x*") else "right")
     notes = set()
     for name in problems.names():
         problem = problems.get(name)
-        x_star = ", ".join(f"{value:.4g}" for value in problem.x_star)
+        x_star = ", ".join(f"{value:.3g}" for value in problem.x_star)
         sizes = (str(problem.d_x), str(problem.d_c))
         table.add_row(name, *sizes, problem.law.describe(), f"({x_star})", f"{problem.optimum:.8f}")
         if problem.data:
@@ -42,9 +43,7 @@ def list_problems() -> None:
 @app.command("show")
 def show_problem(
     name: Annotated[str, typer.Argument(help="A problem of `edrbo bench problems`.")],
-    out: Annotated[
-        Path | None, typer.Option(help="PNG file to write; by default problem-NAME.png here.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="PNG file to write; by default problem-NAME.png here.")] = None,
 ) -> None:
     """Draw a problem: f over (x, c) slices, the context law with its atoms, E f and x*."""
     from edrbo.bench import problems

@@ -101,16 +101,12 @@ def _draw_expectation(axes: Axes, problem: Problem, j: int) -> None:
     contexts = problem.sample_contexts(BAND_CONTEXTS, np.random.default_rng(0))
     outcomes = problem.evaluate(designs[:, None, :], contexts)
     low, high = np.quantile(outcomes, [0.1, 0.9], axis=1)
-    axes.fill_between(
-        FINE_LINE, low, high, color=BLUE, alpha=0.18, linewidth=0, label="f, 10–90 % of contexts"
-    )
+    axes.fill_between(FINE_LINE, low, high, color=BLUE, alpha=0.18, linewidth=0, label="f, 10–90 % of contexts")
     axes.plot(FINE_LINE, problem.expected(designs), color=BLUE, linewidth=1.8, label="E f")
     best = float(problem.x_star[j])
     axes.axvline(best, color=VERMILION, linestyle="--", linewidth=1)
     # A maximizer at the edge of the cube must not lose half of its marker.
-    axes.plot(
-        [best], [problem.optimum], "o", color=VERMILION, markersize=6, clip_on=False, label="$x^*$", zorder=5
-    )
+    axes.plot([best], [problem.optimum], "o", color=VERMILION, markersize=6, clip_on=False, label="$x^*$", zorder=5)
     axes.set_title(f"{_label('x', j, problem.d_x)}* = {best:.4g}", fontsize=9, color=VERMILION)
     axes.set_xlim(0, 1)
     axes.tick_params(labelsize=8, labelbottom=False, labelleft=j == 0)

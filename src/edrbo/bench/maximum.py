@@ -1,4 +1,4 @@
-"""Maximizers of E f: quasi-random search, then L-BFGS-B from the best points."""
+"""Maximizers of E f by quasi-random search and L-BFGS-B, and of its worst case by Nelder–Mead."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SEARCH_SIZE_LOG2 = 12
 STARTS = 8
+ROBUST_STARTS = 2
 
 
 @lru_cache(maxsize=16)
@@ -54,3 +55,29 @@ def maximize_expected(problem: Problem) -> Array:
     winner = np.asarray(min(ends, key=lambda end: float(end.fun)).x)
     winner.flags.writeable = False
     return winner
+
+
+@lru_cache(maxsize=64)
+def maximize_worst_case(problem: Problem, radius: float) -> tuple[Array, float]:
+    """argmax and max over x of ``problem.worst_case(x, radius)``: the reference of a robust regret.
+
+    The worst case has kinks in x, so the best quasi-random points and x* are polished without gradients.
+    """
+    from scipy.optimize import minimize
+
+    log2_size = 7 if problem.d_c > 1 else 10
+    designs = np.vstack([quasi_random_designs(problem.d_x, log2_size), problem.x_star])
+    values = problem.worst_case(designs, radius)
+    starts = [problem.x_star, *designs[np.argsort(-values, kind="stable")[:ROBUST_STARTS]]]
+    ends = [
+        minimize(
+            lambda x: -float(problem.worst_case(x, radius)),
+            start,
+            method="Nelder-Mead",
+            bounds=[(0.0, 1.0)] * problem.d_x,
+            options={"xatol": 1e-6, "fatol": 1e-9, "maxfev": 120 * problem.d_x},
+        )
+        for start in starts
+    ]
+    best = min(ends, key=lambda end: float(end.fun))
+    return np.asarray(best.x), -float(best.fun)

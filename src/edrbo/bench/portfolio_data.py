@@ -101,7 +101,7 @@ def import_portfolio_data(source: Path) -> PortfolioData:
 
 
 def fingerprint(table: Array) -> str:
-    """sha256 of the (n, 6) table rounded to six decimals: the same for any way of printing the numbers."""
+    """sha256 of the (n, 6) table rounded to six decimals: it knows the numbers, not how they were printed."""
     rounded = np.round(table, 6) + 0.0  # + 0.0 turns −0 into 0
     return hashlib.sha256(np.ascontiguousarray(rounded, dtype="<f8").tobytes()).hexdigest()
 

@@ -50,9 +50,7 @@ def _logs(bounds: tuple[float, float]) -> tuple[float, float]:
     return float(np.log(bounds[0])), float(np.log(bounds[1]))
 
 
-def negative_log_likelihood(
-    log_parameters: Array, inputs: Array, outputs: Array
-) -> tuple[float, Array, float]:
+def negative_log_likelihood(log_parameters: Array, inputs: Array, outputs: Array) -> tuple[float, Array, float]:
     """−log p(outputs), its gradient, and the profiled mean; log_parameters = log(ℓ_1, …, ℓ_d, noise)."""
     from scipy.linalg import lapack
 

@@ -66,7 +66,7 @@ class Trades:
 def solve(
     problems: TradingProblems, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS
 ) -> Trades:
-    """The optimal trades of every row, to ``tolerance`` in the weights.
+    """The optimal trades of every row: primal and dual residuals, in weights, are below ``tolerance``.
 
     The trades are read off the copy that carries the trade cost, so that an asset which is not worth
     trading has a trade of exactly zero.

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from edrbo.context import ContextPoints
 from edrbo.errors import InvalidValueError
+from edrbo.functional.ball import Ball
 from edrbo.functional.base import Functional, WorstCase, check_radius
-from edrbo.functional.mmd_path import Ball, minimize
+from edrbo.functional.mmd_solver import Solver
 
 __all__ = ["MMD", "MMDMidpoint"]
 
@@ -36,7 +37,7 @@ class MMD(WorstCase):
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         rows = values.reshape(-1, values.shape[-1])
-        worst = minimize(rows.numpy(), _ball(points, self.lengthscale), self.radius)
+        worst = _solver(points, self.lengthscale).minimize(rows.numpy(), self.radius)
         return torch.from_numpy(worst).reshape(values.shape)
 
 
@@ -58,7 +59,7 @@ class MMDMidpoint(Functional):
         _check_lengthscale(self.lengthscale)
 
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
-        ball = _ball(points, self.lengthscale)
+        ball = _solver(points, self.lengthscale).ball
         mean = (points.mass * values).sum(-1)
         low, where = values.min(-1)
         reach = torch.from_numpy(np.sqrt(ball.squared_distances()))[where]  # ε*
@@ -79,9 +80,9 @@ def _check_lengthscale(lengthscale: float) -> None:
 
 
 @lru_cache(maxsize=4)
-def _ball(points: ContextPoints, lengthscale: float) -> Ball:
-    """Kernel matrix and law of ``points``, kept because one maximization asks for it many times."""
+def _solver(points: ContextPoints, lengthscale: float) -> Solver:
+    """Kernel matrix, law and solved rows of ``points``, which one maximization asks for many times."""
     contexts = points.all / lengthscale
     square = (contexts[:, None] - contexts[None]).square().sum(-1)
     kernel = torch.exp(-0.5 * square) + JITTER * torch.eye(len(contexts), dtype=contexts.dtype)
-    return Ball.around(points.mass.numpy(), kernel.numpy())
+    return Solver(Ball.around(points.mass.numpy(), kernel.numpy()))

@@ -6,125 +6,154 @@ both p and the reduced costs g = M(p − w) + θ s − ν are affine in θ, so t
 of A to the next until MMD(p(θ), w) equals the radius, which is solved in closed form. The sets are small
 (a smooth score touches its smooth certificate in few places), hence so are the systems. All rows take their
 k-th step together.
+
+A row like one solved before starts from that one's p and θ instead: some cost added to s makes them
+optimal, the walk first takes that cost away in the same manner, and then moves θ up or down. The result
+does not depend on the start, only the number of steps does: a maximizer's next row needs a few.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Ball", "minimize"]
+from edrbo.functional.ball import Array, Ball
 
-Array = npt.NDArray[np.float64]
+__all__ = ["Index", "Mask", "Walk", "cold_start", "finish", "solution", "warm_start"]
+
 Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
 
-TIE_BREAK = 1e-12  # of a row's range: makes every minimizer and every step of the path unique
-STEPS_PER_POINT = 20  # a limit on the length of the path that is not met: some two steps per point are usual
-
-
-@dataclass(frozen=True, eq=False)
-class Ball:
-    """The center w of the ball (n), its kernel matrix M (n × n), M w (n) and wᵀM w."""
-
-    center: Array
-    kernel: Array
-    embedding: Array
-    squared_norm: float
-
-    @classmethod
-    def around(cls, center: Array, kernel: Array) -> Ball:
-        embedding = kernel @ center
-        return cls(center, kernel, embedding, float(center @ embedding))
-
-    def squared_distances(self) -> Array:
-        """MMD²(δ_k, w) of every point k (n)."""
-        square = np.diagonal(self.kernel) - 2.0 * self.embedding + self.squared_norm
-        return np.maximum(square, 0.0)
+REPAIR: Final = 0  # τ: 1 → 0 is the share of the added cost
+DOWN: Final = 1  # τ = θ falls
+UP: Final = 2  # τ = −θ falls
 
 
 @dataclass(eq=False)
-class _Walk:
-    """The rows still under way (r of them): where each one stands on its path."""
+class Walk:
+    """Rows under way (r of them). Each minimizes ½ (p − w)ᵀM(p − w) + (fixed + τ moving)ᵀp as τ falls."""
 
     rows: Index  # r: which rows of the problem
-    scores: Array  # r × n, range one
+    scores: Array  # r × n
     active: Mask  # r × n
-    theta: Array  # r
-    changed: Index  # r: the point whose status changed last, -1 at the start
+    fixed: Array  # r × n
+    moving: Array  # r × n
+    tau: Array  # r
+    theta: Array  # r: the multiplier of the scores while the added cost is taken away
+    phase: Index  # r: REPAIR, DOWN or UP
+    changed: Index  # r: the point whose status changed last, -1 when none did
 
     def keep(self, going: Mask) -> None:
-        self.rows, self.scores, self.active = self.rows[going], self.scores[going], self.active[going]
-        self.theta, self.changed = self.theta[going], self.changed[going]
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name)[going])
 
 
-def minimize(values: Array, ball: Ball, radius: float) -> Array:
-    """The distributions (b × n) that minimize the rows of ``values`` (b × n) over the ball."""
-    low = values.min(1, keepdims=True)
-    span = values.max(1, keepdims=True) - low
-    varies = span[:, 0] > 0
-    worst = np.tile(ball.center, (len(values), 1))
-    if radius == 0.0 or not varies.any():
-        return worst
-    n = values.shape[1]
-    scores = (values - low) / np.where(span > 0, span, 1.0)
-    scores += TIE_BREAK * np.modf(np.arange(n) * 0.6180339887498949)[0]
-    lowest = scores.argmin(1)
-    inside = varies & (ball.squared_distances()[lowest] <= radius**2)
-    worst[inside] = np.eye(n)[lowest[inside]]
-    rows = np.flatnonzero(varies & ~inside)
-    active = np.zeros((len(rows), n), dtype=np.bool_)
-    active[np.arange(len(rows)), lowest[rows]] = True
-    start = np.full(len(rows), np.inf), np.full(len(rows), -1, dtype=np.intp)
-    walk = _Walk(rows, scores[rows], active, *start)
-    for _ in range(STEPS_PER_POINT * n):
+def cold_start(rows: Index, scores: Array) -> Walk:
+    """All mass on the minimum, θ = ∞; ``scores`` (r × n) have a unique minimum each."""
+    r = len(rows)
+    active = np.zeros(scores.shape, dtype=np.bool_)
+    active[np.arange(r), scores.argmin(1)] = True
+    infinite, none = np.full(r, np.inf), np.full(r, -1, dtype=np.intp)
+    return Walk(
+        rows, scores, active, np.zeros_like(scores), scores, infinite, infinite, none + 1 + DOWN, none
+    )
+
+
+def warm_start(rows: Index, scores: Array, p: Array, theta: Array, ball: Ball) -> Walk:
+    """Distributions ``p`` (r × n) and multipliers ``theta`` (r) thought to be near the solution."""
+    active = p > 0
+    fixed = theta[:, None] * scores
+    gradient = (p - ball.center) @ ball.kernel + fixed
+    price = (gradient * active).sum(1, keepdims=True) / active.sum(1, keepdims=True)
+    # The cost that makes p optimal: equal gradients where p has mass, none smaller elsewhere.
+    added = np.where(active, price - gradient, np.maximum(price - gradient, 0.0))
+    none = np.full(len(rows), -1, dtype=np.intp)
+    return Walk(rows, scores, active, fixed, added, np.ones(len(rows)), theta, none + 1 + REPAIR, none)
+
+
+def finish(walk: Walk, ball: Ball, radius: float, steps: int, found: Mask) -> Index:
+    """Walk at most ``steps`` steps and put the active sets of the solutions into rows of ``found`` (b × n).
+
+    Returns the rows that have not arrived.
+    """
+    for _ in range(steps):
         if len(walk.rows) == 0:
             break
-        _step(walk, ball, radius, worst)
-    return _pulled_inside(worst, ball, radius)
+        _step(walk, ball, radius, found)
+    return walk.rows
 
 
-def _step(walk: _Walk, ball: Ball, radius: float, worst: Array) -> None:
-    """Finish the rows that meet the radius before their active set changes; change it in the others."""
+def solution(scores: Array, active: Mask, ball: Ball, radius: float) -> tuple[Array, Array]:
+    """p (b × n) and θ (b) of the solutions with the given active sets, to the bit whatever the walk was."""
+    base, slope, _ = _affine(active, np.zeros_like(scores), scores, ball)
+    offset = (((base - ball.center) @ ball.kernel) * (base - ball.center)).sum(1)
+    curvature = ((slope @ ball.kernel) * slope).sum(1)
+    theta = np.sqrt(np.maximum(radius**2 - offset, 0.0) / np.where(curvature > 0, curvature, 1.0))
+    p = np.maximum(base + theta[:, None] * slope, 0.0)
+    return p / p.sum(1, keepdims=True), theta
+
+
+def _step(walk: Walk, ball: Ball, radius: float, found: Mask) -> None:
+    """Finish the phase of rows that end it before their active set changes; change the set of the others."""
     each = np.arange(len(walk.rows))
-    base, slope, price = _affine(walk, ball)  # p = base + θ slope
+    base, slope, price = _affine(walk.active, walk.fixed, walk.moving, ball)  # p = base + τ slope
     pull_base, pull_slope = (base - ball.center) @ ball.kernel, slope @ ball.kernel
     # Points of A leave when p falls to zero, others enter when their reduced cost does.
-    value = np.where(walk.active, base, pull_base - price[:, :1])
-    growth = np.where(walk.active, slope, pull_slope + walk.scores - price[:, 1:])
-    falling = growth > 0  # as θ falls
+    value = np.where(walk.active, base, pull_base + walk.fixed - price[:, :1])
+    growth = np.where(walk.active, slope, pull_slope + walk.moving - price[:, 1:])
+    falling = growth > 0  # as τ falls
     falling[each, walk.changed] &= walk.changed < 0  # it is at zero now and moves away from it
     when = np.full_like(value, -np.inf)
     np.divide(-value, growth, out=when, where=falling)
     changing = when.argmax(1)
-    event = np.minimum(when[each, changing], walk.theta)
-    # MMD² = offset + θ² curvature: the cross term vanishes, for base is the projection at θ = 0.
+    event = np.minimum(when[each, changing], walk.tau)
+    # MMD² at τ = 0, and with τ = ±θ its growth in θ²: the cross term vanishes, base being a projection.
     offset = ((base - ball.center) * pull_base).sum(1)
     curvature = (slope * pull_slope).sum(1)
-    meets = np.full(len(each), -np.inf)
+    over = _end_of_phase(walk, offset, curvature, radius) >= event
+    repaired, going = over & (walk.phase == REPAIR), ~over
+    done = over & ~repaired
+    found[walk.rows[done]] = walk.active[done]
+    walk.active[each[going], changing[going]] ^= True
+    walk.tau, walk.changed = event, np.where(over, -1, changing)
+    if repaired.any():
+        _release(walk, repaired, offset > radius**2)
+    walk.keep(going | repaired)
+
+
+def _end_of_phase(walk: Walk, offset: Array, curvature: Array, radius: float) -> Array:
+    """The τ at which every row's phase is over if its active set stays (r); −∞ if it never is."""
+    meets = np.full(len(walk.rows), np.inf)
     solvable = (curvature > 0) & (offset <= radius**2)
     np.divide(radius**2 - offset, curvature, out=meets, where=solvable)
     np.sqrt(meets, out=meets, where=solvable)
-    at = np.where(meets >= event, np.minimum(meets, walk.theta), event)
-    p = np.maximum(base + np.where(np.isfinite(at), at, 0.0)[:, None] * slope, 0.0)
-    worst[walk.rows] = p / p.sum(1, keepdims=True)
-    walk.active[each, changing] ^= True
-    walk.theta, walk.changed = event, changing
-    walk.keep(meets < event)
+    down = np.where(solvable, meets, -np.inf)
+    return np.where(walk.phase == REPAIR, 0.0, np.where(walk.phase == DOWN, down, -meets))
 
 
-def _affine(walk: _Walk, ball: Ball) -> tuple[Array, Array, Array]:
-    """Base and slope of p in θ (r × n each), and of the simplex multiplier ν (r × 2).
+def _release(walk: Walk, repaired: Mask, outside: Mask) -> None:
+    """The added cost is gone: from now on let θ fall in rows outside the ball, and rise in those inside."""
+    down = outside[repaired]
+    sign = np.where(down, 1.0, -1.0)
+    walk.fixed[repaired] = 0.0
+    walk.moving[repaired] = sign[:, None] * walk.scores[repaired]
+    walk.tau[repaired] = sign * walk.theta[repaired]
+    walk.phase[repaired] = np.where(down, DOWN, UP)
 
-    Solves [M_AA 1; 1ᵀ 0] for the right-hand sides ((M w)_A, 1) and (−s_A, 0), every row's set padded with
-    unit equations to the size of the largest.
+
+def _affine(active: Mask, fixed: Array, moving: Array, ball: Ball) -> tuple[Array, Array, Array]:
+    """Base and slope of p in τ (r × n each), and of the simplex multiplier ν (r × 2).
+
+    Solves [M_AA 1; 1ᵀ 0] for the right-hand sides ((M w − fixed)_A, 1) and (−moving_A, 0), every row's set
+    padded with unit equations to the size of the largest.
     """
-    r, n = walk.active.shape
-    count = walk.active.sum(1)
+    r, n = active.shape
+    count = active.sum(1)
     k = int(count.max())
-    index = np.argsort(~walk.active, axis=1, kind="stable")[:, :k]
+    index = np.argsort(~active, axis=1, kind="stable")[:, :k]
     used = np.arange(k) < count[:, None]
     system = np.zeros((r, k + 1, k + 1))
     system[:, :k, :k] = ball.kernel[index[:, :, None], index[:, None, :]]
@@ -132,20 +161,11 @@ def _affine(walk: _Walk, ball: Ball) -> tuple[Array, Array, Array]:
     system[:, :k, k] = system[:, k, :k] = used
     system[:, np.arange(k), np.arange(k)] += ~used
     right = np.zeros((r, k + 1, 2))
-    right[:, :k, 0] = ball.embedding[index] * used
+    right[:, :k, 0] = np.take_along_axis(ball.embedding - fixed, index, 1) * used
     right[:, k, 0] = 1.0
-    right[:, :k, 1] = -np.take_along_axis(walk.scores, index, 1) * used
+    right[:, :k, 1] = -np.take_along_axis(moving, index, 1) * used
     solved = np.linalg.solve(system, right).astype(np.float64, copy=False)
     base, slope = np.zeros((r, n)), np.zeros((r, n))
     np.put_along_axis(base, index, solved[:, :k, 0] * used, 1)
     np.put_along_axis(slope, index, solved[:, :k, 1] * used, 1)
     return base, slope, -solved[:, k]
-
-
-def _pulled_inside(worst: Array, ball: Ball, radius: float) -> Array:
-    """Rows outside the ball by rounding (or by an unfinished path), drawn back along the line to w."""
-    away = worst - ball.center
-    distance = np.sqrt(np.maximum(((away @ ball.kernel) * away).sum(1), 0.0))
-    share = np.minimum(1.0, radius / np.where(distance > 0, distance, 1.0))
-    pulled: Array = ball.center + share[:, None] * away
-    return pulled

@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import FantasizeMixin, Model
-from botorch.posteriors import GPyTorchPosterior, Posterior
+from botorch.posteriors.gpytorch import GPyTorchPosterior
+from botorch.posteriors.posterior import Posterior
 from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
@@ -38,11 +39,18 @@ class Surrogate:
     priors: Callable[[int], Priors] = ensemble_priors
 
     def fit(
-        self, X: Tensor, Y: Tensor, Yvar: Tensor | None = None, *, start: Hyperparameters | None = None
+        self,
+        X: Tensor,
+        Y: Tensor,
+        Yvar: Tensor | None = None,
+        *,
+        start: Hyperparameters | None = None,
+        cold: bool = True,
     ) -> Ensemble:
         """MAP fit to ``X`` (n × d, unit cube), ``Y`` (n), known noise variances ``Yvar`` (n, NaN if unknown).
 
-        ``start`` warm-starts the search, which then also looks from the priors' modes.
+        The search begins at ``start``, the hyper-parameters of an earlier fit, and, if ``cold`` or without one, at the
+        priors' modes.
         """
         scaling = Scaling.of(Y)
         kernels = tuple(get_kernel(name) for name in self.experts)
@@ -50,7 +58,7 @@ class Surrogate:
         likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise(Yvar), priors)
         theta = default_theta(kernels, X.shape[-1], priors)
         if start is not None:
-            theta = torch.cat([pack(start), theta])
+            theta = torch.cat([pack(start), theta]) if cold else pack(start)
         return self.at(X, Y, Yvar, fit(kernels, likelihood, theta))
 
     def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> Ensemble:
@@ -143,6 +151,10 @@ class Ensemble(FantasizeMixin, Model):
     def num_experts(self) -> int:
         return len(self.gp.kernels)
 
+    def expert(self, m: int) -> Ensemble:
+        """Expert m alone."""
+        return Ensemble(self.gp.expert(m), self.scaling)
+
     @property
     def train_inputs(self) -> tuple[Tensor]:
         return (self.gp.x,)
@@ -158,7 +170,7 @@ class Ensemble(FantasizeMixin, Model):
         variance = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-14)
         return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * variance.sqrt()
 
-    def posterior(
+    def posterior(  # type: ignore[override]
         self,
         X: Tensor,
         output_indices: list[int] | None = None,
@@ -182,9 +194,7 @@ class Ensemble(FantasizeMixin, Model):
         posterior = GPyTorchPosterior(MultivariateNormal(center, joint))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
-    def condition_on_observations(
-        self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **kwargs: Any
-    ) -> Ensemble:
+    def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **kwargs: Any) -> Ensemble:
         """A new model that has also seen ``X`` (... × q × d), ``Y`` (... × q × 1) at the same hyper-parameters."""
         values = self.scaling.standardize(Y.squeeze(-1))
         known = None if noise is None else self.scaling.noise(noise.reshape(-1)[: X.shape[-2]])

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,9 +37,17 @@ class Hyperparameters:
     mean: Tensor  # M
     shape: Tensor  # M: α of the rational quadratic, unused by the others
 
+    def expert(self, m: int) -> Hyperparameters:
+        """Those of expert m alone, M = 1."""
+        row = slice(m, m + 1)
+        return Hyperparameters(
+            self.lengthscale[row], self.outputscale[row], self.noise[row], self.mean[row], self.shape[row]
+        )
+
 
 def safe_cholesky(matrix: Tensor) -> Tensor:
     """Lower Cholesky factors (... × n × n); jitter grows only as far as each matrix needs it."""
+    chol: Tensor
     chol, info = torch.linalg.cholesky_ex(matrix)
     if not bool(info.any()):
         return chol
@@ -51,7 +60,7 @@ def safe_cholesky(matrix: Tensor) -> Tensor:
         info = torch.where(done, torch.zeros_like(info), info)
         if not bool(info.any()):
             return chol
-    raise torch.linalg.LinAlgError("the Gram matrix is not positive definite even with a jitter of 1e-2")
+    raise ArithmeticError("the Gram matrix is not positive definite even with a jitter of 1e-2")
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,12 @@ class ExactGP:
 
     @classmethod
     def condition(
-        cls, kernels: tuple[Kernel, ...], hyper: Hyperparameters, x: Tensor, y: Tensor, noise: Tensor | None = None
+        cls,
+        kernels: tuple[Kernel, ...],
+        hyper: Hyperparameters,
+        x: Tensor,
+        y: Tensor,
+        noise: Tensor | None = None,
     ) -> ExactGP:
         """Condition on ``x`` (... × n × d), ``y`` (... × n); ``noise`` (n) holds known variances, NaN if unknown."""
         noise_rows = noise_per_expert(hyper.noise, x.shape[-2], noise)
@@ -78,6 +92,19 @@ class ExactGP:
         covariance.diagonal(dim1=-2, dim2=-1).add_(noise_rows)
         chol = safe_cholesky(covariance)
         return cls(kernels, hyper, x, y, noise_rows, chol, _alpha(chol, y, hyper.mean))
+
+    def expert(self, m: int) -> ExactGP:
+        """Expert m alone, M = 1; a view, nothing is computed."""
+        row = slice(m, m + 1)
+        return ExactGP(
+            self.kernels[row],
+            self.hyper.expert(m),
+            self.x,
+            self.y,
+            self.noise[..., row, :],
+            self.chol[..., row, :, :],
+            self.alpha[..., row, :],
+        )
 
     def with_outcomes(self, y: Tensor, mean: Tensor | None = None) -> ExactGP:
         """The same inputs and factors with other outcomes (re-standardized ones, say): O(n²)."""
@@ -89,12 +116,15 @@ class ExactGP:
 
         ``x`` and ``y`` may carry more batch dimensions than the model (fantasies).
         """
-        batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-1], self.x.shape[:-2])
+        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-1], self.x.shape[:-2])
         x = x.expand(*batch, *x.shape[-2:])
         y = y.expand(*batch, y.shape[-1])
         n, q, experts = self.x.shape[-2], x.shape[-2], len(self.kernels)
         noise_rows = noise_per_expert(self.hyper.noise, q, noise).expand(*batch, experts, q)
-        old_x, old_chol = self.x.expand(*batch, *self.x.shape[-2:]), self.chol.expand(*batch, *self.chol.shape[-3:])
+        old_x, old_chol = (
+            self.x.expand(*batch, *self.x.shape[-2:]),
+            self.chol.expand(*batch, *self.chol.shape[-3:]),
+        )
         cross = self._gram(x, old_x)  # ... × M × q × n
         lower = torch.linalg.solve_triangular(old_chol, cross.mT, upper=False).mT
         corner = self._gram(x, x) + torch.diag_embed(noise_rows) - lower @ lower.mT
@@ -105,12 +135,15 @@ class ExactGP:
         all_x = torch.cat([old_x, x], dim=-2)
         all_y = torch.cat([self.y.expand(*batch, n), y], dim=-1)
         all_noise = torch.cat([self.noise.expand(*batch, experts, n), noise_rows], dim=-1)
-        return ExactGP(
-            self.kernels, self.hyper, all_x, all_y, all_noise, chol, _alpha(chol, all_y, self.hyper.mean)
-        )
+        return ExactGP(self.kernels, self.hyper, all_x, all_y, all_noise, chol, _alpha(chol, all_y, self.hyper.mean))
 
     def _gram(self, a: Tensor, b: Tensor) -> Tensor:
-        return gram(self.kernels, scaled_sqdist(a, b, self.hyper.lengthscale), self.hyper.outputscale, self.hyper.shape)
+        return gram(
+            self.kernels,
+            scaled_sqdist(a, b, self.hyper.lengthscale),
+            self.hyper.outputscale,
+            self.hyper.shape,
+        )
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Joint posterior at ``points`` (... × q × d): mean ... × M × q and covariance ... × M × q × q.
@@ -127,7 +160,7 @@ class ExactGP:
 
         Differentiable once, with the gradient written out (no graph through the triangular solves).
         """
-        mean, sd = _Moments.apply(points, self)
+        mean, sd = _Moments.apply(points, self)  # type: ignore[no-untyped-call]
         return mean, sd
 
 

@@ -104,7 +104,9 @@ def profile_mean(chol: Tensor, y: Tensor, mean_sd: float) -> Tensor:
     columns = torch.stack([torch.ones_like(y), y], dim=-1).expand(*chol.shape[:-1], 2)
     half = torch.linalg.solve_triangular(chol, columns, upper=False)
     ones, outcomes = half.unbind(-1)
-    return (ones * outcomes).sum(-1) / (ones.square().sum(-1) + mean_sd**-2)
+    precision = ones.square().sum(-1) + mean_sd**-2
+    mean: Tensor = torch.sum(ones * outcomes, -1) / precision
+    return mean
 
 
 def unpack(theta: Tensor) -> Hyperparameters:

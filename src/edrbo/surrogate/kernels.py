@@ -119,9 +119,10 @@ def scaled_sqdist(a: Tensor, b: Tensor, lengthscale: Tensor) -> Tensor:
     """
     a = (a - 0.5).unsqueeze(-3) / lengthscale.unsqueeze(-2)
     b = (b - 0.5).unsqueeze(-3) / lengthscale.unsqueeze(-2)
-    cross = a @ b.mT
-    sqdist = a.square().sum(-1, keepdim=True) + b.square().sum(-1).unsqueeze(-2) - 2.0 * cross
-    return sqdist.clamp_min(0.0)
+    # (a, |a|², 1) · (−2b, 1, |b|²): the whole expansion in one matrix product
+    left = torch.cat([a, a.square().sum(-1, keepdim=True), torch.ones_like(a[..., :1])], dim=-1)
+    right = torch.cat([-2.0 * b, torch.ones_like(b[..., :1]), b.square().sum(-1, keepdim=True)], dim=-1)
+    return (left @ right.mT).clamp_min(0.0)
 
 
 def gram(kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape: Tensor) -> Tensor:

@@ -28,6 +28,12 @@ def fit_sizes(n: int) -> list[int]:
     return sizes
 
 
+def _is_new_scale(size: int) -> bool:
+    """Whether to search from the priors' modes as well: for small data, and each time the data have doubled."""
+    sizes = fit_sizes(size)
+    return size <= 10 or size.bit_length() > sizes[-2].bit_length()
+
+
 @dataclass(frozen=True)
 class FittedModel:
     """An ensemble on ``rows`` observations whose hyper-parameters were fitted on the first ``fitted`` of them."""
@@ -64,7 +70,7 @@ def advance(
     for size in fit_sizes(n):
         if size > fitted:
             warm = None if previous is None else previous.hyper
-            model = surrogate.fit(inputs(size)[:size], Y[:size], noise(size), start=warm)
+            model = surrogate.fit(inputs(size)[:size], Y[:size], noise(size), start=warm, cold=_is_new_scale(size))
             previous = FittedModel(model, size, size)
     assert previous is not None
     X = inputs(previous.fitted)

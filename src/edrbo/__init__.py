@@ -1,0 +1,72 @@
+"""edrbo: Bayesian optimization when the world sets part of the input.
+
+You choose a design x, the world then shows a context c, and an expensive, noisy y = f(x, c) comes back. edrbo finds the
+x that is best on average over contexts and stays good when tomorrow's contexts differ from yesterday's.
+
+Names load on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edrbo.acquisition import RobustAcquisition
+    from edrbo.data import Observations
+    from edrbo.functions import Result, maximize, minimize
+    from edrbo.methods import Method, method_names
+    from edrbo.optimizer import Optimizer, Suggestion
+    from edrbo.recommendation import Recommendation
+    from edrbo.space import Categorical, Integer, Real, Space
+    from edrbo.surrogate.ensemble import Ensemble, Surrogate
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Categorical": "edrbo.space",
+    "Ensemble": "edrbo.surrogate.ensemble",
+    "Integer": "edrbo.space",
+    "Method": "edrbo.methods",
+    "Observations": "edrbo.data",
+    "Optimizer": "edrbo.optimizer",
+    "Real": "edrbo.space",
+    "Recommendation": "edrbo.recommendation",
+    "Result": "edrbo.functions",
+    "RobustAcquisition": "edrbo.acquisition",
+    "Space": "edrbo.space",
+    "Suggestion": "edrbo.optimizer",
+    "Surrogate": "edrbo.surrogate.ensemble",
+    "maximize": "edrbo.functions",
+    "method_names": "edrbo.methods",
+    "minimize": "edrbo.functions",
+}
+
+__all__ = [
+    "Categorical",
+    "Ensemble",
+    "Integer",
+    "Method",
+    "Observations",
+    "Optimizer",
+    "Real",
+    "Recommendation",
+    "Result",
+    "RobustAcquisition",
+    "Space",
+    "Suggestion",
+    "Surrogate",
+    "maximize",
+    "method_names",
+    "minimize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'edrbo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

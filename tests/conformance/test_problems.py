@@ -1,0 +1,242 @@
+"""What every registered problem has to satisfy, with the optima of the design table."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import direct, minimize
+from scipy.stats import qmc
+
+from edrbo.bench import problems
+from edrbo.bench.laws import clipped_normal, iid
+from edrbo.bench.portfolio_data import ENVIRONMENT_VARIABLE
+from edrbo.bench.problem import Problem
+from edrbo.bench.problems.portfolio import SHIPPED_FIT
+from edrbo.errors import InvalidContextError, InvalidDesignError, UnknownNameError
+
+SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
+ORIGINAL = SHARED_DATA / "portfolio_evals.csv"
+ON_ORIGINAL = "@original"
+CASES = [*problems.names(), "portfolio-uniform" + ON_ORIGINAL, "portfolio-normal" + ON_ORIGINAL]
+MONTE_CARLO_DRAWS = 1_000_000
+
+TABLE: dict[str, tuple[tuple[float, ...], float]] = {
+    "three-hump-camel": ((0.5,), -0.15640960),
+    "six-hump-camel": ((0.4938474,), 0.38912912),
+    "ackley": ((0.5, 0.5), -12.53143676),
+    "hartmann": ((0.198322, 0.151670, 0.485013, 0.273286, 0.312928), 2.31691680),
+    "complicated-hartmann": ((0.200106, 0.154716, 0.486763, 0.274205, 0.312244), 1.94515025),
+    "modified-branin": ((0.1852407, 0.2011884), -16.06425780),
+    "newsvendor": ((0.18778957,), 0.46394307),
+    "portfolio-uniform@original": ((0, 1, 0.556356), 18.08314182),
+    "portfolio-normal@original": ((0, 1, 0.096135), 19.74901387),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Problem]]:
+    """Name of the case and the problem, away from whatever this user has imported."""
+    name = str(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.delenv(ENVIRONMENT_VARIABLE, raising=False)
+        if name.endswith(ON_ORIGINAL):
+            if not ORIGINAL.exists():
+                pytest.skip(f"{ORIGINAL} is not there: the original evaluations cannot be shipped")
+            patch.setenv(ENVIRONMENT_VARIABLE, str(ORIGINAL))
+        yield name, problems.get(name.removesuffix(ON_ORIGINAL))
+
+
+@pytest.fixture(scope="module")
+def problem(case: tuple[str, Problem]) -> Problem:
+    return case[1]
+
+
+def designs_of(problem: Problem, n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).random((n, problem.d_x))
+
+
+def test_optimum_is_the_one_of_the_table(case: tuple[str, Problem]) -> None:
+    name, problem = case
+    if name in TABLE:
+        x_star, optimum = TABLE[name]
+    else:
+        stored = json.loads(SHIPPED_FIT.read_text(encoding="utf-8"))
+        x_star, optimum = stored["x_star"][name], stored["optimum"][name]
+    np.testing.assert_allclose(problem.x_star, x_star, atol=1.5e-6)
+    assert problem.optimum == pytest.approx(optimum, abs=1e-6)
+    assert float(problem.expected(np.array(x_star))) == pytest.approx(optimum, abs=1e-6)
+
+
+def test_no_quasi_random_design_beats_the_optimum(problem: Problem) -> None:
+    designs = qmc.Sobol(problem.d_x, rng=np.random.default_rng(99)).random_base2(15)
+    assert problem.expected(designs).max() <= problem.optimum + 1e-9
+
+
+def test_gradient_free_optimization_finds_the_same_optimum(problem: Problem) -> None:
+    """DIRECT divides the cube without a start or a gradient; Nelder–Mead polishes what it finds."""
+    box = [(0.0, 1.0)] * problem.d_x
+    coarse = direct(lambda x: -float(problem.expected(x)), box, maxfun=3_000, locally_biased=False)
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxfev": 4_000}
+    start = np.clip(coarse.x, 0, 1)
+    fine = minimize(lambda x: -float(problem.expected(x)), start, method="Nelder-Mead", bounds=box, options=options)
+    assert -fine.fun == pytest.approx(problem.optimum, abs=1e-6)
+
+
+def outcomes_of(problem: Problem, x: np.ndarray, contexts: np.ndarray) -> np.ndarray:
+    """f(x, ·) at many contexts; the portfolio's, 3,000 kernels a value, by Chebyshev interpolation."""
+    if problem.data is None:
+        return problem.evaluate(x, contexts)
+    size = 48
+    nodes = np.cos(np.pi * (np.arange(size) + 0.5) / size)
+    grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+    values = problem.evaluate(x[None, None], (grid + 1) / 2).reshape(size, size)
+    basis = np.linalg.inv(np.polynomial.chebyshev.chebvander(nodes, size - 1))
+    coefficients = basis @ values @ basis.T
+    pieces = []
+    for part in np.array_split(2 * contexts - 1, 20):
+        first, second = (np.polynomial.chebyshev.chebvander(part[:, k], size - 1) for k in (0, 1))
+        pieces.append(((first @ coefficients) * second).sum(axis=1))
+    interpolated = np.concatenate(pieces)
+    np.testing.assert_allclose(interpolated[:200], problem.evaluate(x, contexts[:200]), atol=1e-8)
+    return interpolated
+
+
+def test_expected_is_the_mean_over_a_million_contexts(problem: Problem) -> None:
+    contexts = problem.sample_contexts(MONTE_CARLO_DRAWS, np.random.default_rng(11))
+    for x in (problem.x_star, *designs_of(problem, 2, seed=12)):
+        values = outcomes_of(problem, x, contexts)
+        error = abs(values.mean() - float(problem.expected(x)))
+        assert error < 4 * values.std() / np.sqrt(MONTE_CARLO_DRAWS)
+
+
+def test_expected_is_the_quadrature_of_the_observed_function(problem: Problem) -> None:
+    """Product rules and closed forms against the plain tensor rule over ``evaluate``."""
+    # The tensor rule is as fine as memory allows: the surrogate is smooth, Branin's root is not quite.
+    rule = {} if problem.d_c == 1 else {"panels": 8, "order": 10} if problem.data else {"panels": 24}
+    for x in designs_of(problem, 3, seed=13):
+        kinks = tuple(x.tolist()) if problem.d_x == 1 else ()
+        nodes, weights = problem.law.quadrature(breaks=(*problem.breaks, *kinks), **rule)
+        by_rule = float(problem.evaluate(x[None, None], nodes)[0] @ weights)
+        assert float(problem.expected(x)) == pytest.approx(by_rule, abs=1e-8)
+
+
+def test_contexts_follow_the_law(problem: Problem) -> None:
+    n = 100_000
+    contexts = problem.sample_contexts(n, np.random.default_rng(14))
+    assert contexts.shape == (n, problem.d_c)
+    assert ((contexts >= 0) & (contexts <= 1)).all()
+    line = np.linspace(0, 1, 4001)
+    for k, law in enumerate(problem.law.components):
+        empirical = np.searchsorted(np.sort(contexts[:, k]), line, side="right") / n
+        # 1.95/√n is the 0.1 % point of the Kolmogorov–Smirnov distance; atoms make it only smaller.
+        assert np.abs(empirical - law.cdf(line)).max() < 1.95 / np.sqrt(n)
+        masses = dict(zip(*(part.tolist() for part in law.atoms()), strict=True))
+        for end in (0.0, 1.0):
+            mass = masses.get(end, 0.0)
+            assert abs((contexts[:, k] == end).mean() - mass) <= 4 * np.sqrt(mass * (1 - mass) / n) + 1 / n
+
+
+def test_same_seed_gives_the_same_contexts(problem: Problem) -> None:
+    first, again = (problem.sample_contexts(9, np.random.default_rng(15)) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+
+
+def test_batched_is_looped(problem: Problem) -> None:
+    x = designs_of(problem, 6, seed=16)
+    c = problem.sample_contexts(6, np.random.default_rng(17))
+    looped = [float(problem.expected(one)) for one in x]
+    np.testing.assert_allclose(problem.expected(x), looped, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(problem.expected(x.reshape(2, 3, -1)).ravel(), looped, rtol=1e-12, atol=1e-12)
+    pairs = [float(problem.evaluate(a, b)) for a, b in zip(x, c, strict=True)]
+    np.testing.assert_allclose(problem.evaluate(x, c), pairs, rtol=1e-10, atol=1e-10)
+    table = [[float(problem.evaluate(a, b)) for b in c] for a in x]
+    np.testing.assert_allclose(problem.evaluate(x[:, None, :], c), table, rtol=1e-10, atol=1e-10)
+    assert problem.expected(np.zeros((0, problem.d_x))).shape == (0,)
+
+
+def test_gradient_matches_finite_differences(problem: Problem) -> None:
+    x = 0.05 + 0.9 * designs_of(problem, 4, seed=18)
+    values, gradient = problem.expected_and_gradient(x)
+    np.testing.assert_allclose(values, problem.expected(x), rtol=1e-12, atol=1e-12)
+    h = 2e-5
+    for j in range(problem.d_x):
+        step = h * np.eye(problem.d_x)[j]
+        near = problem.expected(x + step) - problem.expected(x - step)
+        far = problem.expected(x + 2 * step) - problem.expected(x - 2 * step)
+        np.testing.assert_allclose(gradient[:, j], (8 * near - far) / (12 * h), rtol=1e-6, atol=1e-7)
+
+
+def test_gradient_vanishes_at_an_inner_optimum(problem: Problem) -> None:
+    _, gradient = problem.expected_and_gradient(problem.x_star)
+    inner = (problem.x_star > 0) & (problem.x_star < 1)
+    assert np.abs(gradient[inner]).max() < 1e-4 * max(1.0, problem.value_range)
+    assert (gradient[problem.x_star == 0] <= 0).all()
+    assert (gradient[problem.x_star == 1] >= 0).all()
+
+
+def test_worst_case_falls_from_the_expectation_to_the_minimum(problem: Problem) -> None:
+    x = designs_of(problem, 3, seed=19)
+    worst = np.stack([problem.worst_case(x, radius) for radius in (0.0, 0.02, 0.1, 0.5, 2.0)])
+    np.testing.assert_allclose(worst[0], problem.expected(x), rtol=1e-12, atol=1e-12)
+    assert (np.diff(worst, axis=0) <= 1e-7).all()
+    contexts = qmc.Sobol(problem.d_c, rng=np.random.default_rng(1)).random_base2(10)
+    lowest = problem.evaluate(x[:, None, :], contexts).min(axis=1)
+    assert (worst[-1] <= lowest + 0.02 * np.ptp(problem.evaluate(x[:, None, :], contexts), axis=1)).all()
+
+
+def test_another_law_gives_another_expectation_with_the_same_function(problem: Problem) -> None:
+    other = iid(clipped_normal(0.8, 0.1), problem.d_c)
+    x = designs_of(problem, 3, seed=20)
+    np.testing.assert_array_equal(problem.expected(x, law=other), replace(problem, law=other).expected(x))
+    assert (problem.expected(x, law=other) != problem.expected(x)).all()
+
+
+def test_problem_is_a_value(problem: Problem) -> None:
+    copy = pickle.loads(pickle.dumps(problem))
+    x = designs_of(problem, 2)
+    np.testing.assert_array_equal(copy.expected(x), problem.expected(x))
+    assert problem.bounds.tolist() == [[0] * problem.d_x, [1] * problem.d_x]
+    assert problem.context_bounds.shape == (2, problem.d_c)
+    assert problem.regret(problem.x_star) == 0
+    with pytest.raises(AttributeError):
+        problem.name = "other"
+
+
+def test_wrong_shapes_are_refused(problem: Problem) -> None:
+    with pytest.raises(InvalidDesignError):
+        problem.expected(np.zeros(problem.d_x + 1))
+    with pytest.raises(InvalidContextError):
+        problem.evaluate(np.zeros(problem.d_x), np.zeros(problem.d_c + 1))
+    with pytest.raises(InvalidContextError):
+        problem.expected(np.zeros(problem.d_x), law=iid(clipped_normal(0.5, 0.2), problem.d_c + 1))
+
+
+def test_published_regrets_lie_in_the_range_of_the_oracle(case: tuple[str, Problem]) -> None:
+    name, problem = case
+    path = SHARED_DATA / "published_regret.csv.gz"
+    if name not in TABLE:
+        pytest.skip("published runs used the original evaluations, not the regenerated ones")
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    with gzip.open(path, "rt") as stream:
+        rows = [row for row in csv.reader(stream) if row[0] == problem.name]
+    regrets = np.array([[float(value) for value in row[4:]] for row in rows])
+    assert regrets.shape == (90, 200)
+    assert regrets.min() > -1e-6
+    assert regrets.max() <= problem.value_range * 1.05
+    # Some published run came close to x*, so its regret does too: the optimum is on the scale of the file.
+    assert regrets.min() < 0.02 * problem.value_range
+
+
+def test_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match="newsvendor"):
+        problems.get("news-vendor")
