@@ -58,9 +58,7 @@ def test_no_context_variables(law: Law) -> None:
 @pytest.mark.parametrize("law", [Empirical(), KDE(samples=256)], ids=str)
 def test_before_the_first_context_the_box_is_uniform(law: Law) -> None:
     points = law.points(history(0, 2), support_size=0, seed=1)
-    torch.testing.assert_close(
-        points.weights @ points.atoms, torch.tensor([0.5, 0.5]).double(), rtol=0, atol=0.02
-    )
+    torch.testing.assert_close(points.weights @ points.atoms, torch.tensor([0.5, 0.5]).double(), rtol=0, atol=0.02)
     torch.testing.assert_close(
         points.weights @ points.atoms.square(), torch.tensor([1 / 3, 1 / 3]).double(), rtol=0, atol=0.02
     )
@@ -112,9 +110,7 @@ def test_kde_clamps_and_depends_on_its_seed() -> None:
 
 def test_kde_weights_count_like_repetitions_in_the_mean() -> None:
     seen = history(3, 1)
-    weighted = ContextHistory(
-        seen.contexts, torch.tensor([8.0, 1.0, 1.0]).double(), seen.lower - 9, seen.upper + 9
-    )
+    weighted = ContextHistory(seen.contexts, torch.tensor([8.0, 1.0, 1.0]).double(), seen.lower - 9, seen.upper + 9)
     points = KDE(samples=4096).points(weighted, 0, seed=0)
     expected = weighted.normalized_weights() @ seen.contexts
     torch.testing.assert_close(points.atoms.mean(0), expected, rtol=0, atol=2e-3)
@@ -252,6 +248,14 @@ def test_compression_in_the_plane_keeps_few_distinct_contexts_exactly() -> None:
     small = compress(torch.from_numpy(levels[rng.integers(0, 5, 300)]), torch.ones(300), 20)
     np.testing.assert_allclose(np.sort(small.atoms.numpy(), 0), np.sort(levels, 0), atol=1e-12)
     assert small.error < 1e-12
+
+
+def test_repeated_contexts_in_the_plane_become_one_atom() -> None:
+    x = torch.tensor([[0.5, 0.5], [0.1, 0.9], [0.5, 0.5]], dtype=torch.float64)
+    small = compress(x, torch.tensor([1.0, 2.0, 5.0]).double(), 100)
+    assert small.atoms.tolist() == [[0.5, 0.5], [0.1, 0.9]]
+    assert small.weights.tolist() == [0.75, 0.25]
+    assert small.error == small.w1 == 0.0
 
 
 def test_compression_error_falls_with_the_size_and_long_laws_are_sampled_only_to_place_centers() -> None:

@@ -45,7 +45,8 @@ def compress(atoms: Tensor, weights: Tensor, size: int, seed: int = 0) -> Compre
 
     A law that has no more than ``size`` distinct atoms is kept without error. Otherwise one context
     variable is cut into ``size`` bins of exactly equal mass, each replaced by its mean; several are
-    clustered by weighted k-means. ``seed`` only matters there, and the same seed gives the same atoms.
+    clustered by weighted k-means, which places its centers by at most ``SAMPLE_ROWS`` rows (so in a longer
+    law a rare atom may join its neighbor). ``seed`` only matters there; the same seed gives the same atoms.
     """
     if size < 1:
         raise InvalidValueError(f"cannot compress a law to {size} atoms", "ask for at least one atom")
@@ -56,6 +57,8 @@ def compress(atoms: Tensor, weights: Tensor, size: int, seed: int = 0) -> Compre
     if points.shape[1] == 1:
         small, small_mass, w2, w1 = _equal_mass_bins(points[:, 0], mass, size)
         return Compressed(torch.from_numpy(small[:, None]), torch.from_numpy(small_mass), w2, w1)
+    if len(points) <= SAMPLE_ROWS:
+        points, mass = _merged(points, mass)
     if len(points) <= size:
         return Compressed(torch.from_numpy(points), torch.from_numpy(mass), 0.0, 0.0)
     centers = _k_means(*_sample(points, mass, seed), size, seed)
@@ -86,6 +89,14 @@ def _equal_mass_bins(x: Array, mass: Array, size: int) -> tuple[Array, Array, fl
     below = mean * (crossing - edges[:-1]) - (np.interp(crossing, level, moment) - at_edges[:-1])
     w1 = 2.0 * float(below.clip(0.0).sum())
     return mean + origin, np.full(size, 1.0 / size), max(spread, 0.0) ** 0.5, w1
+
+
+def _merged(points: Array, mass: Array) -> tuple[Array, Array]:
+    """Equal rows made one, in the order of their first appearance."""
+    _, first, label = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    total = np.bincount(label.reshape(-1), mass).astype(np.float64, copy=False)
+    return points[first[order]], total[order]
 
 
 def _sample(points: Array, mass: Array, seed: int) -> tuple[Array, Array]:

@@ -25,11 +25,11 @@ from edrbo.maximize import maximize
 from edrbo.methods import Method, get_method
 from edrbo.recommendation import (
     Z95,
+    Prediction,
     Recommendation,
     best_design,
     context_effects,
-    design_belief,
-    robust_value,
+    design_beliefs,
     worst_case,
 )
 from edrbo.scale import ContextScale
@@ -107,6 +107,15 @@ class Optimizer:
     def pending(self) -> list[Suggestion]:
         """Asked and not yet told."""
         return [Suggestion(key, self.space.decode_designs(x)[0]) for key, x in self._state.pending.items()]
+
+    @property
+    def state(self) -> State:
+        """Everything asked, told and observed: an immutable value."""
+        return self._state
+
+    def restore(self, state: State, stored: tuple[int, Hyperparameters] | None = None) -> None:
+        """Go on from ``state``; ``stored`` is a fit (rows, hyper-parameters) made on a beginning of its data."""
+        self._state, self._stored, self._fitted = state, stored, None
 
     @property
     def context_log(self) -> ContextLog:
@@ -245,23 +254,34 @@ class Optimizer:
         belief = self._belief(self._read_law(forecast, context), pending=[])
         x = best_design(belief, self.space, self._starts(), stream_seed(self.seed, "recommend", len(self)))
         x = torch.from_numpy(self.space.snap(x.numpy()))
-        found = design_belief(belief, x)
+        found = design_beliefs(belief, x[None])
         lower, upper = self._box(self._scale())
         effects = context_effects(belief, x)
         names = self.space.context_names if effects else ()
         sign, unit = self._sign, self._unit()
-        ends = sorted(sign * unit * (found.mean + z * found.sd) for z in (-Z95, Z95))
+        ends = sorted(sign * unit * float(found.mean[0] + z * found.sd[0]) for z in (-Z95, Z95))
         return Recommendation(
             design=self.space.decode_designs(x.numpy())[0],
-            expected=sign * unit * found.mean,
+            expected=sign * unit * float(found.mean[0]),
             interval=(ends[0], ends[1]),
-            robust=sign * unit * robust_value(found),
+            robust=sign * unit * float(found.robust[0]),
             worst_case=sign * unit * worst_case(belief, x, ball, lower[: len(effects)], upper[: len(effects)]),
             ball=ball,
-            disagreement=unit * found.disagreement,
+            disagreement=unit * float(found.disagreement[0]),
             context_effect={name: unit * effect for name, effect in zip(names, effects, strict=True)},
             observations=len(self),
         )
+
+    def predict(self, designs: Any, *, forecast: Any = None, context: Any = None) -> Prediction:
+        """What is believed of the expected value of ``designs`` (a dict, dicts, rows or a frame)."""
+        x = torch.from_numpy(self.space.encode_designs(designs))
+        if len(self) == 0:
+            raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
+        belief = self._belief(self._read_law(forecast, context), pending=[])
+        found = design_beliefs(belief, x)
+        unit = self._unit()
+        center, reach = self._sign * unit * found.mean, Z95 * unit * found.sd
+        return Prediction(center, center - reach, center + reach, unit * found.disagreement)
 
     # ---------------------------------------------------------------- model and law
 
@@ -270,7 +290,7 @@ class Optimizer:
         return 1.0 if self.direction == "maximize" else -1.0
 
     def _unit(self) -> float:
-        """A power of two that brings outcomes of extreme size near one; 1 for ordinary ones, so that they stay exact."""
+        """A power of two that brings outcomes of extreme size near one; 1 for ordinary ones."""
         largest = float(np.abs(self.observations.y).max(initial=0.0))
         if largest == 0.0 or 1e-100 < largest < 1e100:
             return 1.0
@@ -409,9 +429,9 @@ class Optimizer:
             forgetting=record["forgetting"],
             initial=record["initial"],
         )
-        optimizer._state = State.from_dict(record, space)
-        if record["hyper"] is not None:
-            optimizer._stored = (record["hyper"]["rows"], _hyper_from_dict(record["hyper"]))
+        hyper = record["hyper"]
+        stored = None if hyper is None else (hyper["rows"], _hyper_from_dict(hyper))
+        optimizer.restore(State.from_dict(record, space), stored)
         return optimizer
 
 

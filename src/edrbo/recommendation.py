@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition import RobustAcquisition
+from edrbo.acquisition import CHUNK, RobustAcquisition
 from edrbo.belief import Belief
 from edrbo.context import ContextPoints, box_points
 from edrbo.functional import Expectation, Wasserstein
@@ -45,13 +47,30 @@ class Recommendation:
     observations: int
 
 
-@dataclass(frozen=True)
-class DesignBelief:
-    """Beliefs about E_c f(x, c) at one design, in the model's units (maximization)."""
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Beliefs about the expected value of n designs, in the user's units: arrays of length n.
 
-    mean: float
-    sd: float
-    disagreement: float
+    ``lower`` and ``upper`` bound the central 95 % posterior interval of E_c f(x, c).
+    """
+
+    expected: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    disagreement: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class DesignBeliefs:
+    """Beliefs about E_c f(x, c) at N designs, in the model's units (maximization): N each."""
+
+    mean: NDArray[np.float64]
+    sd: NDArray[np.float64]
+    disagreement: NDArray[np.float64]
+
+    @property
+    def robust(self) -> NDArray[np.float64]:
+        return self.mean - SQRT2 * self.disagreement
 
 
 def best_design(belief: Belief, space: Space, starts: Tensor, seed: int) -> Tensor:
@@ -60,17 +79,22 @@ def best_design(belief: Belief, space: Space, starts: Tensor, seed: int) -> Tens
     return maximize(mean.evaluate, space, seed=seed, coarse=mean.coarse(8).evaluate, starts=starts).x
 
 
-def design_belief(belief: Belief, x: Tensor) -> DesignBelief:
-    """Each expert's belief about Σ_j w_j f(x, c_j) is Gaussian; this is the barycentre of those."""
-    joint = _joint(x, belief.points.atoms)
-    weights, scaling = belief.points.weights, belief.model.scaling
+def design_beliefs(belief: Belief, x: Tensor) -> DesignBeliefs:
+    """Each expert's belief about Σ_j w_j f(x, c_j) is Gaussian; this is the barycentre of those, at ``x`` (N × d_x)."""
+    weights, scaling, gp = belief.points.weights, belief.model.scaling, belief.model.gp
+    atoms, parts = belief.points.atoms, []
+    rows = max(1, CHUNK // (belief.model.num_experts * len(atoms) * gp.x.shape[-2]))
     with torch.no_grad():
-        mean, covariance = belief.model.gp.posterior(joint)  # M × m, M × m × m
-        variance = (covariance @ weights) @ weights
-        sd = variance.clamp_min(0.0).sqrt().mean()
-        disagreement = radius(*belief.model.moments(joint)) @ weights
-    center = scaling.shift + scaling.scale * (mean @ weights).mean()
-    return DesignBelief(float(center), scaling.scale * float(sd), float(disagreement))
+        for some in torch.split(x, rows):
+            joint = torch.cat(
+                [some.unsqueeze(1).expand(-1, len(atoms), -1), atoms.expand(len(some), *atoms.shape)], dim=-1
+            )
+            mean, covariance = gp.posterior(joint)  # N × M × m, N × M × m × m
+            sd = ((covariance @ weights) @ weights).clamp_min(0.0).sqrt()
+            apart = radius(mean, covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt())
+            parts.append(torch.stack([(mean @ weights).mean(-1), sd.mean(-1), apart @ weights]))
+    center, spread, disagreement = torch.cat(parts, dim=1).numpy()
+    return DesignBeliefs(scaling.shift + scaling.scale * center, scaling.scale * spread, scaling.scale * disagreement)
 
 
 def worst_case(belief: Belief, x: Tensor, ball: float, lower: Tensor, upper: Tensor) -> float:
@@ -97,10 +121,6 @@ def context_effects(belief: Belief, x: Tensor) -> list[float]:
             main = center.reshape(len(atoms), len(atoms)) @ weights
             effects.append(float(((main - main @ weights).square() @ weights).sqrt()))
     return effects
-
-
-def robust_value(belief: DesignBelief) -> float:
-    return belief.mean - SQRT2 * belief.disagreement
 
 
 def _joint(x: Tensor, contexts: Tensor) -> Tensor:

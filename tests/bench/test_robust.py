@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from edrbo.bench import problems
+from edrbo.bench.maximum import maximize_worst_case
 from edrbo.bench.robust import _expected_loss
 from edrbo.bench.shift import shift_law
 from edrbo.errors import InvalidValueError
@@ -49,3 +50,12 @@ def test_no_shift_within_the_radius_is_worse(name: str) -> None:
 def test_impossible_radius_is_refused(radius: float) -> None:
     with pytest.raises(InvalidValueError):
         problems.get("newsvendor").worst_case(np.array([0.2]), radius)
+
+
+@pytest.mark.parametrize("name", ["three-hump-camel", "six-hump-camel"])
+def test_robust_maximizer_beats_a_fine_grid(name: str) -> None:
+    problem = problems.get(name)
+    x, value = maximize_worst_case(problem, 0.1)
+    assert value == pytest.approx(float(problem.worst_case(x, 0.1)), abs=1e-12)
+    assert value >= problem.worst_case(np.linspace(0, 1, 301)[:, None], 0.1).max() - 1e-9
+    assert value >= float(problem.worst_case(problem.x_star, 0.1))

@@ -90,6 +90,4 @@ def random_points(seed: int, atoms: int, support: int, dim: int = 1, zeros: int 
 
 
 def random_rows(seed: int, rows: int, columns: int) -> Tensor:
-    return 3.0 * torch.randn(
-        rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
+    return 3.0 * torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

@@ -18,10 +18,7 @@ def midpoint_by_hand(row: list[float], points: ContextPoints, radius: float) -> 
     """The formula of one row in plain Python."""
     w, c = points.mass.tolist(), points.all.tolist()
     kernel = [
-        [
-            math.exp(-sum((a - b) ** 2 for a, b in zip(p, q, strict=True)) / (2 * 0.2**2)) + 1e-8 * (p is q)
-            for q in c
-        ]
+        [math.exp(-sum((a - b) ** 2 for a, b in zip(p, q, strict=True)) / (2 * 0.2**2)) + 1e-8 * (p is q) for q in c]
         for p in c
     ]
     low = min(row)
@@ -51,9 +48,7 @@ def test_midpoint_covers_all_three_cases_in_one_batch() -> None:
     """A batch whose rows fall on different sides of ε′ and ε*, each as when it is alone."""
     grid = torch.linspace(0, 1, 20, dtype=torch.float64)[:, None]
     points = ContextPoints(grid, torch.softmax(-20 * (grid[:, 0] - 0.3).abs(), 0), grid[:0])
-    rows = torch.stack(
-        [-torch.exp(-(((grid[:, 0] - a) / b) ** 2)) for a, b in [(0.3, 0.1), (0.9, 0.02), (0.9, 9.0)]]
-    )
+    rows = torch.stack([-torch.exp(-(((grid[:, 0] - a) / b) ** 2)) for a, b in [(0.3, 0.1), (0.9, 0.02), (0.9, 9.0)]])
     rows[2] = rows[2] + 1e-3 * torch.arange(20)
     radius = 0.6
     batch = MMDMidpoint(radius)(rows, points)
@@ -71,9 +66,7 @@ def test_midpoint_gradient_and_constant_rows() -> None:
         leaf = values.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(functional(leaf, points).sum(), leaf)
         assert bool(gradient.isfinite().all())
-        assert torch.autograd.gradcheck(
-            lambda v, f=functional: f(v, points), leaf[2:].detach().requires_grad_()
-        )
+        assert torch.autograd.gradcheck(lambda v, f=functional: f(v, points), leaf[2:].detach().requires_grad_())
 
 
 def test_midpoint_of_a_law_on_its_minimum() -> None:

@@ -32,9 +32,7 @@ def test_cvar_extremes_and_monotonicity() -> None:
     torch.testing.assert_close(by_alpha[-1], Expectation()(values, points))
 
 
-@pytest.mark.parametrize(
-    ("alpha", "expected"), [(0.05, 1.0), (0.1, 1.0), (0.3, 3.0), (0.31, 4.0), (1.0, 10.0)]
-)
+@pytest.mark.parametrize(("alpha", "expected"), [(0.05, 1.0), (0.1, 1.0), (0.3, 3.0), (0.31, 4.0), (1.0, 10.0)])
 def test_var_is_the_lower_quantile(alpha: float, expected: float) -> None:
     """Ten atoms of weight 0.1: their floating-point sums must not push the quantile one atom up."""
     atoms = torch.linspace(0, 1, 10, dtype=torch.float64)[:, None]

@@ -47,9 +47,7 @@ def least(values: torch.Tensor, points: ContextPoints, anywhere: bool) -> torch.
 
 def assert_distribution(worst: torch.Tensor) -> None:
     assert bool((worst >= 0).all())
-    torch.testing.assert_close(
-        worst.sum(-1), torch.ones(worst.shape[:-1], dtype=worst.dtype), rtol=0, atol=1e-12
-    )
+    torch.testing.assert_close(worst.sum(-1), torch.ones(worst.shape[:-1], dtype=worst.dtype), rtol=0, atol=1e-12)
     assert not worst.requires_grad
 
 
@@ -125,12 +123,8 @@ def test_radius_zero_is_the_expectation_and_a_large_one_the_minimum(ball: str) -
     functional, _, anywhere = BALLS[ball]
     points = random_points(6, atoms=12, support=6, dim=2, zeros=2)
     values = random_rows(5, 40, 18)
-    torch.testing.assert_close(
-        functional(0.0)(values, points), Expectation()(values, points), rtol=0, atol=1e-12
-    )
-    torch.testing.assert_close(
-        functional(1e9)(values, points), least(values, points, anywhere), rtol=0, atol=1e-12
-    )
+    torch.testing.assert_close(functional(0.0)(values, points), Expectation()(values, points), rtol=0, atol=1e-12)
+    torch.testing.assert_close(functional(1e9)(values, points), least(values, points, anywhere), rtol=0, atol=1e-12)
 
 
 @balls
@@ -160,9 +154,7 @@ def test_batched_is_looped(ball: str) -> None:
     values[5], values[11, :4] = 1.0, values[11].min()
     looped = torch.stack([functional(row, points) for row in values])
     torch.testing.assert_close(functional(values, points), looped, rtol=0, atol=1e-11)
-    torch.testing.assert_close(
-        functional(values.reshape(2, 3, 4, 21), points).reshape(-1), looped, rtol=0, atol=1e-11
-    )
+    torch.testing.assert_close(functional(values.reshape(2, 3, 4, 21), points).reshape(-1), looped, rtol=0, atol=1e-11)
 
 
 @balls
@@ -184,9 +176,7 @@ def test_gradient_is_that_of_the_value(name: str, radius: float) -> None:
     for k in range(values.shape[1]):
         bump = step * torch.eye(values.shape[1], dtype=torch.float64)[k]
         with torch.no_grad():
-            numeric[:, k] = (functional(values + bump, points) - functional(values - bump, points)) / (
-                2 * step
-            )
+            numeric[:, k] = (functional(values + bump, points) - functional(values - bump, points)) / (2 * step)
     torch.testing.assert_close(gradient, numeric, rtol=0, atol=2e-5)
 
 
@@ -220,12 +210,8 @@ def test_wasserstein_uses_the_support_only_within_reach() -> None:
     points = ContextPoints(*(torch.tensor(t, dtype=torch.float64) for t in ([[0.0]], [1.0], [[0.1], [0.5]])))
     values = torch.tensor([[1.0, 0.9, -9.0]], dtype=torch.float64)
     # W1: one fifth of the mass reaches 0.5; W2: (0.1/0.5)² of it
-    torch.testing.assert_close(
-        Wasserstein(0.1, 1)(values, points), torch.tensor([0.8 - 1.8], dtype=torch.float64)
-    )
-    torch.testing.assert_close(
-        Wasserstein(0.1, 2)(values, points), torch.tensor([0.96 - 0.36], dtype=torch.float64)
-    )
+    torch.testing.assert_close(Wasserstein(0.1, 1)(values, points), torch.tensor([0.8 - 1.8], dtype=torch.float64))
+    torch.testing.assert_close(Wasserstein(0.1, 2)(values, points), torch.tensor([0.96 - 0.36], dtype=torch.float64))
 
 
 @balls

@@ -38,9 +38,13 @@ class Clipped:
 
     base: Distribution
 
+    def from_uniform(self, u: Array) -> Array:
+        """Draws from uniforms, one for one."""
+        return np.clip(self.base.from_uniform(u), 0.0, 1.0)
+
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n draws, shape (n,)."""
-        return np.clip(self.base.from_uniform(rng.random(n)), 0.0, 1.0)
+        return self.from_uniform(rng.random(n))
 
     def cdf(self, c: Array) -> Array:
         c = np.asarray(c, dtype=float)
@@ -118,8 +122,7 @@ class Product:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n draws, shape (n, d_c); the first k of n draws are the k draws of a smaller request."""
         uniforms = rng.random((n, self.d_c))
-        columns = [law.base.from_uniform(uniforms[:, j]) for j, law in enumerate(self.components)]
-        return np.clip(np.stack(columns, axis=1), 0.0, 1.0)
+        return np.stack([law.from_uniform(uniforms[:, j]) for j, law in enumerate(self.components)], axis=1)
 
     def quadrature(
         self, breaks: tuple[float, ...] = (), panels: int = PANELS, order: int = NODES_PER_PANEL

@@ -63,21 +63,25 @@ def maximize_worst_case(problem: Problem, radius: float) -> tuple[Array, float]:
 
     The worst case has kinks in x, so the best quasi-random points and x* are polished without gradients.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import OptimizeResult, minimize
 
     log2_size = 7 if problem.d_c > 1 else 10
     designs = np.vstack([quasi_random_designs(problem.d_x, log2_size), problem.x_star])
     values = problem.worst_case(designs, radius)
     starts = [problem.x_star, *designs[np.argsort(-values, kind="stable")[:ROBUST_STARTS]]]
-    ends = [
-        minimize(
-            lambda x: -float(problem.worst_case(x, radius)),
+
+    def loss(x: Array) -> float:
+        return -float(problem.worst_case(x, radius))
+
+    def polish(start: Array) -> OptimizeResult:
+        return minimize(
+            loss,
             start,
             method="Nelder-Mead",
             bounds=[(0.0, 1.0)] * problem.d_x,
             options={"xatol": 1e-6, "fatol": 1e-9, "maxfev": 120 * problem.d_x},
         )
-        for start in starts
-    ]
+
+    ends = [polish(start) for start in starts]
     best = min(ends, key=lambda end: float(end.fun))
     return np.asarray(best.x), -float(best.fun)

@@ -57,9 +57,7 @@ def cold_start(rows: Index, scores: Array) -> Walk:
     active = np.zeros(scores.shape, dtype=np.bool_)
     active[np.arange(r), scores.argmin(1)] = True
     infinite, none = np.full(r, np.inf), np.full(r, -1, dtype=np.intp)
-    return Walk(
-        rows, scores, active, np.zeros_like(scores), scores, infinite, infinite, none + 1 + DOWN, none
-    )
+    return Walk(rows, scores, active, np.zeros_like(scores), scores, infinite, infinite, none + 1 + DOWN, none)
 
 
 def warm_start(rows: Index, scores: Array, p: Array, theta: Array, ball: Ball) -> Walk:

@@ -11,9 +11,9 @@ __all__ = ["Solver"]
 
 TIE_BREAK = 1e-12  # of a row's range: makes every minimizer and every step of a path unique
 STEPS_PER_POINT = 20  # a limit on the length of a path that is not met: some two steps per point are usual
-WARM_STEPS = 40  # a warm start that has not arrived by then was a bad one
+WARM_STEPS = 20  # a warm start that has not arrived by then was a bad one
 MEMORY = 64  # rows remembered
-SIMILAR = 0.1  # root mean square difference, of a row's range, up to which a row is a useful start
+SIMILAR = 0.05  # root mean square difference, of a row's range, up to which a row is a useful start
 
 
 class Solver:

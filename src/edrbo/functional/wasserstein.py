@@ -14,7 +14,7 @@ from edrbo.functional.base import DEFAULT_SUPPORT, Functional, WorstCase, check_
 
 __all__ = ["Wasserstein", "WassersteinLipschitz"]
 
-CHUNK = 4_000_000  # entries of (rows × atoms × targets) held at once
+CHUNK = 2**18  # entries of (rows × atoms × targets) held at once: stays in a CPU cache
 MAX_CUTS = 500  # a limit that is not met: ten to thirty cuts are usual
 
 
@@ -95,7 +95,8 @@ def _cheapest_plans(values: Tensor, weights: Tensor, costs: Tensor, budget: floa
             break
         (score_a, cost_a), (score_b, cost_b) = over_line[:, rows], within_line[:, rows]
         multiplier = (score_b - score_a) / (cost_a - cost_b)
-        plan = (values[rows, None] + multiplier[:, None, None] * costs).argmin(-1)
+        totals = torch.addcmul(values[rows, None], multiplier[:, None, None], costs)
+        plan = torch.from_numpy(totals.numpy().argmin(-1))  # several times faster than PyTorch's
         line = _line(values[rows], weights, costs, plan)
         gain = score_a + multiplier * cost_a - (line[0] + multiplier * line[1])
         live[rows] = better = gain > 1e-13 * scale[rows]
