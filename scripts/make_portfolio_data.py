@@ -130,9 +130,7 @@ def _write_whole(file: Path, content: bytes) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=DATA_DIRECTORY, help="directory to write to")
     parser.add_argument("--work", type=Path, help="directory for finished chunks (default: a temporary one)")
     options = parser.parse_args()

@@ -13,6 +13,8 @@ from scipy.stats import wasserstein_distance
 
 from edrbo.context import (
     KDE,
+    MAX_ATOMS,
+    MAX_ATOMS_LINE,
     Box,
     ContextHistory,
     ContextPoints,
@@ -81,7 +83,7 @@ def test_forgetting_halves_after_each_half_life() -> None:
         Empirical(half_life=0.0).points(history(7, 2), 0, 0)
 
 
-@pytest.mark.parametrize(("dim", "most"), [(1, 64), (2, 128)])
+@pytest.mark.parametrize(("dim", "most"), [(1, MAX_ATOMS_LINE), (2, MAX_ATOMS)])
 def test_empirical_of_many_contexts_is_compressed_and_keeps_the_mean(dim: int, most: int) -> None:
     seen = history(1000, dim)
     points = Empirical().points(seen, 0, 0)

@@ -33,8 +33,8 @@ __all__ = [
     "compress",
 ]
 
-MAX_ATOMS_LINE = 64  # atoms kept for one context variable …
-MAX_ATOMS = 128  # … and for several
+MAX_ATOMS_LINE = 32  # atoms kept for one context variable …
+MAX_ATOMS = 64  # … and for several; docs/speed.md shows that the maximizer does not move
 MAX_GRID = 4096  # a product grid larger than this is refused
 
 

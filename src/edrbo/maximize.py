@@ -33,8 +33,8 @@ class Budget:
 
     screened: int = 1024  # quasi-random designs scored with the coarse objective
     near: int = 64  # of them drawn around the best given start
-    kept: int = 32  # scored again with the full objective
-    starts: int = 6  # local searches
+    kept: int = 64  # scored again with the full objective
+    starts: int = 8  # local searches
     iterations: int = 40  # L-BFGS iterations of each
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
 

@@ -118,6 +118,11 @@ class Optimizer:
         self._state, self._stored, self._fitted = state, stored, None
 
     @property
+    def fit(self) -> tuple[int, Hyperparameters] | None:
+        """The last fit (rows, hyper-parameters), as ``restore`` takes it; None before the first."""
+        return self._stored if self._fitted is None else (self._fitted.fitted, self._fitted.hyper)
+
+    @property
     def context_log(self) -> ContextLog:
         return self._state.log
 
@@ -395,8 +400,7 @@ class Optimizer:
         """Everything as text; ``from_json`` gives an optimizer that goes on exactly as this one would."""
         if self.method_name is None:
             raise InvalidValueError("a method of your own has no name to store", "store the data and rebuild it")
-        model = self._fitted
-        stored = self._stored if model is None else (model.fitted, model.hyper)
+        stored = self.fit
         record = {
             "format": FORMAT,
             "space": self.space.to_dict(),
@@ -406,7 +410,7 @@ class Optimizer:
             "forgetting": self.forgetting,
             "initial": self.initial,
             **self._state.to_dict(),
-            "hyper": None if stored is None else {"rows": stored[0], **_hyper_to_dict(stored[1])},
+            "hyper": None if stored is None else {"rows": stored[0], **hyper_to_dict(stored[1])},
         }
         return json.dumps(record, allow_nan=False)
 
@@ -430,7 +434,7 @@ class Optimizer:
             initial=record["initial"],
         )
         hyper = record["hyper"]
-        stored = None if hyper is None else (hyper["rows"], _hyper_from_dict(hyper))
+        stored = None if hyper is None else (hyper["rows"], hyper_from_dict(hyper))
         optimizer.restore(State.from_dict(record, space), stored)
         return optimizer
 
@@ -445,11 +449,13 @@ def _read_value(value: Any) -> float:
     return number
 
 
-def _hyper_to_dict(hyper: Hyperparameters) -> dict[str, Any]:
+def hyper_to_dict(hyper: Hyperparameters) -> dict[str, Any]:
+    """In JSON types, exactly."""
     return {name: getattr(hyper, name).tolist() for name in Hyperparameters.__dataclass_fields__}
 
 
-def _hyper_from_dict(record: Mapping[str, Any]) -> Hyperparameters:
+def hyper_from_dict(record: Mapping[str, Any]) -> Hyperparameters:
+    """The inverse of ``hyper_to_dict``."""
     return Hyperparameters(
         **{name: torch.tensor(record[name], dtype=torch.float64) for name in Hyperparameters.__dataclass_fields__}
     )

@@ -28,9 +28,7 @@ def market() -> Market:
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "make_portfolio_data", ROOT / "scripts" / "make_portfolio_data.py"
-    )
+    spec = importlib.util.spec_from_file_location("make_portfolio_data", ROOT / "scripts" / "make_portfolio_data.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -48,7 +46,7 @@ def shipped() -> np.ndarray:
 
 def test_shipped_rows_are_remade(market: Market, shipped: np.ndarray) -> None:
     """Whole back-tests. Solving far more exactly moves y by some 5e-4, another machine's rounding by less."""
-    rows = [0, 1234, 2999]
+    rows = [7, 1500]
     again = backtest(shipped[rows, :5], market)
     np.testing.assert_allclose(again.values, shipped[rows, 5], rtol=0, atol=1e-4)
 

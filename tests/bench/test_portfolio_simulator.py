@@ -119,9 +119,7 @@ def test_prox_hold_agrees_with_a_convex_solver(scale: float) -> None:
     st.floats(0.1, 4),
     st.integers(0, 2**32 - 1),
 )
-def test_prox_hold_is_feasible_and_unbeaten(
-    point: list[float], borrow: float, limit: float, seed: int
-) -> None:
+def test_prox_hold_is_feasible_and_unbeaten(point: list[float], borrow: float, limit: float, seed: int) -> None:
     target = np.array([point])
     result = prox_hold(target, np.array([[borrow]]), limit)
     assert np.abs(result).sum() <= limit * (1 + 1e-12)

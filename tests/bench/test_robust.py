@@ -52,9 +52,8 @@ def test_impossible_radius_is_refused(radius: float) -> None:
         problems.get("newsvendor").worst_case(np.array([0.2]), radius)
 
 
-@pytest.mark.parametrize("name", ["three-hump-camel", "six-hump-camel"])
-def test_robust_maximizer_beats_a_fine_grid(name: str) -> None:
-    problem = problems.get(name)
+def test_robust_maximizer_beats_a_fine_grid() -> None:
+    problem = problems.get("six-hump-camel")
     x, value = maximize_worst_case(problem, 0.1)
     assert value == pytest.approx(float(problem.worst_case(x, 0.1)), abs=1e-12)
     assert value >= problem.worst_case(np.linspace(0, 1, 301)[:, None], 0.1).max() - 1e-9

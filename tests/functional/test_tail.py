@@ -32,9 +32,11 @@ def test_cvar_extremes_and_monotonicity() -> None:
     torch.testing.assert_close(by_alpha[-1], Expectation()(values, points))
 
 
-@pytest.mark.parametrize(("alpha", "expected"), [(0.05, 1.0), (0.1, 1.0), (0.3, 3.0), (0.31, 4.0), (1.0, 10.0)])
+@pytest.mark.parametrize(
+    ("alpha", "expected"), [(0.05, 1.0), (0.1, 1.0), (0.3, 3.0), (0.31, 4.0), (0.8, 8.0), (1.0, 10.0)]
+)
 def test_var_is_the_lower_quantile(alpha: float, expected: float) -> None:
-    """Ten atoms of weight 0.1: their floating-point sums must not push the quantile one atom up."""
+    """Eight weights of 0.1 add up to less than 0.8 in floating point: it must not cost an atom."""
     atoms = torch.linspace(0, 1, 10, dtype=torch.float64)[:, None]
     points = ContextPoints(atoms, torch.full((10,), 0.1, dtype=torch.float64), atoms[:2])
     values = torch.tensor([7.0, 3, 10, 1, 8, 2, 9, 5, 4, 6, -5, 99], dtype=torch.float64)

@@ -48,7 +48,7 @@ class Reference(gpytorch.models.ExactGP):
 
     def __init__(self, name: str, hyper: Hyperparameters, m: int, x: Tensor, y: Tensor, noise: Tensor | None) -> None:
         if noise is None:
-            likelihood = gpytorch.likelihoods.GaussianLikelihood()
+            likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
             likelihood.noise = hyper.noise[m]
         else:
             likelihood = gpytorch.likelihoods.FixedNoiseGaussianLikelihood(noise)

@@ -53,11 +53,11 @@ class Market:
 
     @property
     def n_days(self) -> int:
-        return self.returns.shape[0]
+        return len(self.returns)
 
     @property
     def n_assets(self) -> int:
-        return self.returns.shape[1]
+        return len(self.eigenvalues)
 
     @property
     def covariance(self) -> Array:
@@ -113,7 +113,7 @@ def make_market(seed: int) -> Market:
 def _unit_shocks(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     """Student-t shocks of variance one, (days, columns)."""
     scale = np.sqrt((_TAIL_DEGREES - 2) / _TAIL_DEGREES)
-    return scale * rng.standard_t(_TAIL_DEGREES, size=shape)
+    return np.asarray(scale * rng.standard_t(_TAIL_DEGREES, size=shape))
 
 
 def _trailing_mean(series: Array) -> Array:

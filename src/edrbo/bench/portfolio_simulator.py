@@ -129,7 +129,5 @@ def _costs(policies: Policies, market: Market, day: int, trades: Array, holdings
     size = np.abs(trades)
     impact = market.volatilities[day] * size * np.sqrt(size / market.volumes[day])
     short = np.maximum(-holdings, 0.0)
-    costs: Array = np.sum(
-        policies.half_spread * size + impact + policies.borrow_cost * short, axis=1, keepdims=True
-    )
+    costs: Array = np.sum(policies.half_spread * size + impact + policies.borrow_cost * short, axis=1, keepdims=True)
     return costs

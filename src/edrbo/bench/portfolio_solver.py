@@ -63,9 +63,7 @@ class Trades:
     converged: NDArray[np.bool_]
 
 
-def solve(
-    problems: TradingProblems, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS
-) -> Trades:
+def solve(problems: TradingProblems, tolerance: float = TOLERANCE, max_iterations: int = MAX_ITERATIONS) -> Trades:
     """The optimal trades of every row: primal and dual residuals, in weights, are below ``tolerance``.
 
     The trades are read off the copy that carries the trade cost, so that an asset which is not worth
@@ -229,7 +227,8 @@ def _relax(new: Array, old: Array, dual: Array) -> Array:
 
 def _largest(first: Array, second: Array) -> Array:
     """The largest absolute entry of each row over two (n, m) arrays: (n,)."""
-    return np.maximum(np.abs(first).max(axis=1), np.abs(second).max(axis=1))
+    largest: Array = np.maximum(np.abs(first).max(axis=1), np.abs(second).max(axis=1))
+    return largest
 
 
 def _balance(rows: _Rows, problems: TradingProblems, primal: Array, dual: Array) -> None:

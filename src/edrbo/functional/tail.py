@@ -51,7 +51,7 @@ class VaR(Functional):
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
         ordered, order = values.sort(dim=-1, stable=True)
         reached = points.mass.expand_as(values).gather(-1, order).cumsum(-1)
-        # Ten weights of 0.1 must reach 0.3 at the third, whatever their floating-point sum. The greatest
+        # Eight weights of 0.1 must reach 0.8, though their floating-point sum does not. The greatest
         # sum may itself fall short of one, so it serves as the highest level that can be asked for.
         level = torch.clamp(reached[..., -1:], max=self.alpha) * (1.0 - 1e-12)
         index = (reached < level).sum(-1, keepdim=True)

@@ -107,8 +107,7 @@ def _cheapest_plans(values: Tensor, weights: Tensor, costs: Tensor, budget: floa
             side[rows[chosen]] = plan[chosen]
             side_line[:, rows[chosen]] = line[:, chosen]
     gap = over_line[1] - within_line[1]
-    share = ((budget - within_line[1]) / torch.where(gap > 0, gap, 1.0)).clamp(0.0, 1.0)
-    share = torch.where(over_line[1] <= budget, 1.0, share).unsqueeze(-1)
+    share = ((budget - within_line[1]) / torch.where(gap > 0, gap, 1.0)).clamp(0.0, 1.0).unsqueeze(-1)
     worst = torch.zeros_like(values).scatter_add_(-1, over, share * weights)
     return worst.scatter_add_(-1, within, (1.0 - share) * weights)
 

@@ -21,7 +21,9 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import FantasizeMixin, Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.posterior import Posterior
+from gpytorch.constraints import Positive
 from gpytorch.distributions import MultivariateNormal
+from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
 from edrbo.errors import InvalidValueError
@@ -73,13 +75,15 @@ class Surrogate:
     def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
         """``model`` with the rows of ``X`` (n × d) it lacks added to its factors, re-standardized to all of ``Y``.
 
-        Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row.
+        Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row. Known noise is in units of y,
+        so with the standardization the old rows of the factors change too: then they are rebuilt.
         """
+        if Yvar is not None and not bool(Yvar.isnan().all()):
+            return self.at(X, Y, Yvar, model.gp.hyper)
         old = model.gp.x.shape[-2]
         scaling = Scaling.of(Y)
         standardized = scaling.standardize(Y)
-        new_noise = None if Yvar is None else scaling.noise(Yvar[old:])
-        gp = model.gp.extend(X[old:], standardized[old:], new_noise)
+        gp = model.gp.extend(X[old:], standardized[old:])
         mean_sd = self.priors(X.shape[-1]).mean_sd
         return Ensemble(gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling)
 
@@ -158,6 +162,13 @@ class Ensemble(FantasizeMixin, Model):
     @property
     def train_inputs(self) -> tuple[Tensor]:
         return (self.gp.x,)
+
+    @property
+    def likelihood(self) -> GaussianLikelihood:
+        """Gaussian noise with the experts' mean variance, in units of y; BoTorch's fantasies ask for it."""
+        likelihood = GaussianLikelihood(noise_constraint=Positive()).to(self.gp.y)
+        likelihood.noise = self.scaling.scale**2 * self.gp.hyper.noise.mean()
+        return likelihood
 
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Each expert's marginal mean and standard deviation at ``points`` (N × d): M × N, in units of y. Fast."""

@@ -45,13 +45,17 @@ class Hyperparameters:
         )
 
 
-def safe_cholesky(matrix: Tensor) -> Tensor:
-    """Lower Cholesky factors (... × n × n); jitter grows only as far as each matrix needs it."""
+def safe_cholesky(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
+    """Lower Cholesky factors (... × n × n); jitter grows only as far as each matrix needs it.
+
+    It is relative to ``scale`` (broadcasts with ... × 1), by default the mean of the diagonal.
+    """
     chol: Tensor
     chol, info = torch.linalg.cholesky_ex(matrix)
     if not bool(info.any()):
         return chol
-    scale = matrix.diagonal(dim1=-2, dim2=-1).mean(-1, keepdim=True)
+    if scale is None:
+        scale = matrix.diagonal(dim1=-2, dim2=-1).mean(-1, keepdim=True)
     for jitter in JITTERS[1:]:
         shift = torch.where(info.unsqueeze(-1) > 0, jitter * scale, torch.zeros_like(scale))
         retry, retry_info = torch.linalg.cholesky_ex(matrix + torch.diag_embed(shift.expand(matrix.shape[:-1])))
@@ -131,7 +135,8 @@ class ExactGP:
         chol = old_chol.new_zeros(*batch, experts, n + q, n + q)
         chol[..., :n, :n] = old_chol
         chol[..., n:, :n] = lower
-        chol[..., n:, n:] = safe_cholesky(corner)
+        # of a repeated input the corner is rounding error alone and gives jitter no scale: the prior variance does
+        chol[..., n:, n:] = safe_cholesky(corner, self.hyper.outputscale[:, None])
         all_x = torch.cat([old_x, x], dim=-2)
         all_y = torch.cat([self.y.expand(*batch, n), y], dim=-1)
         all_noise = torch.cat([self.noise.expand(*batch, experts, n), noise_rows], dim=-1)

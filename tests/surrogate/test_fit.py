@@ -1,0 +1,244 @@
+"""The MAP fit: likelihood, priors and gradient against independent numbers, and optima that are optima."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from gpytorch.priors import LogNormalPrior
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import Reference, central_difference, random_data, random_hyper, uniform
+from scipy.optimize import minimize
+from torch import Tensor
+
+from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.fit import (
+    LENGTHSCALE_BOUNDS,
+    NOISE_BOUNDS,
+    SHAPE_BOUNDS,
+    Likelihood,
+    default_theta,
+    fit,
+    pack,
+    profile_mean,
+    unpack,
+)
+from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel
+from edrbo.surrogate.priors import LogNormal, Priors, dimension_scaled, ensemble_priors
+
+ALL = tuple(KERNELS.values())
+FLAT = Priors(lengthscale=None, noise=None, outputscale=None, shape=None)
+PROPER = Priors(
+    lengthscale=LogNormal(-0.3, 0.75), noise=LogNormal(-4.0, 1.0), outputscale=LogNormal(0.2, 0.8), mean_sd=0.7
+)
+
+
+def some_noise(n: int) -> Tensor:
+    noise = uniform(n, seed=41, low=1e-3, high=0.3)
+    noise[::2] = torch.nan
+    return noise
+
+
+def likelihood_of(n: int, d: int, seed: int, priors: Priors, known: bool = False) -> Likelihood:
+    return Likelihood(*random_data(n, d, seed), some_noise(n) if known else None, priors)
+
+
+def value_of(likelihood: Likelihood, theta: Tensor, kernel: Kernel) -> float:
+    """The log posterior of one expert at one θ (d+3)."""
+    return float(likelihood.value_and_gradient(theta[None], (kernel,))[0])
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_log_marginal_likelihood_is_gpytorchs(known: bool) -> None:
+    n, d = 14, 3
+    likelihood = likelihood_of(n, d, seed=1, priors=FLAT, known=known)
+    hyper = random_hyper(4, d, seed=2)
+    value, _ = likelihood.value_and_gradient(pack(hyper), ALL)
+    factors = ExactGP.condition(ALL, hyper, likelihood.x, likelihood.y, likelihood.known_noise).chol
+    mean = profile_mean(factors, likelihood.y, FLAT.mean_sd)
+    hyper = replace(hyper, mean=mean)
+    for m, name in enumerate(EXPERTS):
+        noise = likelihood.known_noise
+        rows = None if noise is None else torch.where(noise.isnan(), hyper.noise[m], noise)
+        reference = Reference(name, hyper, m, likelihood.x, likelihood.y, rows)
+        expected = reference.log_marginal_likelihood()
+        mean_penalty = 0.5 * (mean[m] / FLAT.mean_sd).square()
+        assert float(value[m] + mean_penalty) == pytest.approx(float(expected.detach()), abs=1e-8)
+        # the profiled mean is where its posterior is flat
+        (slope,) = torch.autograd.grad(expected, reference.mean_module.constant)
+        assert float(slope) == pytest.approx(float(mean[m] / FLAT.mean_sd**2), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("priors", [FLAT, PROPER], ids=["flat", "proper"])
+def test_gradient_of_the_log_posterior(name: str, known: bool, priors: Priors) -> None:
+    kernel, d = KERNELS[name], 2
+    likelihood = likelihood_of(11, d, seed=3, priors=priors, known=known)
+    theta = pack(random_hyper(1, d, seed=4))
+    _, gradient = likelihood.value_and_gradient(theta, (kernel,))
+    numeric = central_difference(
+        lambda t: torch.tensor(value_of(likelihood, t, kernel), dtype=torch.float64), theta[0], step=1e-4
+    )
+    torch.testing.assert_close(gradient[0], numeric, rtol=1e-7, atol=1e-7)
+    assert (float(gradient[0, -1]) != 0.0) == kernel.has_shape
+
+
+def test_batched_likelihood_is_a_loop() -> None:
+    likelihood = likelihood_of(10, 2, seed=5, priors=PROPER)
+    theta = torch.cat([pack(random_hyper(4, 2, seed=6)), pack(random_hyper(4, 2, seed=7))])
+    values, gradients = likelihood.value_and_gradient(theta, ALL * 2)
+    for row, kernel in enumerate(ALL * 2):
+        value, gradient = likelihood.value_and_gradient(theta[row : row + 1], (kernel,))
+        torch.testing.assert_close(values[row], value[0], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(gradients[row], gradient[0], rtol=1e-9, atol=1e-10)
+
+
+def test_priors_are_log_normal_densities() -> None:
+    """The posterior with priors minus that without is the sum of GPyTorch's log densities."""
+    d = 3
+    hyper = random_hyper(4, d, seed=8)
+    flat, proper = (likelihood_of(9, d, 9, replace(p, mean_sd=1.0)) for p in (FLAT, PROPER))
+    difference = (
+        proper.value_and_gradient(pack(hyper), ALL)[0] - flat.value_and_gradient(pack(hyper), ALL)[0]
+    ).tolist()
+
+    def density(prior: LogNormal | None, values: Tensor) -> float:
+        assert prior is not None
+        return float(LogNormalPrior(prior.loc, prior.scale).double().log_prob(values).sum())
+
+    for m, kernel in enumerate(ALL):
+        expected = density(PROPER.lengthscale, hyper.lengthscale[m])
+        expected += density(PROPER.outputscale, hyper.outputscale[m]) + density(PROPER.noise, hyper.noise[m])
+        if kernel.has_shape:
+            expected += density(PROPER.shape, hyper.shape[m])
+        assert difference[m] == pytest.approx(expected, abs=1e-6)  # GPyTorch keeps loc and scale in single precision
+
+
+def test_mode_and_median_of_a_prior() -> None:
+    prior = LogNormal(-0.4, 0.9)
+    torch_prior = torch.distributions.LogNormal(
+        torch.tensor(-0.4, dtype=torch.float64), torch.tensor(0.9, dtype=torch.float64)
+    )
+    assert prior.mode == pytest.approx(float(torch_prior.mode), rel=1e-12)
+    assert prior.median == pytest.approx(float(torch_prior.icdf(torch.tensor(0.5, dtype=torch.float64))), rel=1e-12)
+
+
+def test_named_priors() -> None:
+    for d in (1, 3, 8):
+        ensemble, scaled = ensemble_priors(d), dimension_scaled(d)
+        assert ensemble.lengthscale is not None
+        assert scaled.lengthscale is not None
+        assert ensemble.lengthscale.median == pytest.approx(0.7)
+        assert ensemble.lengthscale.scale == 0.75
+        assert scaled.lengthscale.median == pytest.approx(math.exp(math.sqrt(2)) * math.sqrt(d))
+        assert ensemble.outputscale is scaled.outputscale is None
+
+
+def test_pack_and_unpack_are_inverse() -> None:
+    hyper = random_hyper(3, 2, seed=10)
+    back = unpack(pack(hyper))
+    for name in ("lengthscale", "outputscale", "noise", "shape"):
+        torch.testing.assert_close(getattr(back, name), getattr(hyper, name), rtol=1e-13, atol=0)
+    assert not bool(back.mean.any())
+
+
+def test_a_cold_fit_starts_at_the_modes_of_the_priors() -> None:
+    priors = ensemble_priors(2)
+    assert priors.lengthscale is not None
+    assert priors.noise is not None
+    hyper = unpack(default_theta(ALL, 2, priors))
+    assert hyper.lengthscale.flatten().tolist() == pytest.approx([priors.lengthscale.mode] * 8)
+    assert hyper.noise.tolist() == pytest.approx([priors.noise.mode] * 4)
+    assert hyper.outputscale.tolist() == [1.0] * 4  # no prior: fixed at one
+
+
+def projected_gradient(likelihood: Likelihood, theta: Tensor) -> Tensor:
+    """The gradient per observation (M × (d+3)) with what points out of the bounds, or is held fixed, set to zero."""
+    _, gradient = likelihood.value_and_gradient(theta, ALL)
+    d = likelihood.x.shape[1]
+    pairs = [LENGTHSCALE_BOUNDS] * d + [(1.0, 1.0), NOISE_BOUNDS, SHAPE_BOUNDS]
+    lower, upper = torch.tensor(pairs, dtype=torch.float64).log().T
+    at_lower, at_upper = theta <= lower + 1e-9, theta >= upper - 1e-9
+    blocked = (at_lower & (gradient < 0)) | (at_upper & (gradient > 0))
+    return torch.where(blocked, 0.0, gradient) / len(likelihood.y)
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 2), (6, 1), (20, 2), (40, 4)])
+@pytest.mark.parametrize("priors", [ensemble_priors, dimension_scaled])
+def test_the_optimum_is_stationary(n: int, d: int, priors: object) -> None:
+    assert callable(priors)
+    likelihood = likelihood_of(n, d, seed=11, priors=priors(d))
+    theta = pack(fit(ALL, likelihood, default_theta(ALL, d, likelihood.priors)))
+    assert float(projected_gradient(likelihood, theta).abs().max()) < 5e-3
+
+
+@pytest.mark.parametrize(("n", "d", "seed"), [(5, 1, 0), (12, 2, 1), (25, 3, 2)])
+def test_a_fit_is_no_worse_than_multi_start(n: int, d: int, seed: int) -> None:
+    priors = ensemble_priors(d)
+    likelihood = likelihood_of(n, d, seed, priors)
+    found = pack(fit(ALL, likelihood, default_theta(ALL, d, priors)))
+    ours = likelihood.value_and_gradient(found, ALL)[0]
+    bounds = np.log([LENGTHSCALE_BOUNDS] * d + [(1.0, 1.0), NOISE_BOUNDS, SHAPE_BOUNDS])
+    rng = np.random.default_rng(seed)
+    for m, kernel in enumerate(ALL):
+
+        def cost(theta: np.ndarray, kernel: Kernel = kernel) -> tuple[float, np.ndarray]:
+            value, gradient = likelihood.value_and_gradient(torch.from_numpy(theta[None].copy()), (kernel,))
+            return -float(value[0]), -gradient[0].numpy()
+
+        starts = rng.uniform(np.maximum(bounds[:, 0], -4.0), np.minimum(bounds[:, 1], 1.5), size=(6, d + 3))
+        ends = [minimize(cost, start, jac=True, bounds=bounds, method="L-BFGS-B") for start in starts]
+        assert float(ours[m]) >= max(-end.fun for end in ends) - 1e-3
+
+
+def test_a_warm_start_never_loses() -> None:
+    likelihood = likelihood_of(15, 2, seed=12, priors=ensemble_priors(2))
+    start = pack(replace(random_hyper(4, 2, seed=13), outputscale=torch.ones(4, dtype=torch.float64)))
+    before, _ = likelihood.value_and_gradient(start, ALL)
+    after, _ = likelihood.value_and_gradient(pack(fit(ALL, likelihood, start)), ALL)
+    assert bool((after >= before - 1e-12).all())
+    again = pack(fit(ALL, likelihood, pack(fit(ALL, likelihood, start))))
+    assert bool((likelihood.value_and_gradient(again, ALL)[0] >= after - 1e-12).all())
+
+
+def test_the_best_of_several_starts_wins() -> None:
+    likelihood = likelihood_of(15, 2, seed=14, priors=ensemble_priors(2))
+    cold = default_theta(ALL, 2, likelihood.priors)
+    bad = cold.clone()
+    bad[:, :2] = math.log(0.01)  # every observation a surprise
+    bad[:, 3] = math.log(1.5)
+    both, alone = (fit(ALL, likelihood, start) for start in (torch.cat([bad, cold]), cold))
+    value, expected = (likelihood.value_and_gradient(pack(hyper), ALL)[0] for hyper in (both, alone))
+    assert bool((value >= expected - 1e-9).all())
+
+
+@pytest.mark.parametrize("y", [[0.0], [0.0] * 7], ids=["one observation", "constant y"])
+def test_a_fit_to_data_without_spread_stays_inside_its_bounds(y: list[float]) -> None:
+    outcomes = torch.tensor(y, dtype=torch.float64)
+    likelihood = Likelihood(uniform(len(y), 2, seed=15), outcomes, None, ensemble_priors(2))
+    hyper = fit(ALL, likelihood, default_theta(ALL, 2, likelihood.priors))
+    for values, (low, high) in (
+        (hyper.lengthscale, LENGTHSCALE_BOUNDS),
+        (hyper.noise, NOISE_BOUNDS),
+        (hyper.shape, SHAPE_BOUNDS),
+    ):
+        assert bool(((values >= low * (1 - 1e-12)) & (values <= high * (1 + 1e-12))).all())
+    assert hyper.outputscale.tolist() == [1.0] * 4
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 12))
+def test_the_likelihood_does_not_depend_on_the_order_or_sign_of_the_data(seed: int, n: int) -> None:
+    likelihood = likelihood_of(n, 2, seed, PROPER, known=True)
+    theta = pack(random_hyper(4, 2, seed))
+    expected = likelihood.value_and_gradient(theta, ALL)
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    assert likelihood.known_noise is not None
+    permuted = Likelihood(likelihood.x[order], -likelihood.y[order], likelihood.known_noise[order], PROPER)
+    for a, b in zip(permuted.value_and_gradient(theta, ALL), expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)

@@ -1,0 +1,120 @@
+"""Batched bounded L-BFGS against scipy's, one problem at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize, rosen, rosen_der
+
+from edrbo.lbfgs import minimize_batch
+
+Array = NDArray[np.float64]
+Scalar = Callable[[Array], tuple[float, Array]]
+
+
+def rosenbrock(x: Array) -> tuple[float, Array]:
+    return float(rosen(x)), rosen_der(x)
+
+
+def quartic(x: Array) -> tuple[float, Array]:
+    """A minimum at 3, outside the bounds used here, in every coordinate."""
+    return float(((x - 3.0) ** 4).sum()), 4.0 * (x - 3.0) ** 3
+
+
+def waves(x: Array) -> tuple[float, Array]:
+    value = float((np.sin(3.0 * x) + 0.1 * x**2).sum())
+    return value, 3.0 * np.cos(3.0 * x) + 0.2 * x
+
+
+def batched(function: Scalar) -> Callable[[Array, list[int]], tuple[Array, Array]]:
+    def value_and_gradient(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        assert len(points) == len(rows)
+        pairs = [function(point) for point in points]
+        return np.array([value for value, _ in pairs]), np.stack([gradient for _, gradient in pairs])
+
+    return value_and_gradient
+
+
+@pytest.mark.parametrize("function", [rosenbrock, quartic, waves])
+def test_every_row_ends_where_scipy_ends(function: Scalar) -> None:
+    start = np.random.default_rng(0).uniform(-2.0, 2.0, size=(7, 3))
+    lower, upper = np.full(3, -2.0), np.full(3, 2.0)
+    ends, values = minimize_batch(
+        batched(function), start, lower, upper, max_iterations=500, ftol=1e-15, gtol=1e-9
+    )
+    assert ends.shape == (7, 3)
+    for row in range(7):
+        expected = minimize(
+            function, start[row], jac=True, bounds=[(-2.0, 2.0)] * 3, options={"ftol": 1e-15, "gtol": 1e-9}
+        )
+        np.testing.assert_allclose(ends[row], expected.x, atol=1e-5)
+        assert values[row] == pytest.approx(expected.fun, abs=1e-9)
+        assert values[row] == function(ends[row])[0]
+
+
+def test_bounds_may_differ_and_may_pin_a_variable() -> None:
+    lower, upper = np.array([-1.0, 0.5, 0.0]), np.array([1.0, 0.5, 4.0])
+    start = np.array([[0.0, 7.0, 9.0], [-5.0, 0.0, 0.0]])  # outside: moved inside first
+    ends, _ = minimize_batch(batched(quartic), start, lower, upper, max_iterations=200, ftol=1e-16, gtol=1e-10)
+    np.testing.assert_allclose(ends, [[1.0, 0.5, 3.0]] * 2, atol=1e-2)
+    assert ((ends >= lower) & (ends <= upper)).all()
+
+
+def test_rows_know_which_problem_they_are() -> None:
+    centers = np.array([[0.1, 0.9], [0.5, 0.5], [0.8, 0.2]])
+
+    def bowls(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        away = points - centers[rows]
+        return (away**2).sum(1), 2.0 * away
+
+    ends, values = minimize_batch(
+        bowls, np.zeros((3, 2)), np.zeros(2), np.ones(2), max_iterations=50, ftol=1e-14, gtol=1e-10
+    )
+    np.testing.assert_allclose(ends, centers, atol=1e-7)
+    assert float(values.max()) < 1e-12
+
+
+@pytest.mark.parametrize("iterations", [1, 3, 100])
+def test_the_best_point_seen_is_returned(iterations: int) -> None:
+    seen: list[float] = []
+
+    def watched(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        values, gradients = batched(rosenbrock)(points, rows)
+        seen.extend(values)
+        return values, gradients
+
+    _, values = minimize_batch(
+        watched, np.array([[-1.2, 1.0]]), np.full(2, -2.0), np.full(2, 2.0), max_iterations=iterations, ftol=1e-12
+    )
+    assert values[0] == min(seen)
+    assert values[0] <= rosen(np.array([-1.2, 1.0]))
+
+
+def test_overflow_is_a_wall() -> None:
+    """−log(1 − x) has no value beyond 1; the search must stay this side of it."""
+
+    def barrier(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        x = points[:, 0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = -np.log(1.0 - x) - 2.0 * x
+            gradient = 1.0 / (1.0 - x) - 2.0
+        return value, np.where(np.isfinite(value), gradient, np.nan)[:, None]
+
+    ends, values = minimize_batch(
+        barrier, np.array([[0.0], [0.9]]), np.array([-5.0]), np.array([50.0]), max_iterations=100, ftol=1e-14
+    )
+    np.testing.assert_allclose(ends, 0.5, atol=1e-4)
+    np.testing.assert_allclose(values, np.log(2.0) - 1.0, atol=1e-8)
+
+
+def test_it_is_deterministic() -> None:
+    start = np.random.default_rng(1).uniform(-2.0, 2.0, size=(4, 3))
+    results = [
+        minimize_batch(batched(waves), start, np.full(3, -2.0), np.full(3, 2.0), max_iterations=30, ftol=1e-9)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])

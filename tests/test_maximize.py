@@ -1,0 +1,222 @@
+"""The maximizer: known optima, enumerated mixed spaces, BoTorch's optimize_acqf, and compression that moves nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from edrbo.acquisition import RobustAcquisition
+from edrbo.bench.problems import get
+from edrbo.context import ContextHistory, ContextPoints, Empirical, sobol_points
+from edrbo.functional import Expectation
+from edrbo.maximize import Budget, maximize
+from edrbo.score import BarycenterUCB
+from edrbo.space import Categorical, Integer, Real, Space
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
+
+SMALL = Budget(screened=128, near=16, kept=16, starts=4, iterations=30)
+
+
+def reals(d: int) -> Space:
+    return Space(design={f"x{i}": (0.0, 1.0) for i in range(d)})
+
+
+def waves(d: int, seed: int) -> Callable[[Tensor], Tensor]:
+    """A random sum of cosines with several local maxima, on N × d."""
+    rng = np.random.default_rng(seed)
+    frequency = torch.from_numpy(rng.normal(0.0, 4.0, size=(d, 6)))
+    phase, height = torch.from_numpy(rng.uniform(0, 2 * math.pi, 6)), torch.from_numpy(rng.uniform(0.2, 1.0, 6))
+    return lambda x: (height * torch.cos(x @ frequency + phase)).sum(-1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_maximum_of_a_wavy_function(seed: int) -> None:
+    function = waves(2, seed)
+    axis = torch.linspace(0, 1, 401, dtype=torch.float64)
+    dense = function(torch.cartesian_prod(axis, axis))
+    found = maximize(function, reals(2), seed=seed)
+    assert found.value >= float(dense.max()) - 1e-9
+    assert found.value == pytest.approx(float(function(found.x[None])), abs=1e-12)
+
+
+def test_a_maximum_at_a_corner_and_one_inside() -> None:
+    target = torch.tensor([0.3, 1.7, -0.4], dtype=torch.float64)  # two coordinates want out of the cube
+    found = maximize(lambda x: -(x - target).square().sum(-1), reals(3), seed=0)
+    torch.testing.assert_close(
+        found.x, torch.tensor([0.3, 1.0, 0.0], dtype=torch.float64), rtol=0, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_the_scale_of_the_objective_does_not_matter(scale: float) -> None:
+    function = waves(3, seed=7)
+    plain = maximize(function, reals(3), seed=1)
+    scaled = maximize(lambda x: scale * function(x), reals(3), seed=1)
+    assert float(function(scaled.x[None])) == pytest.approx(plain.value, abs=1e-6)
+
+
+def test_a_given_start_is_climbed_even_when_screening_misses_it() -> None:
+    """A needle 0.004 wide that no quasi-random point hits."""
+    needle = torch.tensor([0.61803, 0.27182], dtype=torch.float64)
+
+    def function(x: Tensor) -> Tensor:
+        return torch.exp(-0.5 * ((x - needle) / 0.004).square().sum(-1))
+
+    start = (needle + 0.005)[None]
+    assert maximize(function, reals(2), seed=0, starts=start).value == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_misleading_coarse_objective_does_not_lose_the_incumbent() -> None:
+    def function(x: Tensor) -> Tensor:
+        return -(x - 0.2).square().sum(-1)
+
+    start = torch.full((1, 2), 0.2, dtype=torch.float64)
+    found = maximize(function, reals(2), seed=0, coarse=lambda x: -function(x), starts=start, budget=SMALL)
+    assert found.value == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_flat_objective_has_some_feasible_maximum() -> None:
+    found = maximize(lambda x: 0.0 * x.sum(-1) + 3.0, reals(2), seed=0)
+    assert found.value == 3.0
+    assert bool(((found.x >= 0) & (found.x <= 1)).all())
+
+
+@pytest.mark.parametrize("space", [reals(3), Space(design={"x": (0, 1), "k": Integer(0, 5), "c": ["a", "b"]})])
+def test_it_is_deterministic_and_leaves_global_streams_alone(space: Space) -> None:
+    function = waves(space.d_x, seed=3)
+    starts = torch.from_numpy(space.snap(sobol_points(space.d_x, 5, seed=1).numpy()))
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first = maximize(function, space, seed=4, starts=starts)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(6)
+    second = maximize(function, space, seed=4, starts=starts)
+    assert torch.equal(first.x, second.x)
+    assert first.value == second.value
+
+
+# ---------------------------------------------------------------- integers and categoricals
+
+MIXED = {
+    "one of each": Space(design={"x": (0, 1), "k": Integer(0, 7), "kind": Categorical(["a", "b", "c"])}),
+    "log real first": Space(design={"rate": Real(1e-4, 1.0, log=True), "a": ["u", "v"], "n": Integer(1, 12)}),
+    "discrete only": Space(design={"k": Integer(-3, 8), "kind": ["a", "b", "c", "d"], "l": Integer(0, 9)}),
+    "long integer": Space(design={"k": Integer(0, 400), "kind": ["a", "b"]}),
+}
+
+
+def every_design(space: Space, fineness: int = 201) -> Tensor:
+    """All coded designs of a mixed space, reals on a fine grid."""
+    blocks = [
+        np.linspace(0, 1, fineness)[:, None] if column.kind == "real" else space.levels(column.name)
+        for column in space.columns
+    ]
+    return torch.from_numpy(np.stack([np.concatenate(parts) for parts in itertools.product(*blocks)]))
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("seed", range(4))
+def test_mixed_spaces_reach_the_enumerated_optimum(name: str, seed: int) -> None:
+    space = MIXED[name]
+    function = waves(space.d_x, seed)
+    values = function(every_design(space))
+    found = maximize(function, space, seed=seed)
+    assert found.value >= float(values.max()) - 1e-9
+    np.testing.assert_array_equal(space.snap(found.x.numpy()), found.x.numpy())
+    assert found.value == pytest.approx(float(function(found.x[None])), abs=1e-12)
+
+
+def test_exchange_leaves_the_levels_that_screening_found() -> None:
+    """The optimum needs the one level in a thousand that the coarse objective hides."""
+    space = Space(design={"k": Integer(0, 999), "x": (0.0, 1.0)})
+
+    def function(x: Tensor) -> Tensor:
+        return -(x[:, 0] - 777.0 / 999.0).abs() - (x[:, 1] - 0.37).square()
+
+    found = maximize(function, space, seed=0, coarse=lambda x: -function(x), budget=SMALL)
+    design = space.decode_designs(found.x.numpy())[0]
+    assert design["k"] == 777
+    assert design["x"] == pytest.approx(0.37, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_an_acquisition_on_a_mixed_space(name: str) -> None:
+    space = MIXED[name]
+    designs = torch.from_numpy(space.snap(sobol_points(space.d_x, 12, seed=2).numpy()))
+    contexts = sobol_points(1, 12, seed=3)
+    joint = torch.cat([designs, contexts], dim=-1)
+    model = Surrogate(("se", "matern32")).fit(joint, waves(joint.shape[1], seed=4)(joint))
+    law = ContextPoints(contexts, torch.full((12,), 1 / 12, dtype=torch.float64), torch.zeros(0, 1).double())
+    acquisition = RobustAcquisition(model, BarycenterUCB(), law, Expectation())
+    found = maximize(acquisition.evaluate, space, seed=5, coarse=acquisition.coarse(8).evaluate, starts=designs)
+    with torch.no_grad():
+        values = acquisition.evaluate(every_design(space, fineness=41))
+    assert found.value >= float(values.max()) - 1e-3 * float(values.max() - values.min())
+    np.testing.assert_array_equal(space.snap(found.x.numpy()), found.x.numpy())
+
+
+# ---------------------------------------------------------------- against BoTorch, and compression
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> ModuleType:
+    path = Path(__file__).resolve().parents[1] / "benchmarks" / "maximizer.py"
+    spec = importlib.util.spec_from_file_location("maximizer_benchmark", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:  # dataclasses look their module up
+        patch.setitem(__import__("sys").modules, spec.name, script)
+        spec.loader.exec_module(script)
+        yield script
+
+
+@pytest.mark.parametrize("name", ["ackley", "modified-branin", "hartmann", "newsvendor"])
+def test_no_worse_than_botorch(benchmark: ModuleType, name: str) -> None:
+    """Eight states; benchmarks/maximizer.py compares a hundred."""
+    rows = [benchmark.compare(state, seed=3) for state in benchmark.states(name, (6, 12), seed=3)]
+    assert [row.n for row in rows] == [6, 12]
+    assert all(row.gap <= benchmark.TOLERANCE for row in rows), benchmark.report(rows)
+
+
+def state_with_many_contexts(name: str, seed: int) -> tuple[Ensemble, ContextHistory]:
+    """A model of few observations and a history of many more contexts than a law keeps."""
+    problem, rng = get(name), np.random.default_rng(seed)
+    n = 6 + 2 * seed
+    x, c = sobol_points(problem.d_x, n, seed=seed).numpy(), problem.sample_contexts(n, rng)
+    y = torch.from_numpy(problem.evaluate(x, c))
+    model = Surrogate().fit(torch.from_numpy(np.concatenate([x, c], axis=1)), y)
+    contexts = torch.from_numpy(problem.sample_contexts(400, rng))
+    zeros = torch.zeros(problem.d_c, dtype=torch.float64)
+    return model, ContextHistory(contexts, torch.ones(400, dtype=torch.float64), zeros, zeros + 1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", ["ackley", "modified-branin", "hartmann", "six-hump-camel"])
+def test_compression_does_not_move_the_maximizer(name: str, seed: int) -> None:
+    model, history = state_with_many_contexts(name, seed)
+    space = reals(get(name).d_x)
+    compressed, full = (
+        RobustAcquisition(model, BarycenterUCB(), law.points(history, 0, seed=0), Expectation())
+        for law in (Empirical(), Empirical(max_atoms=len(history.contexts)))
+    )
+    assert len(compressed.points.atoms) < len(full.points.atoms) == 400
+    assert compressed.points.compression_error > 0
+    found = maximize(compressed.evaluate, space, seed=seed, budget=SMALL)
+    best = maximize(
+        full.evaluate, space, seed=seed, coarse=compressed.evaluate, starts=found.x[None], budget=SMALL
+    )
+    with torch.no_grad():
+        sample = full.evaluate(sobol_points(space.d_x, 64, seed=seed))
+        reached = float(full.evaluate(found.x[None]))
+    top = max(best.value, float(sample.max()))
+    assert reached >= top - 1e-3 * (top - float(sample.min()))
