@@ -83,9 +83,7 @@ class Comparison:
 
 
 def unit_space(d_x: int, d_c: int) -> Space:
-    return Space(
-        design={f"x{i}": (0.0, 1.0) for i in range(d_x)}, context={f"c{i}": (0.0, 1.0) for i in range(d_c)}
-    )
+    return Space(design={f"x{i}": (0.0, 1.0) for i in range(d_x)}, context={f"c{i}": (0.0, 1.0) for i in range(d_c)})
 
 
 def states(name: str, sizes: Sequence[int], seed: int) -> Iterator[State]:

@@ -42,9 +42,7 @@ def model_on(d: int, n: int = 14, surrogate: Surrogate | None = None) -> Ensembl
 def points_in(d_c: int, atoms: int = 5, support: int = 0) -> ContextPoints:
     weights = uniform(atoms, seed=3) + 0.1
     zeros = torch.zeros(d_c, dtype=torch.float64)
-    return ContextPoints(
-        uniform(atoms, d_c, seed=4), weights / weights.sum(), box_points(zeros, zeros + 1.0, support)
-    )
+    return ContextPoints(uniform(atoms, d_c, seed=4), weights / weights.sum(), box_points(zeros, zeros + 1.0, support))
 
 
 FUNCTIONALS: dict[str, Functional] = {

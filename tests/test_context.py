@@ -27,7 +27,7 @@ from edrbo.context import (
 )
 from edrbo.errors import InvalidContextError, InvalidValueError
 
-LAWS: list[Law] = [Empirical(), Empirical(half_life=5.0), KDE(samples=64), Box(), Grid(), Grid(size=64)]
+LAWS: list[Law] = [Empirical(), Empirical(half_life=5.0), KDE(samples=64, max_atoms=64), Box(), Grid(), Grid(size=64)]
 
 
 def history(n: int, dim: int, seed: int = 0) -> ContextHistory:
@@ -57,7 +57,7 @@ def test_no_context_variables(law: Law) -> None:
     assert points.weights.tolist() == [1.0]
 
 
-@pytest.mark.parametrize("law", [Empirical(), KDE(samples=256)], ids=str)
+@pytest.mark.parametrize("law", [Empirical(), KDE(samples=256, max_atoms=256)], ids=str)
 def test_before_the_first_context_the_box_is_uniform(law: Law) -> None:
     points = law.points(history(0, 2), support_size=0, seed=1)
     torch.testing.assert_close(points.weights @ points.atoms, torch.tensor([0.5, 0.5]).double(), rtol=0, atol=0.02)
@@ -113,7 +113,7 @@ def test_kde_clamps_and_depends_on_its_seed() -> None:
 def test_kde_weights_count_like_repetitions_in_the_mean() -> None:
     seen = history(3, 1)
     weighted = ContextHistory(seen.contexts, torch.tensor([8.0, 1.0, 1.0]).double(), seen.lower - 9, seen.upper + 9)
-    points = KDE(samples=4096).points(weighted, 0, seed=0)
+    points = KDE(samples=4096, max_atoms=4096).points(weighted, 0, seed=0)
     expected = weighted.normalized_weights() @ seen.contexts
     torch.testing.assert_close(points.atoms.mean(0), expected, rtol=0, atol=2e-3)
 

@@ -42,9 +42,7 @@ def batched(function: Scalar) -> Callable[[Array, list[int]], tuple[Array, Array
 def test_every_row_ends_where_scipy_ends(function: Scalar) -> None:
     start = np.random.default_rng(0).uniform(-2.0, 2.0, size=(7, 3))
     lower, upper = np.full(3, -2.0), np.full(3, 2.0)
-    ends, values = minimize_batch(
-        batched(function), start, lower, upper, max_iterations=500, ftol=1e-15, gtol=1e-9
-    )
+    ends, values = minimize_batch(batched(function), start, lower, upper, max_iterations=500, ftol=1e-15, gtol=1e-9)
     assert ends.shape == (7, 3)
     for row in range(7):
         expected = minimize(
@@ -77,20 +75,21 @@ def test_rows_know_which_problem_they_are() -> None:
     assert float(values.max()) < 1e-12
 
 
-@pytest.mark.parametrize("iterations", [1, 3, 100])
-def test_the_best_point_seen_is_returned(iterations: int) -> None:
+def test_the_best_point_seen_is_returned() -> None:
+    """Around a kink line searches fail, and the last point tried is not the best."""
     seen: list[float] = []
 
-    def watched(points: Array, rows: list[int]) -> tuple[Array, Array]:
-        values, gradients = batched(rosenbrock)(points, rows)
+    def kink(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        away = points - np.array([0.3, 0.7])
+        values = np.abs(away).sum(1) + 0.5 * np.abs(away.sum(1))
         seen.extend(values)
-        return values, gradients
+        return values, np.sign(away) + 0.5 * np.sign(away.sum(1, keepdims=True))
 
-    _, values = minimize_batch(
-        watched, np.array([[-1.2, 1.0]]), np.full(2, -2.0), np.full(2, 2.0), max_iterations=iterations, ftol=1e-12
+    ends, values = minimize_batch(
+        kink, np.array([[0.05, 0.9]]), np.zeros(2), np.ones(2), max_iterations=100, ftol=1e-12
     )
-    assert values[0] == min(seen)
-    assert values[0] <= rosen(np.array([-1.2, 1.0]))
+    assert seen[-1] > min(seen)
+    assert values[0] == min(seen) == kink(ends, [0])[0][0]
 
 
 def test_overflow_is_a_wall() -> None:

@@ -54,11 +54,17 @@ class RobustAcquisition(AcquisitionFunction):
         return chunks[0] if len(chunks) == 1 else torch.cat(chunks)
 
     def _evaluate(self, x: Tensor) -> Tensor:
-        count, contexts = x.shape[0], len(self._contexts)
-        joint = torch.cat([x.repeat_interleave(contexts, dim=0), self._contexts.repeat(count, 1)], dim=-1)
-        values = self.score(*self._moments(joint)).reshape(count, contexts)
-        slope = self._largest_slope(x) if self.functional.needs_slope else None
-        return self.functional(values, self.points, slope)
+        if not self.functional.needs_slope:
+            return self.functional(self._row(x, self._contexts), self.points)
+        # Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there.
+        values = self._row(x, self.points.atoms)
+        padded = torch.nn.functional.pad(values, (0, len(self.points.support)))
+        return self.functional(padded, self.points, self._largest_slope(x))
+
+    def _row(self, x: Tensor, contexts: Tensor) -> Tensor:
+        """Scores of every design with every context, N × len(contexts)."""
+        joint = _pairs(x, contexts)
+        return self.score(*self._moments(joint)).reshape(len(x), len(contexts))
 
     def _moments(self, joint: Tensor) -> tuple[Tensor, Tensor]:
         """Experts' means and standard deviations at N points, M × N each (M = 1 for a stock model)."""
@@ -68,26 +74,20 @@ class RobustAcquisition(AcquisitionFunction):
         return posterior.mean.reshape(1, -1), posterior.variance.reshape(1, -1).clamp_min(1e-20).sqrt()
 
     def _largest_slope(self, x: Tensor) -> Tensor:
-        """max_c ‖∇_c s(x, c)‖₂ over the law's points (N), with its gradient in x by Danskin's theorem.
+        """max_c ‖∇_c s(x, c)‖₂ over the support (N), with its gradient in x by Danskin's theorem.
 
         The maximizing context is found first, without a graph; only there is the slope differentiated again.
         """
-        count, contexts = x.shape[0], len(self._contexts)
-        d_x = x.shape[1]
+        support, d_x = self.points.support, x.shape[1]
         with torch.enable_grad():
-            joint = torch.cat(
-                [x.detach().repeat_interleave(contexts, dim=0), self._contexts.repeat(count, 1)], dim=-1
-            ).requires_grad_()
+            joint = _pairs(x.detach(), support).requires_grad_()
             (gradient,) = torch.autograd.grad(self.score(*self._moments(joint)).sum(), joint)
-            worst = gradient[:, d_x:].square().sum(-1).reshape(count, contexts).argmax(-1)
-            at_worst = torch.cat([x, self._contexts[worst]], dim=-1)
+            worst = gradient[:, d_x:].square().sum(-1).reshape(len(x), len(support)).argmax(-1)
+            at_worst = torch.cat([x, support[worst]], dim=-1)
             if not at_worst.requires_grad:
                 at_worst.requires_grad_()
-            if isinstance(self.model, Ensemble):
-                mean, sd = self.model.expert_moments(at_worst.unsqueeze(-2))  # N × M × 1
-                score = self.score(mean, sd).sum()
-            else:
-                score = self.score(*self._moments(at_worst)).sum()
+            moments = self.model.marginals if isinstance(self.model, Ensemble) else self._moments
+            score = self.score(*moments(at_worst)).sum()
             (gradient,) = torch.autograd.grad(score, at_worst, create_graph=x.requires_grad)
             slope = (gradient[:, d_x:].square().sum(-1) + 1e-24).sqrt()
         return slope if x.requires_grad else slope.detach()
@@ -103,3 +103,8 @@ class RobustAcquisition(AcquisitionFunction):
             step = max(1, -(-len(others) // size))
             points = ContextPoints(small.atoms, small.weights, others[::step])
         return RobustAcquisition(model, self.score, points, self.functional)
+
+
+def _pairs(x: Tensor, contexts: Tensor) -> Tensor:
+    """Every design with every context: (N·m) × (d_x + d_c), the context running fastest."""
+    return torch.cat([x.repeat_interleave(len(contexts), dim=0), contexts.repeat(len(x), 1)], dim=-1)

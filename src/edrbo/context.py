@@ -130,11 +130,13 @@ class KDE(Law):
     """A sample of the Gaussian kernel density estimate of the observed contexts, clamped to the box.
 
     The bandwidth of variable k is σ̂_k (4 / ((d_c + 2) t))^(1 / (d_c + 4)) with the population standard
-    deviation σ̂_k. With unequal weights t is their effective number 1 / Σ w².
+    deviation σ̂_k. With unequal weights t is their effective number 1 / Σ w². The sample is compressed as in
+    ``Empirical``.
     """
 
     samples: int = 512
     half_life: float | None = None
+    max_atoms: int | None = None
 
     def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         contexts, lower, upper = history.contexts, history.lower, history.upper
@@ -150,7 +152,10 @@ class KDE(Law):
         centers = torch.searchsorted(weights.cumsum(0), quantiles[:, 0].contiguous())
         noise = torch.special.ndtri(quantiles[:, 1:].clamp(1e-12, 1.0 - 1e-12))
         drawn = contexts[centers.clamp(max=len(contexts) - 1)] + bandwidth * noise
-        return drawn.clamp(lower, upper), _equal(lower, self.samples), 0.0
+        small = compress(
+            drawn.clamp(lower, upper), _equal(lower, self.samples), self.max_atoms or _default_size(contexts)
+        )
+        return small.atoms, small.weights, small.error
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ class Box(Law):
     """
 
     width: float = 1.0
-    size: int = 128
+    size: int = 64
     half_life: float | None = None
 
     def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:

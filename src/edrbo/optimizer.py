@@ -263,17 +263,18 @@ class Optimizer:
         lower, upper = self._box(self._scale())
         effects = context_effects(belief, x)
         names = self.space.context_names if effects else ()
-        sign, unit = self._sign, self._unit()
-        ends = sorted(sign * unit * float(found.mean[0] + z * found.sd[0]) for z in (-Z95, Z95))
+        worst = worst_case(belief, x, ball, lower[: len(effects)], upper[: len(effects)])
+        ends = sorted(self._to_user([found.mean[0] - Z95 * found.sd[0], found.mean[0] + Z95 * found.sd[0]]))
+        spreads = np.abs(self._to_user([found.disagreement[0], *effects]))
         return Recommendation(
             design=self.space.decode_designs(x.numpy())[0],
-            expected=sign * unit * float(found.mean[0]),
-            interval=(ends[0], ends[1]),
-            robust=sign * unit * float(found.robust[0]),
-            worst_case=sign * unit * worst_case(belief, x, ball, lower[: len(effects)], upper[: len(effects)]),
+            expected=float(self._to_user(found.mean[0])),
+            interval=(float(ends[0]), float(ends[1])),
+            robust=float(self._to_user(found.robust[0])),
+            worst_case=float(self._to_user(worst)),
             ball=ball,
-            disagreement=unit * float(found.disagreement[0]),
-            context_effect={name: unit * effect for name, effect in zip(names, effects, strict=True)},
+            disagreement=float(spreads[0]),
+            context_effect=dict(zip(names, spreads[1:].tolist(), strict=True)),
             observations=len(self),
         )
 
@@ -284,9 +285,13 @@ class Optimizer:
             raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
         belief = self._belief(self._read_law(forecast, context), pending=[])
         found = design_beliefs(belief, x)
-        unit = self._unit()
-        center, reach = self._sign * unit * found.mean, Z95 * unit * found.sd
-        return Prediction(center, center - reach, center + reach, unit * found.disagreement)
+        reach = Z95 * self._sign * found.sd  # so that lower is lower in the user's direction
+        return Prediction(
+            self._to_user(found.mean),
+            self._to_user(found.mean - reach),
+            self._to_user(found.mean + reach),
+            np.abs(self._to_user(found.disagreement)),
+        )
 
     # ---------------------------------------------------------------- model and law
 
@@ -299,7 +304,13 @@ class Optimizer:
         largest = float(np.abs(self.observations.y).max(initial=0.0))
         if largest == 0.0 or 1e-100 < largest < 1e100:
             return 1.0
-        return 2.0 ** math.frexp(largest)[1] if largest > 1 else 2.0 ** (math.frexp(largest)[1] - 1)
+        return 2.0 ** (math.frexp(largest)[1] - 1)
+
+    def _to_user(self, values: Any) -> Array:
+        """Values of the model in the user's units and direction; held to what float64 can say."""
+        unit = self._unit()
+        limit = np.finfo(np.float64).max / max(unit, 1.0)
+        return np.clip(self._sign * np.asarray(values, dtype=np.float64), -limit, limit) * unit
 
     def _signed(self) -> Array:
         return self._sign * (self.observations.y / self._unit())
@@ -331,7 +342,7 @@ class Optimizer:
         if n == 0:
             return None
         if self._fitted is None or self._fitted.rows != n:
-            noise = self.observations.noise[rows] / self._unit() ** 2
+            noise = self.observations.noise[rows] / self._unit() / self._unit()
             self._fitted = advance(
                 self.method.surrogate,
                 self._fitted,
@@ -368,7 +379,7 @@ class Optimizer:
         return Extras(
             torch.from_numpy(self.observations.x[rest]),
             torch.from_numpy(self._signed()[rest]),
-            torch.from_numpy(self.observations.noise[rest] / unit**2),
+            torch.from_numpy(self.observations.noise[rest] / unit / unit),
             self._stack(list(self._state.failed.values())),
             self._stack(pending),
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +14,8 @@ from reference import random_data, uniform
 from torch import Tensor
 
 from edrbo.surrogate import schedule
-from edrbo.surrogate.ensemble import Surrogate
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.schedule import FittedModel, advance, fit_sizes
 
 SURROGATE = Surrogate(("rq", "matern32"))
@@ -57,7 +60,7 @@ def test_fit_sizes(n: int) -> None:
     sizes = fit_sizes(n)
     assert sizes[0] == 1
     assert sizes[-1] <= n
-    assert all(a < b <= max(a + 1, schedule.GROWTH * a) for a, b in zip(sizes, sizes[1:], strict=False))
+    assert all(a < b <= max(a + 1, schedule.GROWTH * a) for a, b in itertools.pairwise(sizes))
     assert fit_sizes(n + 500)[: len(sizes)] == sizes  # more data do not move earlier fits
     assert n < max(sizes[-1] + 1, int(schedule.GROWTH * sizes[-1]))  # and the last one is not long ago
 
@@ -78,11 +81,35 @@ def test_every_path_to_a_model_gives_the_same_bits(noise: Tensor | None) -> None
 
 
 @pytest.mark.usefixtures("sparse_fits")
+def test_every_fit_starts_from_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And, for small data and each time the data have doubled, from the priors' modes as well."""
+    fit = Surrogate.fit
+    starts: list[Hyperparameters | None] = []
+    results: list[Hyperparameters] = []
+    cold: dict[int, bool] = {}
+
+    def watched(self: Surrogate, X: Tensor, Y: Tensor, Yvar: Tensor | None = None, **search: Any) -> Ensemble:
+        model = fit(self, X, Y, Yvar, **search)
+        starts.append(search["start"])
+        results.append(model.gp.hyper)
+        cold[len(Y)] = search["cold"]
+        return model
+
+    monkeypatch.setattr(Surrogate, "fit", watched)
+    advance(SURROGATE, None, N, inputs, Y, None)
+    assert starts[0] is None
+    for start, before in zip(starts[1:], results, strict=False):
+        assert start is not None
+        assert torch.equal(start.lengthscale, before.lengthscale)
+    assert [size for size, too in cold.items() if not too] == [11, 14]  # 18 is the first above 16
+
+
+@pytest.mark.usefixtures("sparse_fits")
 def test_hyperparameters_stay_between_fits() -> None:
     models = step_by_step(N, None)
     assert [m.rows for m in models] == list(range(1, N + 1))
     assert sorted({m.fitted for m in models}) == fit_sizes(N)
-    for before, after in zip(models, models[1:], strict=False):
+    for before, after in itertools.pairwise(models):
         if after.fitted == before.fitted:
             assert torch.equal(after.hyper.lengthscale, before.hyper.lengthscale)
 

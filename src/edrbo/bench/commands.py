@@ -10,6 +10,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from edrbo.bench.execute import Event
+    from edrbo.bench.results import Results
     from edrbo.bench.sweep import Plan
 
 SMOKE_SEEDS, SMOKE_EVALUATIONS = "100:102", 8
@@ -18,6 +19,9 @@ SMOKE_SEEDS, SMOKE_EVALUATIONS = "100:102", 8
 def register(app: typer.Typer) -> None:
     """Add the commands to ``edrbo bench``."""
     app.command("run")(run)
+    app.command("table")(table)
+    app.command("plot")(plot)
+    app.command("export")(export)
 
 
 def run(
@@ -88,3 +92,77 @@ def _show_failures(failures: list[Event], console: Console) -> None:
         console.print(event.failure.traceback.rstrip(), style="dim", highlight=False, markup=False)
     if failures:
         console.print(f"{len(failures)} replicates failed; --resume tries them again.", highlight=False)
+
+
+Directory = Annotated[Path, typer.Argument(help="Directory of `edrbo bench run`, or a table of `edrbo bench export`.")]
+Published = Annotated[Path | None, typer.Option(help="Table of published runs to show next to ours.")]
+
+
+def table(
+    results: Directory,
+    statistic: Annotated[str, typer.Option(help="all, or one of final, mean, simple, shift-down, …")] = "all",
+    style: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
+    against: Annotated[str, typer.Option(help="Method to test against all others.")] = "edrbo",
+    published: Published = None,
+    out: Annotated[Path | None, typer.Option(help="File to write instead of printing.")] = None,
+) -> None:
+    """Mean ± std of regrets, best bold, second underlined, with average ranks and paired tests."""
+    from edrbo.bench.results import load_published, load_results, only_problems
+    from edrbo.bench.tables import render
+
+    found = load_results(results)
+    others = None if published is None else only_problems(load_published(published), found.problems)
+    console = Console(soft_wrap=True)
+    text = render(found, others, statistic, style, against, console.width, out is None and console.is_terminal)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        console.print(f"wrote {out}", highlight=False)
+
+
+def plot(
+    results: Directory,
+    out: Annotated[Path | None, typer.Option(help="Directory of the figures; by default `figures` in DIR.")] = None,
+    formats: Annotated[str, typer.Option("--format", help="png, svg, pdf, with commas between.")] = "png,svg",
+    published: Published = None,
+) -> None:
+    """Draw regret curves, time per suggestion and the critical-difference diagrams."""
+    from edrbo.bench.plot import save_figures
+    from edrbo.bench.results import load_published, load_results, only_problems
+
+    found = load_results(results)
+    others = None if published is None else only_problems(load_published(published), found.problems)
+    directory = out or (results / "figures" if results.is_dir() else Path("figures"))
+    console = Console(soft_wrap=True)
+    for path in save_figures(found, directory, _read_formats(formats), others):
+        console.print(f"wrote {path}", highlight=False)
+    _print_notes(found, console)
+
+
+def _read_formats(text: str) -> list[str]:
+    from edrbo.errors import InvalidValueError
+
+    formats = [part.strip() for part in text.split(",")]
+    if not set(formats) <= {"png", "svg", "pdf"}:
+        raise InvalidValueError(f"cannot draw {text!r}", "png, svg, pdf, or several with commas between")
+    return formats
+
+
+def _print_notes(results: Results, console: Console) -> None:
+    from edrbo.bench.tables import notes
+
+    for note in notes(results):
+        console.print(note, highlight=False, markup=False)
+
+
+def export(results: Directory, out: Annotated[Path, typer.Option(help="File to write, .csv or .csv.gz.")]) -> None:
+    """Write all finished runs as one compact table, which table, plot and report read as well."""
+    from edrbo.bench.results import export as write
+    from edrbo.bench.results import load_results
+
+    found = load_results(results)
+    write(found, out)
+    console = Console(soft_wrap=True)
+    console.print(f"wrote {len(found.runs)} runs to {out}", highlight=False)
+    _print_notes(found, console)

@@ -100,6 +100,7 @@ def _take(record: Record, line: dict[str, Any], end: int) -> bool:
 def make_header(replicate: Replicate) -> dict[str, Any]:
     return {
         **replicate.record(),
+        "data": replicate.data(),
         "hash": replicate.settings_hash(),
         "versions": versions(),
         "machine": machine(),

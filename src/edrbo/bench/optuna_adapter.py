@@ -39,9 +39,7 @@ class OptunaLearner(ContextFree):
     def propose(self) -> Array:
         for x, y in zip(self.x[self._told :], self.y[self._told :], strict=True):
             params = dict(zip(self._space, map(float, x), strict=True))
-            self._study.add_trial(
-                optuna.trial.create_trial(value=float(y), params=params, distributions=self._space)
-            )
+            self._study.add_trial(optuna.trial.create_trial(value=float(y), params=params, distributions=self._space))
         self._told = len(self.y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # experimental samplers say so at every step

@@ -60,6 +60,10 @@ class Replicate:
         """Names and settings, for people and for tables."""
         return {"problem": self.problem, "method": self.method, "seed": self.seed, "settings": asdict(self.settings)}
 
+    def data(self) -> str | None:
+        """Which data the problem stands on, when it is not a formula."""
+        return _problem(self).data
+
     def settings_hash(self) -> str:
         """Changes with anything that is meant to change results: never with the machine or the libraries."""
         problem = _problem(self)

@@ -48,10 +48,14 @@ class MMDMidpoint(Functional):
     With V₀ = wᵀs, m = min s, ε* = MMD(δ_argmin, w), τ = (m − V₀)/ε*, S = √(Σs² − (Σs)²/n) and
     ε′ = (V₀ − m)/S, at radius ε: V₀ + ε(τ − S)/2 up to ε′, then (V₀ + ετ + m)/2, and m from ε* on
     (also where ε* ≤ ε′, for there m is the exact worst case).
+
+    S grows with the number n of grid points, so n is part of the definition. ``grid_points`` is that n when
+    the row is evaluated on fewer points that stand for such a grid; None takes the points as they are.
     """
 
     radius: float
     lengthscale: float = 0.2
+    grid_points: int | None = None
     support_size: int = 0
 
     def __post_init__(self) -> None:
@@ -63,7 +67,8 @@ class MMDMidpoint(Functional):
         mean = (points.mass * values).sum(-1)
         low, where = values.min(-1)
         reach = torch.from_numpy(np.sqrt(ball.squared_distances()))[where]  # ε*
-        square = (values - values.mean(-1, keepdim=True)).square().sum(-1)
+        count = self.grid_points or values.shape[-1]
+        square = count * (values - values.mean(-1, keepdim=True)).square().mean(-1)
         spread = torch.where(square > 0, square, 1.0).sqrt() * (square > 0)  # S; its root must not see 0
         rate = (low - mean) / reach.clamp_min(1e-300)  # τ
         near = mean + self.radius * (rate - spread) / 2.0

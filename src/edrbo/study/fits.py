@@ -7,12 +7,14 @@ ones; then going on from it and computing everything anew give the same numbers 
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from edrbo import __version__
 from edrbo.data import Observations
+from edrbo.errors import StudyError
 from edrbo.optimizer import Optimizer, hyper_from_dict, hyper_to_dict
 from edrbo.state import State
 from edrbo.study.ledger import Ledger
@@ -45,7 +47,7 @@ class Fits:
         return record["rows"], hyper_from_dict(record)
 
     def save(self, optimizer: Optimizer) -> None:
-        """Store the present fit, if it is a new one."""
+        """Store the present fit, if it is a new one and the study may be written."""
         if optimizer.fit is None or optimizer.fit[0] <= self._saved:
             return
         rows, hyper = optimizer.fit
@@ -57,8 +59,9 @@ class Fits:
             "rows": rows,
             **hyper_to_dict(hyper),
         }
-        self._ledger.save_fit(record)
-        self._saved = rows
+        with suppress(StudyError):  # nothing is lost but time
+            self._ledger.save_fit(record)
+            self._saved = rows
 
 
 def digest(observations: Observations, count: int) -> str:

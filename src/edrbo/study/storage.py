@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,21 +74,29 @@ def create_private(path: Path) -> None:
 
 
 def _open_url(url: str) -> BaseStorage:
-    if not url.startswith(("postgresql://", "postgresql+")):
-        raise StudyError(f"{describe(url)} is not a PostgreSQL URL", "give a file, or postgresql://user@host/database")
     from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-    attempts = 5
+    with_driver = _with_driver(url)
     with guard(url, "open"):
-        for attempt in range(attempts):
+        for _ in range(4):
             try:
-                return get_storage(RDBStorage(url, engine_kwargs={"pool_pre_ping": True}))
+                return get_storage(RDBStorage(with_driver, engine_kwargs={"pool_pre_ping": True}))
             except (IntegrityError, ProgrammingError):  # another process is creating the tables just now
-                if attempt == attempts - 1:
-                    raise
-            except ImportError:
-                raise MissingExtraError("PostgreSQL needs a driver", "pip install 'edrbo[postgresql]'") from None
-    raise AssertionError("every attempt returns or raises")
+                continue
+        return get_storage(RDBStorage(with_driver, engine_kwargs={"pool_pre_ping": True}))
+
+
+def _with_driver(url: str) -> str:
+    """``url`` with the name of a driver that is installed; which one SQLAlchemy assumes depends on its version."""
+    kind, rest = url.split("://", 1)
+    if kind.startswith("postgresql+"):
+        return url
+    if kind != "postgresql":
+        raise StudyError(f"{describe(url)} is not a PostgreSQL URL", "give a file, or postgresql://user@host/database")
+    for driver in ("psycopg2", "psycopg"):
+        if find_spec(driver) is not None:
+            return f"postgresql+{driver}://{rest}"
+    raise MissingExtraError("PostgreSQL needs a driver", "pip install 'edrbo[postgresql]'")
 
 
 @contextmanager

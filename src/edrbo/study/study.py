@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, overload
 
 from optuna.storages import BaseStorage
 
 from edrbo.data import Observations
-from edrbo.errors import InvalidValueError, StudyError
+from edrbo.errors import InvalidValueError
 from edrbo.history import ContextLog
 from edrbo.optimizer import INITIAL, Direction, Optimizer, Suggestion
 from edrbo.recommendation import Recommendation
@@ -122,6 +121,7 @@ class Study:
         return self._ledger
 
     def _sync(self) -> Snapshot:
+        """Begins every call: what others wrote is taken over, what an earlier call failed to write is dropped."""
         with self._lock:
             snapshot = self._ledger.read()
             self._fits.restore(self._optimizer, snapshot.state)
@@ -178,14 +178,11 @@ class Study:
             rows = None if context is None else state.log.batches[-1].rows
             outcome = None if failed else float(state.observations.y[-1])
             record = told_record(snapshot.clock + 1, rows, outcome, None if failed else noise)
-            try:
-                if isinstance(suggestion, Mapping):
-                    x = list(state.failed.values())[-1] if failed else state.observations.x[-1]
-                    self._ledger.create(x, record)
-                else:
-                    self._ledger.finish(suggestion.id if isinstance(suggestion, Suggestion) else suggestion, record)
-            finally:
-                self._sync()
+            if isinstance(suggestion, Mapping):
+                x = list(state.failed.values())[-1] if failed else state.observations.x[-1]
+                self._ledger.create(x, record)
+            else:
+                self._ledger.finish(suggestion.id if isinstance(suggestion, Suggestion) else suggestion, record)
 
     # ---------------------------------------------------------------- contexts
 
@@ -196,7 +193,7 @@ class Study:
             self._optimizer.tell_context(suggestion, context)
             number = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
             row = self._optimizer.context_log.batches[-1].rows[0].tolist()
-            self._write_event(LATE, {"clock": snapshot.clock + 1, "number": number, "context": row})
+            self._ledger.add(LATE, {"clock": snapshot.clock + 1, "number": number, "context": row})
 
     def observe_context(self, samples: Any, weights: Any = None) -> None:
         """As ``Optimizer.observe_context``; of a long batch only its summary is stored."""
@@ -205,13 +202,7 @@ class Study:
             before = len(self._optimizer.context_log.batches)
             self._optimizer.observe_context(samples, weights)
             for batch in self._optimizer.context_log.to_list()[before:]:
-                self._write_event(CONTEXTS, {"clock": snapshot.clock + 1, "batch": batch})
-
-    def _write_event(self, kind: str, record: dict[str, Any]) -> None:
-        try:
-            self._ledger.add(kind, record)
-        finally:
-            self._sync()
+                self._ledger.add(CONTEXTS, {"clock": snapshot.clock + 1, "batch": batch})
 
     # ---------------------------------------------------------------- recommend
 
@@ -220,6 +211,5 @@ class Study:
         with self._lock:
             self._sync()
             recommendation = self._optimizer.recommend(forecast=forecast, context=context, ball=ball)
-            with suppress(StudyError):  # a study that may only be read can still recommend
-                self._fits.save(self._optimizer)
+            self._fits.save(self._optimizer)
             return recommendation

@@ -18,7 +18,7 @@ from edrbo.study.ledger import Ledger
 from edrbo.study.owner import is_dead
 
 PATIENCE = 60.0  # seconds without any progress of those before us
-FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.1  # seconds between looks
+SHORTEST_PAUSE = 0.005  # seconds between looks
 
 
 class Turns:
@@ -26,6 +26,7 @@ class Turns:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._lost: set[int] = set()  # numbers of ours that could not even be abandoned: the storage failed
 
     @contextmanager
     def take(self) -> Iterator[int]:
@@ -34,22 +35,24 @@ class Turns:
         try:
             yield number
         except BaseException:
-            with suppress(StudyError):  # the storage may be what failed
+            self._lost.add(number)
+            with suppress(StudyError):
                 self._ledger.abandon(number)
             raise
 
     def wait(self, number: int) -> State:
         """The state to compute suggestion ``number`` from, once all numbers before it have their designs."""
-        pause, waiting, since = FIRST_PAUSE, -1, time.monotonic()
+        waiting, since = -1, time.monotonic()
         while True:
+            begun = time.monotonic()
             snapshot = self._ledger.read()
+            pause = max(SHORTEST_PAUSE, 3.0 * (time.monotonic() - begun))  # those before us need the machine, too
             earlier = {key: owner for key, owner in snapshot.open.items() if key < number}
             if not earlier:
                 return replace(snapshot.state, asked=number)
             if len(earlier) != waiting:
                 waiting, since = len(earlier), time.monotonic()
             for key, owner in earlier.items():
-                if is_dead(owner) or time.monotonic() - since > PATIENCE:
+                if key in self._lost or is_dead(owner) or time.monotonic() - since > PATIENCE:
                     self._ledger.abandon(key)
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)

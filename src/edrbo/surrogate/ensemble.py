@@ -175,6 +175,11 @@ class Ensemble(FantasizeMixin, Model):
         mean, sd = self.gp.moments(points)
         return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd
 
+    def marginals(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """What ``moments`` gives, differentiable any number of times."""
+        mean, sd = self.gp.marginals(points)
+        return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd
+
     def expert_moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The same for any batch shape: ``X`` (... × q × d) gives two ... × M × q tensors; twice differentiable."""
         mean, covariance = self.gp.posterior(X)

@@ -160,6 +160,14 @@ class ExactGP:
         half = torch.linalg.solve_triangular(self.chol, cross.mT, upper=False)
         return mean, self._gram(points, points) - half.mT @ half
 
+    def marginals(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """What ``moments`` gives, in plain torch: differentiable any number of times."""
+        cross = self._gram(points, self.x)
+        mean = self.hyper.mean[:, None] + (cross @ self.alpha.unsqueeze(-1)).squeeze(-1)
+        half = torch.linalg.solve_triangular(self.chol, cross.mT, upper=False)
+        floor = (MIN_VARIANCE * self.hyper.outputscale)[:, None]
+        return mean, torch.maximum(self.hyper.outputscale[:, None] - half.square().sum(-2), floor).sqrt()
+
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Marginal posterior mean and standard deviation at ``points`` (N × d), each M × N.
 
@@ -192,10 +200,8 @@ class _Moments(torch.autograd.Function):
     def forward(ctx: Any, points: Tensor, gp: ExactGP) -> tuple[Tensor, Tensor]:
         hyper = gp.hyper
         sqdist = scaled_sqdist(points, gp.x, hyper.lengthscale)
-        if points.requires_grad:
-            cross, slope = gram_and_slope(gp.kernels, sqdist, hyper.outputscale, hyper.shape)
-        else:
-            cross, slope = gram(gp.kernels, sqdist, hyper.outputscale, hyper.shape), None
+        wanted = points.requires_grad
+        cross, slope = gram_and_slope(gp.kernels, sqdist, hyper.outputscale, hyper.shape, slope=wanted)
         mean = hyper.mean[:, None] + (cross @ gp.alpha.unsqueeze(-1)).squeeze(-1)
         half = torch.linalg.solve_triangular(gp.chol, cross.mT, upper=False)  # M × n × N
         variance = hyper.outputscale[:, None] - half.square().sum(-2)

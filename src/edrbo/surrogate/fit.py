@@ -44,6 +44,7 @@ class Likelihood:
         sqdist = scaled_sqdist(self.x, self.x, hyper.lengthscale)
         sqdist.diagonal(dim1=-2, dim2=-1).zero_()
         signal, slope = gram_and_slope(kernels, sqdist, hyper.outputscale, hyper.shape)
+        assert slope is not None
         covariance = signal.clone()
         covariance.diagonal(dim1=-2, dim2=-1).add_(noise_per_expert(hyper.noise, n, self.known_noise))
         chol = safe_cholesky(covariance)

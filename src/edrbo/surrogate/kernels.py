@@ -132,9 +132,17 @@ def gram(kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape
 
 
 def gram_and_slope(
-    kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape: Tensor
-) -> tuple[Tensor, Tensor]:
-    """``gram`` and its derivative in r², both ... × M × N × n."""
-    pairs = [kernel.value_and_slope(sqdist[..., m, :, :], shape[m]) for m, kernel in enumerate(kernels)]
-    scale = outputscale[:, None, None]
-    return torch.stack([p[0] for p in pairs], -3) * scale, torch.stack([p[1] for p in pairs], -3) * scale
+    kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape: Tensor, *, slope: bool = True
+) -> tuple[Tensor, Tensor | None]:
+    """``gram`` and, if wanted, its derivative in r², both ... × M × N × n. Outside of autograd, for the hot path."""
+    value = torch.empty_like(sqdist)
+    derivative = torch.empty_like(sqdist) if slope else None
+    for m, kernel in enumerate(kernels):
+        here = (..., m, slice(None), slice(None))
+        if derivative is None:
+            torch.mul(kernel.value(sqdist[here], shape[m]), outputscale[m], out=value[here])
+        else:
+            g, dg = kernel.value_and_slope(sqdist[here], shape[m])
+            torch.mul(g, outputscale[m], out=value[here])
+            torch.mul(dg, outputscale[m], out=derivative[here])
+    return value, derivative

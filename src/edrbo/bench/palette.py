@@ -1,0 +1,30 @@
+"""One color and one line style per method, the same in every figure and page: the Okabe–Ito palette.
+
+Eight colors are safe for color-blind readers; a ninth method takes a color again with dashes, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+OKABE_ITO = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8AB00")
+DASHES = ("", "6 3", "2 2")  # as SVG writes them
+# The order decides the colors; it never changes, so that a method looks the same whatever it is compared with.
+FIXED = (
+    *("edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "drbo-mmd", "ucb", "drbo-mmd-minmax"),
+    *("edrbo-published", "random", "stableopt", "tpe", "optuna-gp", "lognei"),
+)
+
+
+def base_name(method: str) -> str:
+    """Published runs share the color of the method."""
+    return method.partition(" (")[0]
+
+
+def style(method: str, methods: Sequence[str]) -> tuple[str, str]:
+    """Color and dashes of a method; ``methods`` are all that are shown, to place those of a plugin."""
+    name = base_name(method)
+    others = sorted({base_name(other) for other in methods} - set(FIXED))
+    place = FIXED.index(name) if name in FIXED else len(FIXED) + others.index(name)
+    dashes = "1 3" if name != method else DASHES[place // len(OKABE_ITO) % len(DASHES)]
+    return OKABE_ITO[place % len(OKABE_ITO)], dashes
