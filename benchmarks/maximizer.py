@@ -25,7 +25,7 @@ from edrbo.bench.problems import get
 from edrbo.context import ContextHistory, Empirical
 from edrbo.functional import Expectation
 from edrbo.maximize import maximize
-from edrbo.optimizer import COARSE_ATOMS, Optimizer
+from edrbo.optimizer import Optimizer
 from edrbo.score import BarycenterUCB
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import Surrogate
@@ -105,13 +105,7 @@ def compare(state: State, seed: int) -> Comparison:
     acquisition, d_x = state.acquisition(), state.x.shape[1]
     bounds = torch.stack([torch.zeros(d_x, dtype=torch.float64), torch.ones(d_x, dtype=torch.float64)])
     begin = time.perf_counter()
-    ours = maximize(
-        acquisition.evaluate,
-        state.space,
-        seed=seed,
-        coarse=acquisition.coarse(COARSE_ATOMS).evaluate,
-        starts=state.starts(),
-    )
+    ours = maximize(acquisition.ladder(), state.space, seed=seed, starts=state.starts())
     middle = time.perf_counter()
     with manual_seed(seed):
         _, theirs = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=1024, options={"seed": seed})

@@ -97,7 +97,7 @@ def test_kde_bandwidth_is_the_published_one() -> None:
     """The sample has the contexts' mean, and their variance widened by the square of the bandwidth."""
     seen = history(50, 2)
     far = ContextHistory(seen.contexts, seen.weights, seen.lower - 9.0, seen.upper + 9.0)  # no clamping
-    points = KDE(samples=2**15).points(far, 0, seed=3)
+    points = KDE(samples=2**15, max_atoms=2**15).points(far, 0, seed=3)
     variance = seen.contexts.var(0, correction=0)
     factor = (4.0 / (4.0 * 50.0)) ** (1.0 / 6.0)
     torch.testing.assert_close(points.atoms.mean(0), seen.contexts.mean(0), rtol=0, atol=2e-3)
@@ -105,7 +105,7 @@ def test_kde_bandwidth_is_the_published_one() -> None:
 
 
 def test_kde_clamps_and_depends_on_its_seed() -> None:
-    first, second = (KDE().points(history(10, 1), 0, seed) for seed in (1, 2))
+    first, second = (KDE(max_atoms=512).points(history(10, 1), 0, seed) for seed in (1, 2))
     assert float(first.atoms.min()) == 0.0  # some of the sample fell below and was put on the bound
     assert not torch.equal(first.atoms, second.atoms)
 

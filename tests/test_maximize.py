@@ -44,22 +44,22 @@ def test_the_maximum_of_a_wavy_function(seed: int) -> None:
     function = waves(2, seed)
     axis = torch.linspace(0, 1, 401, dtype=torch.float64)
     dense = function(torch.cartesian_prod(axis, axis))
-    found = maximize(function, reals(2), seed=seed)
+    found = maximize([function], reals(2), seed=seed)
     assert found.value >= float(dense.max()) - 1e-9
     assert found.value == pytest.approx(float(function(found.x[None])), abs=1e-12)
 
 
 def test_a_maximum_at_a_corner_and_one_inside() -> None:
     target = torch.tensor([0.3, 1.7, -0.4], dtype=torch.float64)  # two coordinates want out of the cube
-    found = maximize(lambda x: -(x - target).square().sum(-1), reals(3), seed=0)
+    found = maximize([lambda x: -(x - target).square().sum(-1)], reals(3), seed=0)
     torch.testing.assert_close(found.x, torch.tensor([0.3, 1.0, 0.0], dtype=torch.float64), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 def test_the_scale_of_the_objective_does_not_matter(scale: float) -> None:
     function = waves(3, seed=7)
-    plain = maximize(function, reals(3), seed=1)
-    scaled = maximize(lambda x: scale * function(x), reals(3), seed=1)
+    plain = maximize([function], reals(3), seed=1)
+    scaled = maximize([lambda x: scale * function(x)], reals(3), seed=1)
     assert float(function(scaled.x[None])) == pytest.approx(plain.value, abs=1e-6)
 
 
@@ -71,23 +71,44 @@ def test_a_given_start_is_climbed_even_when_screening_misses_it() -> None:
         return torch.exp(-0.5 * ((x - needle) / 0.004).square().sum(-1))
 
     start = (needle + 0.005)[None]
-    assert maximize(function, reals(2), seed=0, starts=start).value == pytest.approx(1.0, abs=1e-4)
+    assert maximize([function], reals(2), seed=0, starts=start).value == pytest.approx(1.0, abs=1e-4)
 
 
-def test_the_best_start_is_climbed_whatever_the_coarse_objective_thinks_of_it() -> None:
+def test_the_best_start_is_climbed_whatever_the_rough_objective_thinks_of_it() -> None:
     needle = torch.tensor([0.61803, 0.27182], dtype=torch.float64)
-    found = maximize(
-        lambda x: torch.exp(-0.5 * ((x - needle) / 0.004).square().sum(-1)),
-        reals(2),
-        seed=0,
-        coarse=lambda x: -x.sum(-1),  # sees nothing but the corner at 0
-        starts=(needle + 0.005)[None],
-    )
+
+    def function(x: Tensor) -> Tensor:
+        return torch.exp(-0.5 * ((x - needle) / 0.004).square().sum(-1))
+
+    ladder = [lambda x: -x.sum(-1), function, function]  # the lowest rung sees nothing but the corner at 0
+    found = maximize(ladder, reals(2), seed=0, starts=(needle + 0.005)[None])
     assert found.value == pytest.approx(1.0, abs=1e-4)
 
 
+def test_screening_keeps_more_than_one_hill() -> None:
+    """On the lowest rung the best hundred points lie on the hill that is in truth the lower one."""
+
+    def hills(lower: float, upper: float) -> Callable[[Tensor], Tensor]:
+        return lambda x: sum(
+            height * torch.exp(-0.5 * ((x - center) / 0.2).square().sum(-1))
+            for height, center in ((lower, 0.2), (upper, 0.7))
+        )
+
+    objective = hills(1.2, 1.0)
+    found = maximize([hills(0.7, 1.0), objective, objective], reals(2), seed=0)
+    torch.testing.assert_close(found.x, torch.full((2,), 0.2, dtype=torch.float64), rtol=0, atol=0.02)
+
+
+def test_the_value_is_that_of_the_highest_rung() -> None:
+    function = waves(2, seed=11)
+    ladder = [lambda x: function(x) + 5.0, lambda x: function(x + 0.02) - 3.0, function]
+    found = maximize(ladder, reals(2), seed=0)
+    assert found.value == pytest.approx(float(function(found.x[None])), abs=1e-12)
+    assert found.value == pytest.approx(maximize([function], reals(2), seed=0).value, abs=1e-6)
+
+
 def test_a_flat_objective_has_some_feasible_maximum() -> None:
-    found = maximize(lambda x: 0.0 * x.sum(-1) + 3.0, reals(2), seed=0)
+    found = maximize([lambda x: 0.0 * x.sum(-1) + 3.0], reals(2), seed=0)
     assert found.value == 3.0
     assert bool(((found.x >= 0) & (found.x <= 1)).all())
 
@@ -98,10 +119,10 @@ def test_it_is_deterministic_and_leaves_global_streams_alone(space: Space) -> No
     starts = torch.from_numpy(space.snap(sobol_points(space.d_x, 5, seed=1).numpy()))
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    first = maximize(function, space, seed=4, starts=starts)
+    first = maximize([function], space, seed=4, starts=starts)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(6)
-    second = maximize(function, space, seed=4, starts=starts)
+    second = maximize([function], space, seed=4, starts=starts)
     assert torch.equal(first.x, second.x)
     assert first.value == second.value
 
@@ -131,7 +152,7 @@ def test_mixed_spaces_reach_the_enumerated_optimum(name: str, seed: int) -> None
     space = MIXED[name]
     function = waves(space.d_x, seed)
     values = function(every_design(space))
-    found = maximize(function, space, seed=seed)
+    found = maximize([function], space, seed=seed)
     assert found.value >= float(values.max()) - 1e-9
     np.testing.assert_array_equal(space.snap(found.x.numpy()), found.x.numpy())
     assert found.value == pytest.approx(float(function(found.x[None])), abs=1e-12)
@@ -144,7 +165,7 @@ def test_exchange_leaves_the_levels_that_screening_found() -> None:
     def function(x: Tensor) -> Tensor:
         return -(x[:, 0] - 777.0 / 999.0).abs() - (x[:, 1] - 0.37).square()
 
-    found = maximize(function, space, seed=0, coarse=lambda x: -function(x), budget=SMALL)
+    found = maximize([lambda x: -function(x), function, function], space, seed=0, budget=SMALL)
     design = space.decode_designs(found.x.numpy())[0]
     assert design["k"] == 777
     assert design["x"] == pytest.approx(0.37, abs=1e-3)
@@ -159,7 +180,7 @@ def test_an_acquisition_on_a_mixed_space(name: str) -> None:
     model = Surrogate(("se", "matern32")).fit(joint, waves(joint.shape[1], seed=4)(joint))
     law = ContextPoints(contexts, torch.full((12,), 1 / 12, dtype=torch.float64), torch.zeros(0, 1).double())
     acquisition = RobustAcquisition(model, BarycenterUCB(), law, Expectation())
-    found = maximize(acquisition.evaluate, space, seed=5, coarse=acquisition.coarse(8).evaluate, starts=designs)
+    found = maximize(acquisition.ladder(), space, seed=5, starts=designs)
     with torch.no_grad():
         values = acquisition.evaluate(every_design(space, fineness=41))
     assert found.value >= float(values.max()) - 1e-3 * float(values.max() - values.min())
@@ -213,8 +234,8 @@ def test_compression_does_not_move_the_maximizer(name: str, seed: int) -> None:
     )
     assert len(compressed.points.atoms) < 200 < len(full.points.atoms)
     assert compressed.points.compression_error > full.points.compression_error == 0.0
-    found = maximize(compressed.evaluate, space, seed=seed, budget=SMALL)
-    best = maximize(full.evaluate, space, seed=seed, coarse=compressed.evaluate, starts=found.x[None], budget=SMALL)
+    found = maximize([compressed.evaluate], space, seed=seed, budget=SMALL)
+    best = maximize([full.evaluate], space, seed=seed, starts=found.x[None], budget=SMALL)
     with torch.no_grad():
         sample = full.evaluate(sobol_points(space.d_x, 64, seed=seed))
         reached = float(full.evaluate(found.x[None]))

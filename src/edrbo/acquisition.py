@@ -6,6 +6,7 @@ row into one number. The points are made once per maximization and never change 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from edrbo.functional import Functional
 from edrbo.score import Score
 from edrbo.surrogate.ensemble import Ensemble
 
+ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
@@ -74,11 +76,12 @@ class RobustAcquisition(AcquisitionFunction):
         return posterior.mean.reshape(1, -1), posterior.variance.reshape(1, -1).clamp_min(1e-20).sqrt()
 
     def _largest_slope(self, x: Tensor) -> Tensor:
-        """max_c ‖∇_c s(x, c)‖₂ over the support (N), with its gradient in x by Danskin's theorem.
+        """max_c ‖∇_c s(x, c)‖₂ over the support (N), or the atoms without one, with its gradient in x (Danskin).
 
         The maximizing context is found first, without a graph; only there is the slope differentiated again.
         """
-        support, d_x = self.points.support, x.shape[1]
+        support = self.points.support if len(self.points.support) else self.points.atoms
+        d_x = x.shape[1]
         with torch.enable_grad():
             joint = _pairs(x.detach(), support).requires_grad_()
             (gradient,) = torch.autograd.grad(self.score(*self._moments(joint)).sum(), joint)
@@ -92,17 +95,23 @@ class RobustAcquisition(AcquisitionFunction):
             slope = (gradient[:, d_x:].square().sum(-1) + 1e-24).sqrt()
         return slope if x.requires_grad else slope.detach()
 
-    def coarse(self, size: int) -> RobustAcquisition:
-        """A cheap stand-in for screening: one expert, at most ``size`` atoms and ``size`` support points."""
-        points, model = self.points, self.model
-        if isinstance(model, Ensemble):
-            model = model.expert(model.num_experts - 1)
-        if len(self._contexts) > 2 * size:
-            small = compress(points.atoms, points.weights, size)
-            others = torch.cat([points.atoms[points.weights == 0], points.support])
-            step = max(1, -(-len(others) // size))
-            points = ContextPoints(small.atoms, small.weights, others[::step])
-        return RobustAcquisition(model, self.score, points, self.functional)
+    def ladder(self) -> list[Callable[[Tensor], Tensor]]:
+        """``evaluate`` and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
+        rough = self._thinned(ROUGH_ATOMS)
+        if isinstance(rough.model, Ensemble):
+            rough = RobustAcquisition(rough.model.expert(-1), self.score, rough.points, self.functional)
+        return [rough.evaluate, self._thinned(FAIR_ATOMS).evaluate, self.evaluate]
+
+    def _thinned(self, size: int) -> RobustAcquisition:
+        """The same acquisition on at most ``size`` atoms and ``size`` support points."""
+        points = self.points
+        others = torch.cat([points.atoms[points.weights == 0], points.support])
+        step = max(1, -(-len(others) // size))
+        small = compress(points.atoms, points.weights, size)
+        if len(small.atoms) + len(others[::step]) >= len(self._contexts):
+            return self
+        thin = ContextPoints(small.atoms, small.weights, others[::step])
+        return RobustAcquisition(self.model, self.score, thin, self.functional)
 
 
 def _pairs(x: Tensor, contexts: Tensor) -> Tensor:

@@ -1,8 +1,11 @@
 """The only maximizer of acquisition functions: screening in two stages, then batched local search.
 
-1. A scrambled-Sobol' set plus the given starts (and points around the best of them) is scored with a cheap version of
-   the objective; the best are scored again with the objective itself.
-2. From several of the best, far apart, bounded L-BFGS climbs in the continuous variables.
+The objective comes as a ladder of stand-ins, cheapest first and the objective itself last (one rung is fine).
+
+1. A scrambled-Sobol' set plus the given starts (and points around the best of them) is scored on the lowest rung; the
+   best are scored again on the rung below the top.
+2. From several of the best, far apart, bounded L-BFGS climbs there in the continuous variables; the best ends climb on
+   with the objective itself.
 3. Integer and categorical variables are searched by exchanging one variable's level at a time, followed by another
    climb, until nothing improves.
 
@@ -11,7 +14,7 @@ One budget for all methods, stated here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,11 +34,12 @@ Array = NDArray[np.float64]
 class Budget:
     """How hard to search."""
 
-    screened: int = 1024  # quasi-random designs scored with the coarse objective
+    screened: int = 1024  # quasi-random designs scored on the lowest rung
     near: int = 64  # of them drawn around the best given start
-    kept: int = 64  # scored again with the full objective
+    kept: int = 64  # of them scored again
     starts: int = 8  # local searches
     iterations: int = 40  # L-BFGS iterations of each
+    finalists: int = 3  # ends that go on with the objective itself
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
 
 
@@ -49,29 +53,32 @@ class Maximum:
 
 
 def maximize(
-    objective: Objective,
+    ladder: Sequence[Objective],
     space: Space,
     *,
     seed: int,
-    coarse: Objective | None = None,
     starts: Tensor | None = None,
     budget: Budget = BUDGET,
 ) -> Maximum:
-    """The design (coded, feasible) with the largest objective that the budget finds.
+    """The design (coded, feasible) with the largest objective ``ladder[-1]`` that the budget finds.
 
     ``starts`` (S × d_x) are designs worth looking at: observed ones, the last suggestion.
     """
-    discrete = _discrete_columns(space)
+    objective, rough = ladder[-1], ladder[0]
+    fair = ladder[max(len(ladder) - 2, 0)]
+    free = ~_discrete_columns(space)
     with torch.no_grad():
-        candidates = _screen(objective, coarse or objective, space, seed, starts, budget)
-        values = objective(candidates)
-    chosen = _spread_out(candidates, values, budget.starts)
-    x, found = _climb(objective, candidates[chosen], ~discrete, budget)
-    best = int(found.argmax())
-    best_x, best_value = x[best], float(found[best])
+        candidates = _screen(rough, space, seed, starts, budget)
+        values = fair(candidates)
+    ends, values = _climb(fair, candidates[_spread_out(candidates, values, budget.starts)], free, budget)
+    if fair is not objective:
+        best = values.argsort(descending=True, stable=True)[: budget.finalists]
+        ends, values = _climb(objective, ends[best], free, budget)
+    winner = int(values.argmax())
+    x, value = ends[winner], float(values[winner])
     if not space.continuous:
-        best_x, best_value = _exchange(objective, space, best_x, best_value, ~discrete, budget)
-    return Maximum(best_x, best_value)
+        x, value = _exchange(objective, space, x, value, free, budget)
+    return Maximum(x, value)
 
 
 def _discrete_columns(space: Space) -> Tensor:
@@ -81,24 +88,26 @@ def _discrete_columns(space: Space) -> Tensor:
     return discrete
 
 
-def _screen(
-    objective: Objective, coarse: Objective, space: Space, seed: int, starts: Tensor | None, budget: Budget
-) -> Tensor:
-    """The ``kept`` most promising designs of stage one, and the best given start whatever its rank."""
+def _screen(rough: Objective, space: Space, seed: int, starts: Tensor | None, budget: Budget) -> Tensor:
+    """The ``kept`` most promising designs of stage one, and the best given start whatever its rank.
+
+    Half of them are the best, half the best that are apart: the best alone may all lie on one hill, and the rough
+    objective need not rank the hills right.
+    """
     sobol = sobol_points(space.d_x, budget.screened, seed)
     pool = [_snap(space, sobol)]
     if starts is not None and len(starts):
-        values = coarse(starts)
-        incumbent = starts[values.argmax()]
+        incumbent = starts[rough(starts).argmax()]
         generator = torch.Generator().manual_seed(seed)
         noise = torch.randn(budget.near, space.d_x, generator=generator, dtype=torch.float64)
-        # steps from about 0.1 down to 0.001: the coarse objective need not know the right scale
+        # steps from about 0.1 down to 0.001: the stand-in need not know the right scale
         steps = torch.logspace(-1, -3, budget.near, dtype=torch.float64)[:, None]
         near = (incumbent + steps * noise).clamp(0.0, 1.0)
         pool += [starts, _snap(space, near)]
     points = torch.cat(pool)
-    order = coarse(points).argsort(descending=True, stable=True)[: budget.kept]
-    kept = points[order]
+    values = rough(points)
+    best = values.argsort(descending=True, stable=True)[: budget.kept // 2]
+    kept = points[torch.cat([best, _spread_out(points, values, budget.kept - len(best))]).unique()]
     return kept if len(pool) == 1 else torch.cat([kept, incumbent[None]])
 
 
@@ -109,11 +118,12 @@ def _snap(space: Space, x: Tensor) -> Tensor:
 def _spread_out(points: Tensor, values: Tensor, count: int) -> Tensor:
     """Indices of the best points, each at least a little away from those already taken."""
     order = values.argsort(descending=True, stable=True)
-    distance = torch.cdist(points, points, p=float("inf"))
     taken: list[int] = []
+    free = torch.ones(len(points), dtype=torch.bool)
     for i in order.tolist():
-        if all(distance[i, j] > 0.05 for j in taken):
+        if free[i]:
             taken.append(i)
+            free &= (points - points[i]).abs().amax(-1) > 0.05
         if len(taken) == count:
             break
     return torch.tensor(taken)

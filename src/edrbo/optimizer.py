@@ -43,7 +43,6 @@ Array = NDArray[np.float64]
 Direction = Literal["maximize", "minimize"]
 
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
-COARSE_ATOMS = 8  # context atoms of the screening stage
 FORMAT = 1  # version of the JSON record
 
 
@@ -173,14 +172,8 @@ class Optimizer:
         return design
 
     def _best(self, belief: Belief, index: int) -> Array:
-        acquisition = belief.acquisition()
-        found = maximize(
-            acquisition.evaluate,
-            self.space,
-            seed=stream_seed(self.seed, "maximize", index),
-            coarse=acquisition.coarse(COARSE_ATOMS).evaluate,
-            starts=self._starts(),
-        )
+        seed = stream_seed(self.seed, "maximize", index)
+        found = maximize(belief.acquisition().ladder(), self.space, seed=seed, starts=self._starts())
         return self.space.snap(found.x.numpy())
 
     def _starts(self) -> Tensor:

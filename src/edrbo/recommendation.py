@@ -76,7 +76,7 @@ class DesignBeliefs:
 def best_design(belief: Belief, space: Space, starts: Tensor, seed: int) -> Tensor:
     """The design (d_x) with the largest posterior mean of the expected value."""
     mean = RobustAcquisition(belief.model, UCB(beta=0.0), belief.points, Expectation())
-    return maximize(mean.evaluate, space, seed=seed, coarse=mean.coarse(8).evaluate, starts=starts).x
+    return maximize(mean.ladder(), space, seed=seed, starts=starts).x
 
 
 def design_beliefs(belief: Belief, x: Tensor) -> DesignBeliefs:

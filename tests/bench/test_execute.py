@@ -187,9 +187,8 @@ def test_unknown_names_are_refused(problems: str, methods: str) -> None:
 
 
 def test_two_runs_cannot_write_to_one_directory(tmp_path: Path) -> None:
-    with sole_writer(tmp_path):
-        with pytest.raises(EdrboError, match="another run"), sole_writer(tmp_path):
-            pass
+    with sole_writer(tmp_path), pytest.raises(EdrboError, match="another run"), sole_writer(tmp_path):
+        pass
     with sole_writer(tmp_path):
         pass
 

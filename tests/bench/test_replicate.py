@@ -192,7 +192,10 @@ def test_methods_and_problems_of_a_plugin_run_with_the_rest(tmp_path: Path) -> N
     ours, _ = run(Replicate("valley", "my-ucb", 0, Settings(6), plugin))
     assert ours == run(Replicate("valley", "ucb", 0, Settings(6), plugin))[0]
     changed = write_plugin(tmp_path, lambda text: text.replace("0.5)", "0.4)"))
-    before, after = Replicate("valley", "middle", 0, SETTINGS, plugin), Replicate("valley", "middle", 0, SETTINGS, changed)
+    before, after = (
+        Replicate("valley", "middle", 0, SETTINGS, plugin),
+        Replicate("valley", "middle", 0, SETTINGS, changed),
+    )
     assert before.settings_hash() != after.settings_hash()
 
 

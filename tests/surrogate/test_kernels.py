@@ -98,6 +98,8 @@ def test_gram_and_slope_scales_both() -> None:
     sqdist = uniform(3, 4, 5, 6, seed=8, high=5.0)
     value, slope = gram_and_slope(ALL, sqdist, hyper.outputscale, hyper.shape)
     torch.testing.assert_close(value, gram(ALL, sqdist, hyper.outputscale, hyper.shape), rtol=1e-14, atol=0)
+    assert slope is not None
+    assert gram_and_slope(ALL, sqdist, hyper.outputscale, hyper.shape, slope=False)[1] is None
     for m, kernel in enumerate(ALL):
         expected = hyper.outputscale[m] * kernel.value_and_slope(sqdist[:, m], hyper.shape[m])[1]
         torch.testing.assert_close(slope[:, m], expected, rtol=1e-14, atol=0)

@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
     app.command("table")(table)
     app.command("plot")(plot)
+    app.command("report")(report)
     app.command("export")(export)
 
 
@@ -63,21 +64,22 @@ def run(
 
 def _follow(plan: Plan, out: Path, workers: int, dask: str | None, console: Console) -> list[Event]:
     """Run what is left, show how it goes, and return the failures."""
-    from contextlib import closing
+    from contextlib import ExitStack, closing
 
+    from edrbo.bench.dask_execute import connect, run_on_dask
     from edrbo.bench.execute import run_on_processes
     from edrbo.bench.progress import Progress
 
-    if dask is None:
-        events = run_on_processes(plan.todo, out, workers)
-    else:
-        from edrbo.bench.dask_execute import cluster_size, run_on_dask
-
-        workers = cluster_size(dask)
-        events = run_on_dask(plan.todo, out, dask)
     try:
-        with Progress(plan.todo, plan.finished, workers, console) as progress, closing(events):
-            for event in events:
+        with ExitStack() as stack:
+            if dask is None:
+                events = run_on_processes(plan.todo, out, workers)
+            else:
+                client = stack.enter_context(connect(dask))
+                workers = max(1, len(client.nthreads()))
+                events = run_on_dask(plan.todo, out, client)
+            progress = stack.enter_context(Progress(plan.todo, plan.finished, workers, console))
+            for event in stack.enter_context(closing(events)):
                 progress.update(event)
     except KeyboardInterrupt:
         console.print("stopped; every finished evaluation is kept. Go on with the same command and --resume.")
@@ -154,6 +156,25 @@ def _print_notes(results: Results, console: Console) -> None:
 
     for note in notes(results):
         console.print(note, highlight=False, markup=False)
+
+
+def report(
+    results: Directory,
+    out: Annotated[Path | None, typer.Option(help="Page to write; by default report.html in DIR.")] = None,
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "edrbo benchmark",
+    published: Published = None,
+) -> None:
+    """Write one interactive HTML page of everything; it needs no network."""
+    from edrbo.bench.report import write_report
+    from edrbo.bench.results import load_published, load_results, only_problems
+
+    found = load_results(results)
+    others = None if published is None else only_problems(load_published(published), found.problems)
+    path = out or (results / "report.html" if results.is_dir() else Path("report.html"))
+    write_report(found, path, others, title)
+    console = Console(soft_wrap=True)
+    console.print(f"wrote {path}", highlight=False)
+    _print_notes(found, console)
 
 
 def export(results: Directory, out: Annotated[Path, typer.Option(help="File to write, .csv or .csv.gz.")]) -> None:

@@ -117,12 +117,13 @@ def is_finished(replicate: Replicate, directory: Path) -> bool:
 class Journal:
     """The journal of a replicate, open for writing. ``past`` are the evaluations it already held."""
 
-    def __init__(self, directory: Path, replicate: Replicate) -> None:
+    def __init__(self, directory: Path, replicate: Replicate, header: dict[str, Any] | None = None) -> None:
+        """``header`` comes from the machine that computed, when it is not this one."""
         path = journal_path(directory, replicate)
         path.parent.mkdir(parents=True, exist_ok=True)
-        header, old = make_header(replicate), read_journal(path)
+        header, old = header or make_header(replicate), read_journal(path)
         self.past: list[Evaluation] = []
-        if old is not None and _continues(old.header, header):
+        if old is not None and continues(old.header, header):
             self.past = old.evaluations
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
             os.ftruncate(self._file, old.size)
@@ -157,7 +158,7 @@ class Journal:
         os.fsync(self._file)
 
 
-def _continues(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def continues(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Half a replicate goes on only under the very code that began it; otherwise it begins again."""
     return all(old.get(key) == new[key] for key in ("hash", "versions"))
 

@@ -18,18 +18,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Curve = Callable[[Run], Array]
+
 WINDOW = 5  # instantaneous regrets are averaged over so many steps: single ones jump with the context
-TRANSPARENT = 0.13
-LINES = {"": "-", "6 3": (0, (6, 3)), "2 2": (0, (2, 2)), "1 3": (0, (1, 2))}
+TRANSPARENT = 0.12
+LINES: dict[str, tuple[float, Sequence[float]]] = {
+    "": (0, ()),
+    "6 3": (0, (6, 3)),
+    "2 2": (0, (2, 2)),
+    "1 3": (0, (1, 2)),
+}
 
 
-def curves(runs: Sequence[Run], of: Callable[[Run], Array]) -> tuple[Array, Array, Array]:
+def curves(runs: Sequence[Run], of: Curve) -> tuple[Array, Array, Array]:
     """Steps 1, …, T and the mean and standard deviation over runs, T the length of the shortest."""
     series = [of(run) for run in runs]
     steps = min(map(len, series))
     table = np.stack([values[:steps] for values in series])
     spread = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(steps)
-    return np.arange(1, steps + 1), table.mean(axis=0), spread
+    return np.arange(1.0, steps + 1.0), table.mean(axis=0), spread
 
 
 def cumulative_regret(run: Run) -> Array:
@@ -47,46 +54,55 @@ def suggestion_seconds(run: Run) -> Array:
     return run.seconds
 
 
-def draw_regret(results: Results, of: Callable[[Run], Array] = cumulative_regret) -> Figure:
-    """A panel a problem, a line a method: mean over seeds, and ± one standard deviation as a band."""
+def draw_regret(results: Results, of: Curve = cumulative_regret) -> Figure:
+    """A panel a problem, a line a method: mean over seeds; of cumulative regrets ± one standard deviation as a band."""
     from matplotlib.figure import Figure
 
     columns = math.ceil(math.sqrt(len(results.problems)))
     rows = math.ceil(len(results.problems) / columns)
     figure = Figure(figsize=(3.6 * columns + 0.4, 2.7 * rows + 0.8), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).flat
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, problem in zip(panels, results.problems, strict=False):
-        for method in results.methods:
-            if runs := list(results.of(problem, method).values()):
-                _draw_curve(axes, method, results.methods, *curves(runs, of))
-        axes.set_yscale("log")
-        axes.set_title(problem, fontsize=10)
-        _plain(axes)
-    for axes in list(figure.axes)[len(results.problems) :]:
+        _draw_panel(axes, results, problem, of)
+    for axes in panels[len(results.problems) :]:
         axes.remove()
+    for axes in panels[max(0, len(results.problems) - columns) : len(results.problems)]:
+        axes.set_xlabel("evaluation", fontsize=9)
     what = "cumulative regret" if of is cumulative_regret else f"regret, mean of {WINDOW} steps"
-    figure.supxlabel("evaluation", fontsize=10)
     figure.supylabel(what, fontsize=10)
     _legend(figure, results.methods)
     return figure
 
 
-def _draw_curve(axes: Axes, method: str, methods: Sequence[str], steps: Array, mean: Array, spread: Array) -> None:
-    color, dashes = style(method, methods)
-    # A regret that reached zero has no place on a log axis; the line ends there.
-    shown = np.where(mean > 0, mean, np.nan)
-    front = 3 if method == "edrbo" else 2
-    axes.plot(steps, shown, color=color, linestyle=LINES[dashes], linewidth=1.5, label=method, zorder=front)
-    if spread.any() and PUBLISHED not in method:
-        low = np.maximum(mean - spread, 0.1 * mean)  # the band must not pull a log axis down to nothing
-        axes.fill_between(steps, low, mean + spread, color=color, alpha=TRANSPARENT, linewidth=0)
+def _draw_panel(axes: Axes, results: Results, problem: str, of: Curve) -> None:
+    lowest = math.inf
+    for method in results.methods:
+        runs = list(results.of(problem, method).values())
+        if not runs:
+            continue
+        steps, mean, spread = curves(runs, of)
+        color, dashes = style(method, results.methods)
+        front = 3 if method == "edrbo" else 2
+        # A regret that reached zero has no place on a log axis; the line ends there.
+        shown = np.where(mean > 0, mean, np.nan)
+        axes.plot(steps, shown, color=color, linestyle=LINES[dashes], linewidth=1.5, zorder=front)
+        if of is cumulative_regret:
+            if spread.any() and PUBLISHED not in method:
+                low = np.maximum(mean - spread, 0.01 * mean)
+                axes.fill_between(steps, low, mean + spread, color=color, alpha=TRANSPARENT, linewidth=0)
+            lowest = min(lowest, float(mean[min(runs[0].initial, len(mean)) - 1]))
+    _log_scale(axes)
+    if 0 < lowest < math.inf:
+        axes.set_ylim(bottom=0.7 * lowest)  # the initial designs are the same for all and only flatten the rest
+    axes.set_title(problem, fontsize=10)
+    _plain(axes)
 
 
 def draw_seconds(results: Results) -> Figure:
     """Seconds per suggestion against the number of evaluations, over all problems and seeds."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.subplots()
     for method in results.methods:
         runs = [run for run in results.runs if run.method == method]
@@ -95,7 +111,7 @@ def draw_seconds(results: Results) -> Figure:
         first = min(runs[0].initial, len(steps) - 1)
         color, dashes = style(method, results.methods)
         axes.plot(steps[first:], mean[first:], color=color, linestyle=LINES[dashes], linewidth=1.5, label=method)
-    axes.set_yscale("log")
+    _log_scale(axes)
     axes.set_xlabel("evaluation")
     axes.set_ylabel("seconds per suggestion")
     _plain(axes)
@@ -111,10 +127,11 @@ def draw_ranks(ranks: Ranks, title: str, alpha: float = 0.05) -> Figure:
     order = np.argsort(ranks.mean, kind="stable")
     k, half = len(order), math.ceil(len(order) / 2)
     bars = cliques(ranks, test.difference)
-    figure = Figure(figsize=(8.0, 1.6 + 0.27 * half + 0.16 * len(bars)), layout="constrained")
-    axes = figure.subplots()
+    height = 1.5 + 0.25 * half + 0.15 * len(bars)
+    figure = Figure(figsize=(8.0, height))
+    axes = figure.add_axes((0.01, 0.01, 0.98, 1 - 0.5 / height))
     axes.axis("off")
-    axes.set_xlim(0.2 - 0.3 * k, 0.8 + 1.3 * k)
+    axes.set_xlim(0.2 - 0.35 * k, 0.8 + 1.35 * k)
     axes.plot([1, k], [0, 0], color="black", linewidth=1)
     for tick in range(1, k + 1):
         axes.plot([tick, tick], [0, 0.25], color="black", linewidth=1)
@@ -165,6 +182,16 @@ def save_figures(
     return files
 
 
+def _log_scale(axes: Axes) -> None:
+    """A log axis with plain numbers at 1, 2, 5, 10, …"""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def _plain(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, which="major", color="#e6e6e6", linewidth=0.6)
@@ -180,5 +207,6 @@ def _legend(figure: Figure, methods: Sequence[str]) -> None:
     for method in methods:
         color, dashes = style(method, methods)
         handles.append(Line2D([], [], color=color, linestyle=LINES[dashes], linewidth=2, label=method))
-    columns = max(3, int(figure.get_figwidth() / 1.45))
+    most = max(2, int(figure.get_figwidth() / 1.6))
+    columns = math.ceil(len(methods) / math.ceil(len(methods) / most))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)

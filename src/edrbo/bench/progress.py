@@ -105,7 +105,7 @@ class Progress:
             parts.append(f"{self.before} of them before")
         parts += [f"{len(self.running)} running", f"{len(self.failures)} failed"]
         parts.append(f"{_clock(time.monotonic() - self._started)} elapsed")
-        if left is not None and self.running:
+        if left and self.finished + len(self.failures) < self.total:
             parts.append(f"about {_clock(left)} left")
         return ", ".join(parts)
 

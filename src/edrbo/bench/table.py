@@ -154,7 +154,7 @@ def to_terminal(table: ResultTable, width: int) -> list[Table]:
         part = Table(title=table.title if start == 0 else None, box=None, title_justify="left", pad_edge=False)
         part.add_column("", no_wrap=True)
         for method in table.methods[start:stop]:
-            part.add_column(method.replace("-", "-\u200b").replace(" (", "\n("), justify="right")
+            part.add_column(method.replace("-", "-\n").replace(" (", "\n("), justify="right")
         for name, row in table.rows.items():
             styles = {1: "bold", 2: "underline"}
             part.add_row(name, *(Text(e.text("\n±"), style=styles.get(e.place, "")) for e in row[start:stop]))

@@ -32,7 +32,7 @@ class Fits:
         if same_state(optimizer.state, state):
             return
         old = optimizer.observations
-        if optimizer.fit is not None and _begins_with(state.observations, old):
+        if optimizer.fit is not None and begins_with(state.observations, old):
             optimizer.restore(state, optimizer.fit)
         else:
             optimizer.restore(state, self._load(state.observations))
@@ -71,7 +71,8 @@ def digest(observations: Observations, count: int) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _begins_with(observations: Observations, start: Observations) -> bool:
+def begins_with(observations: Observations, start: Observations) -> bool:
+    """Whether ``start`` comes first, bit for bit, in ``observations``."""
     count = len(start)
     return count <= len(observations) and digest(observations, count) == digest(start, count)
 

@@ -22,8 +22,9 @@ import numpy as np
 from edrbo.errors import StudyError
 from edrbo.history import ContextBatch, ContextLog
 from edrbo.space import Space
-from edrbo.study.records import CONTEXTS, Array, Late, Seen, Snapshot, Told, told_record
+from edrbo.study.records import CONTEXTS, LATE, Array, Late, Seen, Snapshot, Told, told_record
 from edrbo.study.study import Study
+from edrbo.tables import check_names
 
 HEADINGS = ("status", "id", "value", "noise", "weight", "batch", "count", "coded")
 Row = dict[str, str]
@@ -170,7 +171,7 @@ class Parsed:
 
 
 def _read_design(space: Space, texts: Mapping[str, str], coded: str | None) -> Array:
-    design = {name: _value(space, name, text) for name, text in texts.items()}
+    design = {name: read_value(space, name, text) for name, text in texts.items()}
     x: Array = space.encode_designs(design)[0]
     if coded is not None:
         exact = np.array(coded.split(), dtype=np.float64)
@@ -179,7 +180,7 @@ def _read_design(space: Space, texts: Mapping[str, str], coded: str | None) -> A
     return x
 
 
-def _value(space: Space, name: str, text: str) -> Any:
+def read_value(space: Space, name: str, text: str) -> Any:
     """The value of a design variable that was written as ``text``."""
     variable = space.design[name]
     if variable.kind == "categorical":
@@ -213,10 +214,30 @@ def _take(study: Study, clock: int, group: list[Parsed], numbers: dict[str, int]
             study.ledger.add(CONTEXTS, {"clock": clock, "batch": ContextLog((batch,)).to_list()[0]})
         else:
             study.observe_context(samples, weights)
-    elif row.status == "late":
+    elif row.status == "late" and row.context is not None:
         if row.id not in numbers:
             raise StudyError(f"a late row names {row.id!r}, which no earlier row has")
-        study.tell_context(numbers[row.id], row.context)
+        study.ledger.add(LATE, {"clock": clock, "number": numbers[row.id], "context": row.context[0].tolist()})
     elif row.x is not None:
         record = None if row.status == "pending" else told_record(clock, row.context, row.value, row.noise)
         numbers[row.id] = study.ledger.create(row.x, record)
+
+
+def read_contexts_csv(space: Space, path: Path) -> tuple[Array, Array | None]:
+    """A table of contexts: rows (n × d_c) and, if there is a column ``weight``, weights (n)."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            headings = next(reader, [])
+            check_names([name for name in headings if name != "weight"], space.context_names, "context", StudyError)
+            rows = [row for row in reader if row]
+    except OSError as problem:
+        raise StudyError(f"cannot read {path}: {problem.strerror}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise StudyError(f"{path} is not a CSV file in UTF-8") from None
+    try:
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(headings))
+    except ValueError:
+        raise StudyError(f"{path}: a cell is missing or not a number", "every row needs a number per column") from None
+    order = [headings.index(name) for name in space.context_names]
+    return table[:, order], table[:, headings.index("weight")] if "weight" in headings else None

@@ -46,7 +46,7 @@ class Turns:
         while True:
             begun = time.monotonic()
             snapshot = self._ledger.read()
-            pause = max(SHORTEST_PAUSE, 3.0 * (time.monotonic() - begun))  # those before us need the machine, too
+            took = time.monotonic() - begun
             earlier = {key: owner for key, owner in snapshot.open.items() if key < number}
             if not earlier:
                 return replace(snapshot.state, asked=number)
@@ -55,4 +55,5 @@ class Turns:
             for key, owner in earlier.items():
                 if key in self._lost or is_dead(owner) or time.monotonic() - since > PATIENCE:
                     self._ledger.abandon(key)
-            time.sleep(pause)
+            # The next in line looks often; the others leave the storage and the machine to those before them.
+            time.sleep(SHORTEST_PAUSE + 2.0 * took * (len(earlier) - 1))

@@ -39,7 +39,7 @@ class Hyperparameters:
 
     def expert(self, m: int) -> Hyperparameters:
         """Those of expert m alone, M = 1."""
-        row = slice(m, m + 1)
+        row = slice(m, m + 1 or None)
         return Hyperparameters(
             self.lengthscale[row], self.outputscale[row], self.noise[row], self.mean[row], self.shape[row]
         )
@@ -99,7 +99,7 @@ class ExactGP:
 
     def expert(self, m: int) -> ExactGP:
         """Expert m alone, M = 1; a view, nothing is computed."""
-        row = slice(m, m + 1)
+        row = slice(m, m + 1 or None)
         return ExactGP(
             self.kernels[row],
             self.hyper.expert(m),

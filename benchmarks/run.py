@@ -1,0 +1,172 @@
+"""``make bench``: how fast a suggestion is, beside a plain BoTorch program timed in the same run.
+
+One thread, float64, CPU seconds. A suggestion of ours is timed at its dearest: with a refit of all hyper-parameters, which
+a run does only when its data have grown by 5 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent))
+import peer
+from states import state
+
+import edrbo
+from edrbo import Optimizer
+from edrbo.bench import problems
+from edrbo.methods import METHODS
+from edrbo.streams import stream
+from edrbo.surrogate.schedule import fit_sizes
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def spread(times: list[float]) -> str:
+    return f"{statistics.median(times):.3g} ({min(times):.3g} … {max(times):.3g})"
+
+
+def fresh_suggestion(optimizer: Optimizer) -> float:
+    """One ask with a refit: the model is taken back to its last scheduled fit before the present size."""
+    n = len(optimizer)
+    shorter = Optimizer(optimizer.space, optimizer.method, seed=optimizer.seed)
+    data = optimizer.observations
+    sizes = fit_sizes(n)
+    before = sizes[-2]
+    shorter.restore(
+        replace(
+            optimizer.state,
+            observations=type(data)(data.x[:before], data.c[:before], data.y[:before], data.noise[:before]),
+        )
+    )
+    shorter._model()
+    shorter._state = optimizer.state
+    return seconds(shorter.ask)
+
+
+def against_peer(sizes: list[int], repeats: int) -> tuple[Table, list[dict[str, object]]]:
+    table = Table(title="one EDRBO suggestion on ackley, CPU seconds: median (min … max)")
+    for heading in ("observations", "plain BoTorch", "edrbo, with refit", "edrbo, without", "ratio with refit"):
+        table.add_column(heading, justify="right")
+    rows: list[dict[str, object]] = []
+    for n in sizes:
+        ours, theirs, light = [], [], []
+        for repeat in range(repeats):
+            optimizer = state("ackley", fit_sizes(n)[-1], seed=repeat)
+            inputs = optimizer._inputs(len(optimizer))
+            outcomes = torch.from_numpy(optimizer.observations.y.copy())[:, None]
+            torch.manual_seed(repeat)
+            theirs.append(seconds(lambda i=inputs, o=outcomes: peer.suggest(i, o, 2)))
+            ours.append(fresh_suggestion(optimizer))
+            optimizer.ask()
+            light.append(seconds(optimizer.ask))
+        ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
+        table.add_row(
+            str(n),
+            spread(theirs),
+            spread(ours),
+            spread(light),
+            f"{statistics.median(ratios):.0f} ({min(ratios):.0f} … {max(ratios):.0f})",
+        )
+        rows.append({"n": n, "peer": theirs, "refit": ours, "light": light})
+    return table, rows
+
+
+def every_method(repeats: int) -> Table:
+    table = Table(title="one suggestion at 200 observations, with refit, CPU seconds: median (min … max)")
+    for heading in ("method", "ackley (2 + 1)", "modified-branin (2 + 2)"):
+        table.add_column(heading, justify="right")
+    for name in METHODS:
+        cells = []
+        for problem in ("ackley", "modified-branin"):
+            n = fit_sizes(200)[-1]
+            cells.append(spread([fresh_suggestion(state(problem, n, name, seed)) for seed in range(repeats)]))
+        table.add_row(name, *cells)
+    return table
+
+
+def large(sizes: list[int]) -> Table:
+    table = Table(title="large data, ackley, CPU seconds of one suggestion with refit; peak memory of the process")
+    for heading in ("observations", "seconds", "memory, MB"):
+        table.add_column(heading, justify="right")
+    for n in sizes:
+        took = fresh_suggestion(state("ackley", fit_sizes(n)[-1]))
+        table.add_row(str(n), f"{took:.3g}", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")
+    return table
+
+
+def whole_run() -> float:
+    problem = problems.get("ackley")
+    optimizer = state("ackley", 0)
+    world = stream(0, "contexts")
+
+    def run() -> None:
+        for _ in range(200):
+            suggestion = optimizer.ask()
+            context = problem.sample_contexts(1, world)
+            x = np.array([list(suggestion.design.values())])
+            optimizer.tell(suggestion, {"c1": float(context[0, 0])}, float(problem.evaluate(x, context)[0]))
+
+    return seconds(run)
+
+
+def million_contexts() -> list[float]:
+    rng = stream(0, "history")
+    times = []
+    for name, d_c in (("ackley", 1), ("modified-branin", 2)):
+        optimizer = state(name, 50)
+        optimizer.ask()
+        samples = rng.random((1_000_000, d_c))
+        times.append(seconds(lambda o=optimizer, s=samples: o.observe_context(s)))
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats and sizes")
+    parser.add_argument("--out", type=Path, help="also write the numbers as JSON")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    console = Console(width=120)
+    console.print(
+        f"edrbo {edrbo.__version__}, torch {torch.__version__}, Python {platform.python_version()}, {processor()}, one thread"
+    )
+    repeats = 2 if options.quick else 5
+    console.print(large([1000] if options.quick else [1000, 2000]))
+    console.print(every_method(repeats))
+    console.print(f"a whole run of 200 evaluations on ackley: {whole_run():.3g} s")
+    one, two = million_contexts()
+    console.print(f"a million-row context history: {one:.2f} s once (one context variable), {two:.2f} s (two)")
+    table, rows = against_peer([20, 100] if options.quick else [20, 100, 200], 2 if options.quick else 3)
+    console.print(table)
+    if options.out:
+        options.out.write_text(json.dumps(rows))
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""Evaluate suggestions by running a command for each.
+
+The command is a list of arguments; ``{name}`` in one is replaced by the value of a design variable, and no shell ever
+sees it. The design also comes as JSON on standard input. The last line of standard output that is JSON gives the
+answer: ``{"value": 1.7, "context": {"humidity": 0.4}}``, if wanted with ``"noise"``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnknownSuggestionError
+from edrbo.optimizer import Suggestion
+from edrbo.space import Space
+from edrbo.study.study import Study
+from edrbo.tables import close_match
+
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+GIVE_UP = 3  # if as many evaluations fail before the first success, the command is at fault, not the designs
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one evaluation; ``problem`` says why there is no value."""
+
+    suggestion: Suggestion
+    context: dict[str, float] | None = None
+    value: float | None = None
+    noise: float | None = None
+    problem: str | None = None
+
+
+def fill(command: Sequence[str], design: dict[str, Any]) -> list[str]:
+    """The arguments with the values of ``design`` inserted, each inside its own argument."""
+    return [PLACEHOLDER.sub(lambda found: _insert(found, design), argument) for argument in command]
+
+
+def _insert(found: re.Match[str], design: dict[str, Any]) -> str:
+    name = found[1]
+    if name not in design:
+        if not name.isidentifier():  # JSON or a program's own braces
+            return found[0]
+        raise StudyError(
+            f"the command names {{{name}}}, which is no design variable",
+            close_match(name, design, f"the design variables are {list(design)}"),
+        )
+    value = design[name]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Runner:
+    """Runs ``command`` for suggestions of ``study``, ``workers`` at a time; tells every outcome."""
+
+    def __init__(
+        self,
+        study: Study,
+        command: Sequence[str],
+        *,
+        workers: int = 1,
+        timeout: float | None = None,
+        report: Callable[[Answer], None] = lambda answer: None,
+    ) -> None:
+        if not command:
+            raise StudyError("no command was given", "write it after --, as in -- ./simulate {speed}")
+        fill(command, dict.fromkeys(study.space.design_names, ""))  # names a wrong placeholder before anything runs
+        self._study, self._command, self._workers, self._timeout = study, list(command), workers, timeout
+        self._report = report
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._children: set[subprocess.Popen[str]] = set()
+        self.succeeded = self.failed = 0
+
+    def run(self, evaluations: int, waiting: Sequence[Suggestion] = ()) -> None:
+        """Evaluate ``waiting`` suggestions and then new ones, ``evaluations`` in all.
+
+        After Ctrl-C running commands are ended, and their suggestions stay pending.
+        """
+        todo: list[Suggestion | None] = [*waiting[:evaluations]]
+        todo += [None] * (evaluations - len(todo))
+        todo.reverse()
+        with ThreadPoolExecutor(self._workers) as pool:
+            futures = [pool.submit(self._work, todo) for _ in range(self._workers)]
+            try:
+                wait(futures, return_when="FIRST_EXCEPTION")
+            finally:
+                self._stop()
+        for future in futures:
+            future.result()
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        with self._lock:
+            for child in self._children:
+                _end(child)
+
+    def _work(self, todo: list[Suggestion | None]) -> None:
+        while not self._stopped.is_set():
+            with self._lock:
+                if not todo:
+                    return
+                suggestion = todo.pop()
+            answer = self._evaluate(suggestion or self._study.ask())
+            if self._stopped.is_set():
+                return
+            self._take(answer)
+
+    def _take(self, answer: Answer) -> None:
+        try:
+            if answer.problem is None:
+                self._study.tell(answer.suggestion, answer.context, answer.value, noise=answer.noise)
+            else:
+                self._study.tell(answer.suggestion, failed=True)
+        except (InvalidContextError, InvalidValueError) as problem:
+            answer = Answer(answer.suggestion, problem=problem.message)
+            self._study.tell(answer.suggestion, failed=True)
+        except UnknownSuggestionError as problem:  # it was pending, and somebody else told it
+            answer = Answer(answer.suggestion, problem=problem.message)
+        with self._lock:
+            self.succeeded += answer.problem is None
+            self.failed += answer.problem is not None
+            self._report(answer)
+            if not self.succeeded and self.failed >= max(GIVE_UP, self._workers):
+                raise StudyError(
+                    f"the first {self.failed} evaluations failed; the last: {answer.problem}",
+                    "try the command by hand; it must print JSON with a value and a context",
+                )
+
+    def _evaluate(self, suggestion: Suggestion) -> Answer:
+        arguments = fill(self._command, suggestion.design)
+        try:
+            child = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,  # so that its own children end with it
+            )
+        except OSError as problem:
+            raise StudyError(f"cannot start {arguments[0]!r}: {problem.strerror}", "check the command") from None
+        with self._lock:
+            self._children.add(child)
+        try:
+            output, errors = child.communicate(json.dumps(suggestion.design), timeout=self._timeout)
+        except subprocess.TimeoutExpired:
+            return Answer(suggestion, problem=f"it took longer than {self._timeout:g} s")
+        finally:
+            _end(child)
+            with self._lock:
+                self._children.discard(child)
+        if child.returncode:
+            return Answer(suggestion, problem=_exit_words(child.returncode, errors))
+        return read_answer(suggestion, output, self._study.space)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """End a command and everything it started."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _exit_words(code: int, errors: str) -> str:
+    how = f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
+    lines = errors.strip().splitlines()
+    return f"{how}: {lines[-1]}" if lines else how
+
+
+def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
+    """The answer a command printed: the last line that is a JSON object, or all of it."""
+    record = next(filter(None, map(_json, [*reversed(output.strip().splitlines()), output])), None)
+    if record is None:
+        return Answer(suggestion, problem="it printed no JSON object")
+    try:
+        value = float(record["value"])
+        noise = None if record.get("noise") is None else float(record["noise"])
+    except KeyError:
+        return Answer(suggestion, problem='its JSON has no "value"')
+    except (TypeError, ValueError):
+        return Answer(suggestion, problem="its value or noise is not a number")
+    if not math.isfinite(value):
+        return Answer(suggestion, problem=f"its value is {value}")
+    context = record.get("context")
+    if context is None and all(name in record for name in space.context_names):
+        context = {name: record[name] for name in space.context_names}
+    return Answer(suggestion, context or None, value, noise)
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None

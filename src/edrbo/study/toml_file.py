@@ -1,0 +1,158 @@
+"""Studies described in a TOML file, for people who do not write Python.
+
+format = 1
+storage = "coating.db"        # beside this file, or postgresql://user@host/database
+direction = "maximize"
+method = "edrbo"
+
+[design]
+speed = [1.0, 9.0]
+rate = { low = 1e-4, high = 1.0, log = true }
+layers = { low = 1, high = 8, integer = true }
+kind = { choices = ["a", "b"] }
+
+[context]
+humidity = [0.0, 1.0]
+price = {}                    # bounds not known
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
+from edrbo.optimizer import INITIAL
+from edrbo.space import Categorical, Integer, Real, Space, Variable
+from edrbo.study.settings import Settings
+from edrbo.study.storage import is_url
+from edrbo.study.study import Study
+
+FORMAT = 1
+PLAIN = ("method", "direction", "seed", "forgetting", "initial")
+KEYS = ("format", "name", "storage", *PLAIN, "design", "context")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a TOML file says: where the study is kept, its name there, and its settings."""
+
+    storage: str
+    name: str
+    settings: Settings
+
+    def open(self) -> Study:
+        """The study, made if it does not exist; a file that was changed since is an error that says what changed."""
+        s = self.settings
+        return Study.open(
+            self.storage,
+            s.space,
+            name=self.name,
+            method=s.method,
+            direction=s.direction,
+            seed=s.seed,
+            forgetting=s.forgetting,
+            initial=s.initial,
+        )
+
+
+def read_toml(path: Path) -> Description:
+    """The description in ``path``; a relative storage lies beside it."""
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise StudyError(f"cannot read {path}: {problem.strerror}", "make it with `edrbo new`") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise StudyError(f"{path} is not TOML: {problem}") from None
+    try:
+        return _description(record, path)
+    except EdrboError as problem:
+        raise StudyError(f"{path}: {problem.message}", problem.hint) from None
+
+
+def _description(record: Mapping[str, Any], path: Path) -> Description:
+    version = record.get("format", FORMAT)
+    if not isinstance(version, int) or version > FORMAT:
+        raise StudyError(f"the file has format {version!r}", "upgrade edrbo to read it")
+    unknown = [key for key in record if key not in KEYS]
+    if unknown:
+        raise StudyError(f"{unknown[0]!r} is not known here", f"the keys are {', '.join(KEYS)}")
+    design, context = record.get("design", {}), record.get("context", {})
+    if not isinstance(design, dict) or not isinstance(context, dict):
+        raise StudyError("design and context must be tables", "write [design] and below it speed = [1, 9]")
+    space = Space(
+        {name: read_variable(name, given) for name, given in design.items()},
+        {name: read_variable(name, given) for name, given in context.items()},
+    )
+    settings = Settings(space, **{name: record[name] for name in PLAIN if name in record})
+    settings.optimizer()
+    storage = str(record.get("storage", path.with_suffix(".db").name))
+    place = storage if is_url(storage) else str(path.parent / storage)
+    return Description(place, str(record.get("name", path.stem)), settings)
+
+
+def read_variable(name: str, given: Any) -> Variable:
+    """A variable as TOML has it: [low, high], a list of choices, or a table."""
+    if isinstance(given, list):
+        numbers = len(given) == 2 and all(isinstance(part, int | float) and part is not True for part in given)
+        return Real(*given) if numbers else Categorical(tuple(given))
+    if not isinstance(given, dict) or set(given) - {"low", "high", "log", "integer", "choices"}:
+        raise InvalidSpaceError(f"{name!r} cannot be {given!r}", "write [low, high], or {choices = [...]}")
+    if "choices" in given:
+        return Categorical(tuple(given["choices"]))
+    bounds: tuple[Any, Any, Any] = given.get("low"), given.get("high"), given.get("log", False)
+    return Integer(*bounds) if given.get("integer") else Real(*bounds)
+
+
+# -------------------------------------------------------------------- writing
+
+
+def write_toml(path: Path, storage: str, name: str, settings: Settings) -> None:
+    """Describe a study in a new, private file."""
+    s = settings
+    lines = [
+        "# A study of edrbo. Change nothing but the storage once it has begun.",
+        f"format = {FORMAT}",
+        f"name = {_text(name)}",
+        f"storage = {_text(storage)}",
+        f"direction = {_text(s.direction)}",
+        f"method = {_text(s.method)}",
+        f"seed = {s.seed}",
+    ]
+    if s.forgetting is not None:
+        lines.append(f"forgetting = {float(s.forgetting)!r}")
+    if s.initial != INITIAL:
+        lines.append(f"initial = {s.initial}")
+    for title, variables in (("design", s.space.design), ("context", s.space.context)):
+        lines += ["", f"[{title}]", *(f"{_text(key)} = {_variable(variable)}" for key, variable in variables.items())]
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise StudyError(f"{path} exists already", "choose another name, or delete it") from None
+    except OSError as problem:
+        raise StudyError(f"cannot write {path}: {problem.strerror}") from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def _variable(variable: Variable) -> str:
+    if isinstance(variable, Categorical):
+        return f"{{ choices = [{', '.join(map(_text, variable.choices))}] }}"
+    if isinstance(variable, Real) and variable.bounded and not variable.log:
+        return f"[{variable.lower!r}, {variable.upper!r}]"
+    parts = [f"low = {variable.lower!r}"] * (variable.lower is not None)
+    parts += [f"high = {variable.upper!r}"] * (variable.upper is not None)
+    parts += ["integer = true"] * isinstance(variable, Integer) + ["log = true"] * variable.log
+    return f"{{ {', '.join(parts)} }}" if parts else "{}"
+
+
+def _text(value: Any) -> str:
+    """A TOML value; strings with every character that could end or disguise them escaped."""
+    if not isinstance(value, str):
+        return repr(value).lower() if isinstance(value, bool) else repr(value)
+    safe = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in value)
+    return f'"{"".join(safe)}"'

@@ -1,0 +1,274 @@
+"""A study is an optimizer that lives longer than a process: same numbers, whoever asks and whenever."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edrbo.errors import (
+    InvalidContextError,
+    InvalidValueError,
+    StudyError,
+    UnknownNameError,
+    UnknownSuggestionError,
+)
+from edrbo.optimizer import Optimizer
+from edrbo.space import Space
+from edrbo.study import Study, turns
+from edrbo.study.fits import same_state
+from edrbo.study.records import FIT
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    return tmp_path / "study.db"
+
+
+def outcome(design: dict[str, Any], humidity: float) -> float:
+    return float(-((design["speed"] - 4.0 - humidity) ** 2))
+
+
+def do_everything(first: Any, second: Any = None) -> None:
+    """A life with everything in it; ``second`` takes over half of the calls."""
+    second = second or first
+    first.observe_context([[0.1], [0.2], [0.9]], weights=[1.0, 2.0, 0.5])
+    suggestions = [first.ask() for _ in range(3)]
+    second.tell(suggestions[1], {"humidity": 0.3}, outcome(suggestions[1].design, 0.3), noise=0.01)
+    first.tell(suggestions[0].id, None, outcome(suggestions[0].design, 0.5))
+    second.tell(suggestions[2], failed=True)
+    first.tell_context(suggestions[0], {"humidity": 0.5})
+    for humidity in (0.2, 0.8, 0.4):
+        suggestion = second.ask(forecast=[[0.2], [0.4]])
+        first.tell(suggestion, {"humidity": humidity}, outcome(suggestion.design, humidity))
+    first.ask(context={"humidity": 0.7})
+    second.ask()
+
+
+def test_same_numbers_as_an_optimizer(where: Path, space: Space) -> None:
+    settings: dict[str, Any] = {"seed": 7, "initial": 3, "forgetting": 10.0, "direction": "maximize"}
+    optimizer = Optimizer(space, "erbo", **settings)
+    study = Study.open(where, space, method="erbo", **settings)
+    do_everything(optimizer)
+    do_everything(study)
+    assert same_state(study.state, optimizer.state)
+    assert study.recommend() == optimizer.recommend()
+    assert study.pending == optimizer.pending
+
+
+def test_two_processes_and_a_third_read_the_same(where: Path, line: Space) -> None:
+    one = Study.open(where, line, method="erbo", initial=3)
+    two = Study.open(where)
+    do_everything(one, two)
+    three = Study.open(where)
+    assert same_state(one.state, two.state)
+    assert same_state(one.state, three.state)
+    expected = Optimizer.from_json(three.optimizer.to_json()).ask()
+    assert one.ask() == expected
+
+
+def test_a_stored_fit_changes_no_number(where: Path, tmp_path: Path, line: Space) -> None:
+    study = Study.open(where, line, method="edrbo", initial=3)
+    for humidity in np.linspace(0.1, 0.9, 24):
+        study.tell({"speed": 1.0 + 8.0 * humidity}, [humidity], outcome({"speed": 3.0}, humidity))
+    study.ask()
+    assert FIT in where.read_text()
+    for speed in (2.0, 3.0):
+        study.tell({"speed": speed}, [0.5], speed)
+    copy = tmp_path / "copy.db"
+    copy.write_text("".join(text for text in where.read_text().splitlines(keepends=True) if FIT not in text))
+    with_fit, without = Study.open(where), Study.open(copy)
+    assert with_fit.optimizer.fit is not None
+    assert without.optimizer.fit is None
+    assert with_fit.ask() == without.ask()
+
+
+def test_own_designs_and_late_contexts(where: Path, line: Space) -> None:
+    study = Study.open(where, line)
+    study.tell({"speed": 2.0}, None, 1.5)
+    study.tell({"speed": 3.0}, failed=True)
+    study.tell_context(0, [0.25])
+    assert study.observations.c.tolist() == [[0.25]]
+    assert list(study.state.failed) == [1]
+    with pytest.raises(InvalidContextError, match="known already"):
+        study.tell_context(0, [0.5])
+    with pytest.raises(UnknownSuggestionError):
+        study.tell_context(1, [0.5])
+    assert study.ask().id == 2
+
+
+def test_an_error_leaves_the_study_as_it_was(where: Path, line: Space) -> None:
+    study = Study.open(where, line)
+    suggestion = study.ask()
+    before = where.read_bytes()
+    for arguments in ({"value": float("nan")}, {"value": 1.0, "context": {"wind": 1.0}}, {"value": 1.0, "noise": -1.0}):
+        with pytest.raises((InvalidValueError, InvalidContextError)):
+            study.tell(suggestion, **arguments)
+    for call in (
+        lambda: study.ask(0),
+        lambda: study.ask(forecast=[]),
+        lambda: study.tell(17, [0.5], 1.0),
+        lambda: study.observe_context([[0.5]], weights=[-1.0]),
+        lambda: study.recommend(),
+    ):
+        with pytest.raises(Exception, match=r"."):
+            call()
+    assert where.read_bytes() == before
+    study.tell(suggestion, [0.5], 1.0)
+    with pytest.raises(UnknownSuggestionError, match="told already"):
+        study.tell(suggestion, [0.5], 1.0)
+
+
+def test_a_batch_is_aware_of_itself(where: Path, line: Space) -> None:
+    study = Study.open(where, line, method="ucb", initial=2)
+    for speed in (2.0, 5.0, 8.0):
+        study.tell({"speed": speed}, [0.5], -abs(speed - 4.0))
+    suggestions = study.ask(3)
+    assert [suggestion.id for suggestion in suggestions] == [3, 4, 5]
+    assert np.diff(np.sort([suggestion["speed"] for suggestion in suggestions])).min() > 1e-3
+
+
+def test_a_million_contexts_take_little_room(where: Path, line: Space) -> None:
+    study = Study.open(where, line, forgetting=1e6)
+    samples = np.random.default_rng(0).beta(2.0, 5.0, (1_000_000, 1))
+    study.observe_context(samples)
+    assert len(Study.open(where).context_log) == 1_000_000
+    assert where.stat().st_size < 200_000
+    rows, weights = Study.open(where).context_log.weighted(1, None)
+    assert np.average(rows[:, 0], weights=weights) == pytest.approx(2 / 7, abs=0.05)
+
+
+def test_two_tellers_of_one_suggestion(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both checked that it is pending before either had written: the first to finish it is right, with its context."""
+    one, two = Study.open(where, line), Study.open(where)
+    suggestion = one.ask()
+    finish = one.ledger.storage.set_trial_state_values
+
+    def beaten(*arguments: Any) -> bool:
+        two.tell(suggestion, [0.75], 2.0)
+        return finish(*arguments)
+
+    monkeypatch.setattr(one.ledger.storage, "set_trial_state_values", beaten)
+    with pytest.raises(UnknownSuggestionError, match="by another process"):
+        one.tell(suggestion, [0.25], 1.0)
+    for study in (one, two, Study.open(where)):
+        assert study.observations.y.tolist() == [2.0]
+        assert study.observations.c.tolist() == [[0.75]]
+        assert len(study.context_log) == 1
+
+
+def test_an_ask_waits_for_those_before_it(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = Study.open(where, line), Study.open(where)
+    number = two.ledger.take_number()  # another one is about to compute its design
+    naps = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        two.ledger.publish(number, {"speed": 2.0}, line.encode_designs({"speed": 2.0})[0])
+
+    monkeypatch.setattr(turns.time, "sleep", nap)
+    assert one.ask().id == 1
+    assert len(naps) == 1
+    assert [suggestion.id for suggestion in one.pending] == [0, 1]
+
+
+def test_nobody_waits_for_ever(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Study.open(where, line)
+    study.ledger.take_number()  # by a process on another machine that was switched off
+    monkeypatch.setattr("edrbo.study.owner.socket.gethostname", lambda: "elsewhere")
+    now = [0.0]
+    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(turns.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 10.0))
+    assert study.ask().id == 1
+    assert turns.PATIENCE < now[0] <= turns.PATIENCE + 20.0
+    later = now[0]
+    assert study.ask().id == 2
+    assert now[0] == later  # once abandoned, nobody waits again
+
+
+# -------------------------------------------------------------------- opening
+
+
+def test_opening(where: Path, line: Space, space: Space) -> None:
+    with pytest.raises(StudyError, match="no study"):
+        Study.open(where)
+    assert not where.exists()
+    study = Study.open(where, line, method="erbo", seed=3, direction="minimize")
+    assert study.name == "study"
+    assert stat.S_IMODE(where.stat().st_mode) == 0o600
+    again = Study(where)
+    assert again.settings == study.settings
+    assert Study.open(where, line, method="erbo", seed=3, direction="minimize").settings == study.settings
+    with pytest.raises(StudyError, match=r"seed: 4 is not 3"):
+        Study.open(where, line, method="erbo", seed=4, direction="minimize")
+    with pytest.raises(StudyError, match=r"'rate' is new; .*'kind' is new"):
+        Study.open(where, space, method="erbo", seed=3, direction="minimize")
+    with pytest.raises(StudyError, match=r"'humidity' has changed"):
+        Study.open(where, Space({"speed": (1, 9)}, {"humidity": (0, 2)}), method="erbo", seed=3, direction="minimize")
+
+
+def test_bad_settings_write_nothing(where: Path, line: Space) -> None:
+    with pytest.raises(UnknownNameError):
+        Study.open(where, line, method="nonsense")
+    with pytest.raises(InvalidValueError):
+        Study.open(where, line, initial=0)
+    with pytest.raises(StudyError, match="cannot name"):
+        Study.open(where, line, name="")
+    assert not where.exists()
+
+
+def test_several_studies_in_one_file(where: Path, line: Space, space: Space) -> None:
+    Study.open(where, line, name="line")
+    Study.open(where, space, name="space").tell(Study.open(where, name="space").ask(), [0.5], 1.0)
+    assert len(Study.open(where, name="line")) == 0
+    assert len(Study.open(where, name="space")) == 1
+    with pytest.raises(StudyError, match="2 studies"):
+        Study.open(where)
+    with pytest.raises(StudyError, match="no study 'lin'"):
+        Study.open(where, name="lin")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"SQLite format 3\x00 and more", "SQLite"), (b"speed,humidity\n1,2\n3,4\n", "not a study file")],
+)
+def test_files_that_are_something_else(where: Path, line: Space, content: bytes, message: str) -> None:
+    where.write_bytes(content)
+    for arguments in ((where,), (where, line)):
+        with pytest.raises(StudyError, match=message):
+            Study.open(*arguments)
+    assert where.read_bytes() == content
+
+
+def test_places_that_cannot_be(tmp_path: Path, line: Space) -> None:
+    with pytest.raises(StudyError, match="folder"):
+        Study.open(tmp_path, line)
+    with pytest.raises(StudyError, match="No such file"):
+        Study.open(tmp_path / "nowhere" / "study.db", line)
+    with pytest.raises(StudyError, match="not a PostgreSQL URL"):
+        Study.open("mysql://user:secret@host/database", line)
+
+
+def test_a_trial_finished_by_another_program(where: Path, line: Space) -> None:
+    """As by hand in optuna-dashboard."""
+    import optuna
+
+    study = Study.open(where, line)
+    suggestion = study.ask()
+    other = optuna.load_study(study_name="study", storage=study.ledger.storage)
+    other.tell(suggestion.id, 2.5)
+    assert study.observations.y.tolist() == [2.5]
+    study.tell_context(suggestion, [0.5])
+    assert study.observations.c.tolist() == [[0.5]]
+
+
+def test_postgresql_and_file_give_the_same(where: Path, line: Space, postgresql: str) -> None:
+    file = Study.open(where, line, method="erbo", initial=3)
+    database = Study.open(postgresql, line, name="same", method="erbo", initial=3)
+    do_everything(file)
+    do_everything(database, Study.open(postgresql, name="same"))
+    assert same_state(file.state, database.state)
+    assert file.recommend() == database.recommend()

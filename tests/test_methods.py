@@ -1,0 +1,115 @@
+"""The nine methods: settings as in the paper, any combination, and one budget for all."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edrbo import Method, Optimizer, Space, Surrogate, method_names
+from edrbo.context import KDE, Box, Empirical, Grid
+from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.functional import MMD, CVaR, Expectation, Minimum, TotalVariation, Wasserstein
+from edrbo.methods import METHODS, get_method
+from edrbo.score import UCB, BarycenterUCB, DesignUCB
+from edrbo.surrogate.ensemble import single_gp
+
+NINE = ["edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb"]
+
+
+def run(method: str | Method, n: int = 8, d_c: int = 1, seed: int = 0) -> Optimizer:
+    space = Space(design={"x": (0, 1), "z": (0, 1)}, context={f"c{i}": (0, 1) for i in range(d_c)})
+    optimizer = Optimizer(space, method, seed=seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        s = optimizer.ask()
+        c = rng.uniform(size=d_c)
+        optimizer.tell(s, dict(zip(space.context_names, c, strict=True)), -((s["x"] - c[0]) ** 2) - (s["z"] - 0.3) ** 2)
+    return optimizer
+
+
+def test_names() -> None:
+    assert set(NINE) < set(method_names())
+    with pytest.raises(UnknownNameError, match="drbo-kde"):
+        get_method("drbo-kd")
+    with pytest.raises(InvalidValueError):
+        get_method(3)  # type: ignore[arg-type]
+
+
+def test_settings_are_those_of_the_paper() -> None:
+    n, d_c = 25, 2
+    at = {name: METHODS[name].functional_at(n, d_c) for name in NINE}
+    assert at["wdrbo"].radius == pytest.approx(0.3 / 5)  # type: ignore[attr-defined]
+    assert at["drbo-kde"].radius == pytest.approx(25 ** (-1 / 3))  # type: ignore[attr-defined]
+    for name in ("drbo-mmd", "drbo-mmd-minmax"):
+        assert at[name].radius == pytest.approx((2 + math.sqrt(2 * math.log(10))) / 5)  # type: ignore[attr-defined]
+    assert METHODS["drbo-kde"].law == KDE(samples=1024)
+    assert METHODS["sbo-kde"].law == KDE(samples=512)
+    assert METHODS["stableopt"].law == Box(width=1.0)
+    assert METHODS["drbo-mmd"].law == Grid(size=100)
+    assert at["drbo-mmd-minmax"].grid_points == 1024  # type: ignore[attr-defined]
+    for name in NINE:
+        assert METHODS[name].score.beta == 1.5  # type: ignore[attr-defined]
+        assert len(METHODS[name].surrogate.experts) == (4 if name == "edrbo" else 1)
+    assert METHODS["edrbo"].score == BarycenterUCB(1.5, math.sqrt(2))
+
+
+@pytest.mark.parametrize("name", [*NINE, "edrbo-published"])
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_every_method_runs_and_repeats_itself(name: str, d_c: int) -> None:
+    one, two = run(name, 7, d_c), run(name, 7, d_c)
+    a, b = one.ask(), two.ask()
+    assert a == b
+    assert all(0.0 <= v <= 1.0 for v in a.design.values())
+    assert one.recommend() == two.recommend()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Method(Surrogate(), UCB(), KDE(samples=128), TotalVariation(0.3)),
+        Method(Surrogate(), BarycenterUCB(), Grid(16), MMD(0.2)),
+        Method(single_gp(), UCB(), Empirical(), Wasserstein(0.1, order=2)),
+        Method(Surrogate(("matern52", "rq")), BarycenterUCB(), Box(), Minimum()),
+        Method(Surrogate(), DesignUCB(), Empirical(), Expectation()),
+        Method(single_gp(), UCB(0.5), Empirical(half_life=5.0), CVaR(0.3)),
+    ],
+    ids=lambda m: f"{type(m.law).__name__}-{type(m.functional).__name__}",
+)
+def test_any_combination_is_a_method(method: Method) -> None:
+    optimizer = run(method, 7)
+    assert all(0.0 <= v <= 1.0 for v in optimizer.ask().design.values())
+    assert math.isfinite(optimizer.recommend().expected)
+
+
+def test_ucb_means_beta_times_sigma_for_every_method() -> None:
+    """The published ucb used √β; here s = μ + β σ for all."""
+    import torch
+
+    mean, sd = torch.tensor([[0.5]]), torch.tensor([[2.0]])
+    for score in (UCB(1.5), DesignUCB(1.5), BarycenterUCB(1.5)):
+        assert float(score(mean, sd)) == 3.5
+
+
+def test_methods_share_initial_designs_and_nothing_random_leaks_between_them() -> None:
+    """The published programs drew everything from one stream, so no two methods saw the same start."""
+    starts = {name: [s.design for s in Optimizer(run(name, 0).space, name, seed=4).ask(5)] for name in NINE}
+    assert all(start == starts["edrbo"] for start in starts.values())
+
+
+def test_the_page_has_a_section_for_each_method_and_its_example_runs() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()
+    for name in method_names():
+        assert f"## `{name}`" in text
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(code.strip().splitlines()) <= 24
+    names: dict[str, object] = {}
+    exec(compile(code, "methods.md", "exec"), names)
+    optimizer = names["optimizer"]
+    assert isinstance(optimizer, Optimizer)
+    for value in (0.1, 0.4, 0.2, 0.3, 0.5):
+        optimizer.tell(optimizer.ask(), {"c": value}, value)
+    assert 0.0 <= optimizer.ask()["x"] <= 1.0
