@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -107,7 +108,8 @@ def compare(state: State, seed: int) -> Comparison:
     begin = time.perf_counter()
     ours = maximize(acquisition.ladder(), state.space, seed=seed, starts=state.starts())
     middle = time.perf_counter()
-    with manual_seed(seed):
+    with manual_seed(seed), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # BoTorch tells when it starts again after a failed search
         _, theirs = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=1024, options={"seed": seed})
     end = time.perf_counter()
     with torch.no_grad():

@@ -57,7 +57,7 @@ def fresh_suggestion(optimizer: Optimizer) -> float:
             observations=type(data)(data.x[:before], data.c[:before], data.y[:before], data.noise[:before]),
         )
     )
-    shorter._model()
+    shorter._model(shorter._evidence())
     shorter._state = optimizer.state
     return seconds(shorter.ask)
 
@@ -71,7 +71,7 @@ def against_peer(sizes: list[int], repeats: int) -> tuple[Table, list[dict[str, 
         ours, theirs, light = [], [], []
         for repeat in range(repeats):
             optimizer = state("ackley", fit_sizes(n)[-1], seed=repeat)
-            inputs = optimizer._inputs(len(optimizer))
+            inputs = optimizer._evidence().inputs(len(optimizer))
             outcomes = torch.from_numpy(optimizer.observations.y.copy())[:, None]
             torch.manual_seed(repeat)
             theirs.append(seconds(lambda i=inputs, o=outcomes: peer.suggest(i, o, 2)))

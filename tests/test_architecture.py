@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 CORE = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 # What stands on the core; each of these may be a module or a package, and may use the whole core.
-ADAPTERS = ("draw", "theory", "report", "study", "optuna_sampler", "demo", "bench", "cli")
+ADAPTERS = ("diagnostics", "draw", "theory", "report", "study", "optuna_sampler", "demo", "bench", "cli")
 HEAVY = {"optuna", "dask", "distributed", "pandas", "plotly", "matplotlib", "sqlalchemy"}
 MAY_IMPORT_AT_TOP = {
     "optuna": ("study", "optuna_sampler", "bench.optuna"),

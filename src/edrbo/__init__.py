@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from edrbo.functions import Result, maximize, minimize
     from edrbo.methods import Method, method_names
     from edrbo.optimizer import Optimizer, Suggestion
+    from edrbo.optuna_sampler import EDRBOSampler
     from edrbo.recommendation import Recommendation
     from edrbo.space import Categorical, Integer, Real, Space
+    from edrbo.study import Study
     from edrbo.surrogate.ensemble import Ensemble, Surrogate
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Categorical": "edrbo.space",
+    "EDRBOSampler": "edrbo.optuna_sampler",
     "Ensemble": "edrbo.surrogate.ensemble",
     "Integer": "edrbo.space",
     "Method": "edrbo.methods",
@@ -35,6 +38,7 @@ _HOME = {
     "Result": "edrbo.functions",
     "RobustAcquisition": "edrbo.acquisition",
     "Space": "edrbo.space",
+    "Study": "edrbo.study",
     "Suggestion": "edrbo.optimizer",
     "Surrogate": "edrbo.surrogate.ensemble",
     "maximize": "edrbo.functions",
@@ -44,6 +48,7 @@ _HOME = {
 
 __all__ = [
     "Categorical",
+    "EDRBOSampler",
     "Ensemble",
     "Integer",
     "Method",
@@ -54,6 +59,7 @@ __all__ = [
     "Result",
     "RobustAcquisition",
     "Space",
+    "Study",
     "Suggestion",
     "Surrogate",
     "maximize",

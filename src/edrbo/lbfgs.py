@@ -20,6 +20,7 @@ def minimize_batch(
     max_iterations: int,
     ftol: float,
     gtol: float = 1e-6,
+    max_line_search: int = 20,
 ) -> tuple[Array, Array]:
     """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper] (p).
 
@@ -49,6 +50,7 @@ def minimize_batch(
         factr=None,
         ftol=ftol,
         pgtol=gtol,
+        maxls=max_line_search,
         pass_batch_indices=True,
     )
     return best, best_value

@@ -39,7 +39,10 @@ class Budget:
     kept: int = 64  # of them scored again
     starts: int = 8  # local searches
     iterations: int = 40  # L-BFGS iterations of each
+    line_search: int = 6  # evaluations of one line search at most
     finalists: int = 3  # ends that go on with the objective itself
+    probes: int = 24  # points of one round of direct search, and
+    probe_rounds: int = 8  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
 
 
@@ -58,11 +61,13 @@ def maximize(
     *,
     seed: int,
     starts: Tensor | None = None,
+    kinks: bool = False,
     budget: Budget = BUDGET,
 ) -> Maximum:
     """The design (coded, feasible) with the largest objective ``ladder[-1]`` that the budget finds.
 
-    ``starts`` (S × d_x) are designs worth looking at: observed ones, the last suggestion.
+    ``starts`` (S × d_x) are designs worth looking at: observed ones, the last suggestion. With ``kinks`` the best end
+    is improved by direct search, since gradients stall where pieces of a worst case meet.
     """
     objective, rough = ladder[-1], ladder[0]
     fair = ladder[max(len(ladder) - 2, 0)]
@@ -71,13 +76,15 @@ def maximize(
         candidates = _screen(rough, space, seed, starts, budget)
         values = fair(candidates)
     ends, values = _climb(fair, candidates[_spread_out(candidates, values, budget.starts)], free, budget)
-    if fair is not objective:
+    if fair != objective:
         best = values.argsort(descending=True, stable=True)[: budget.finalists]
         ends, values = _climb(objective, ends[best], free, budget)
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
         x, value = _exchange(objective, space, x, value, free, budget)
+    if kinks and bool(free.any()):
+        x, value = _probe(objective, x, value, free, seed, budget)
     return Maximum(x, value)
 
 
@@ -107,8 +114,10 @@ def _screen(rough: Objective, space: Space, seed: int, starts: Tensor | None, bu
     points = torch.cat(pool)
     values = rough(points)
     best = values.argsort(descending=True, stable=True)[: budget.kept // 2]
-    kept = points[torch.cat([best, _spread_out(points, values, budget.kept - len(best))]).unique()]
-    return kept if len(pool) == 1 else torch.cat([kept, incumbent[None]])
+    kept = torch.zeros(len(points), dtype=torch.bool)
+    kept[best] = True
+    kept[_spread_out(points, values, budget.kept - len(best))] = True
+    return points[kept] if len(pool) == 1 else torch.cat([points[kept], incumbent[None]])
 
 
 def _snap(space: Space, x: Tensor) -> Tensor:
@@ -151,10 +160,31 @@ def _climb(objective: Objective, start: Tensor, free: Tensor, budget: Budget) ->
         np.zeros(start.shape[1]),
         np.ones(start.shape[1]),
         max_iterations=budget.iterations,
+        # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
+        max_line_search=budget.line_search,
         ftol=1e-7,
         gtol=1e-5,
     )
     return torch.from_numpy(ends), torch.from_numpy(-costs * scale)
+
+
+def _probe(
+    objective: Objective, x: Tensor, value: float, free: Tensor, seed: int, budget: Budget
+) -> tuple[Tensor, float]:
+    """Direct search around ``x``: Gaussian steps that shrink whenever a round brings nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    step = 0.05
+    for _ in range(budget.probe_rounds):
+        noise = torch.randn(budget.probes, len(x), generator=generator, dtype=torch.float64)
+        around = (x + step * noise * free).clamp(0.0, 1.0)
+        with torch.no_grad():
+            values = objective(around)
+        best = int(values.argmax())
+        if float(values[best]) > value:
+            x, value = around[best], float(values[best])
+        else:
+            step *= 0.35
+    return x, value
 
 
 def _exchange(

@@ -16,10 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.belief import Belief, Extras, believe
-from edrbo.context import ContextHistory, sobol_points
+from edrbo.belief import Belief, believe
+from edrbo.context import sobol_points
 from edrbo.data import Observations
 from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
+from edrbo.evidence import Evidence
 from edrbo.history import ContextLog
 from edrbo.maximize import maximize
 from edrbo.methods import Method, get_method
@@ -32,12 +33,12 @@ from edrbo.recommendation import (
     design_beliefs,
     worst_case,
 )
-from edrbo.scale import ContextScale
 from edrbo.space import Space
 from edrbo.state import State
 from edrbo.streams import stream_seed
+from edrbo.surrogate.ensemble import Ensemble
 from edrbo.surrogate.exact_gp import Hyperparameters
-from edrbo.surrogate.schedule import FittedModel, advance, fit_sizes
+from edrbo.surrogate.schedule import FittedModel, advance
 
 Array = NDArray[np.float64]
 Direction = Literal["maximize", "minimize"]
@@ -122,6 +123,11 @@ class Optimizer:
         return self._stored if self._fitted is None else (self._fitted.fitted, self._fitted.hyper)
 
     @property
+    def model(self) -> Ensemble | None:
+        """The surrogate of the observations it is fitted to, None without any. It maximizes, whatever the direction."""
+        return self._model(self._evidence())
+
+    @property
     def context_log(self) -> ContextLog:
         return self._state.log
 
@@ -145,14 +151,14 @@ class Optimizer:
         law = self._read_law(forecast, context)
         designs: list[Array] = []
         belief: Belief | None = None
-        asked = self._state.asked
+        asked, evidence = self._state.asked, self._evidence()
         for i in range(count):
             if self._wants_initial(len(designs)):
                 designs.append(self._initial_design(asked + i))
                 continue
             if belief is None:
-                belief = self._belief(law, [*self._state.pending.values(), *designs])
-            x = self._best(belief, asked + i)
+                belief = self._belief(evidence, law, [*self._state.pending.values(), *designs])
+            x = self._best(belief, evidence.starts(), asked + i)
             designs.append(x)
             if i + 1 < count:
                 belief = belief.with_pending(torch.from_numpy(x)[None])
@@ -171,17 +177,11 @@ class Optimizer:
         design: Array = self.space.snap(points[-1].numpy())
         return design
 
-    def _best(self, belief: Belief, index: int) -> Array:
+    def _best(self, belief: Belief, starts: Tensor, index: int) -> Array:
         seed = stream_seed(self.seed, "maximize", index)
-        found = maximize(belief.acquisition().ladder(), self.space, seed=seed, starts=self._starts())
+        ladder, kinks = belief.acquisition().ladder(), belief.functional.has_kinks
+        found = maximize(ladder, self.space, seed=seed, starts=starts, kinks=kinks)
         return self.space.snap(found.x.numpy())
-
-    def _starts(self) -> Tensor:
-        """Designs tried last and best: good places to begin a search."""
-        x, y = self.observations.x, self._signed()
-        best = np.argsort(-y, kind="stable")[:16]
-        recent = np.arange(max(0, len(x) - 32), len(x))
-        return torch.from_numpy(np.unique(x[np.concatenate([best, recent])], axis=0))
 
     # ---------------------------------------------------------------- tell
 
@@ -249,25 +249,26 @@ class Optimizer:
             raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
-        belief = self._belief(self._read_law(forecast, context), pending=[])
-        x = best_design(belief, self.space, self._starts(), stream_seed(self.seed, "recommend", len(self)))
+        evidence = self._evidence()
+        belief = self._belief(evidence, self._read_law(forecast, context), pending=[])
+        x = best_design(belief, self.space, evidence.starts(), stream_seed(self.seed, "recommend", len(self)))
         x = torch.from_numpy(self.space.snap(x.numpy()))
         found = design_beliefs(belief, x[None])
-        lower, upper = self._box(self._scale())
-        effects = context_effects(belief, x)
-        names = self.space.context_names if effects else ()
+        effects = context_effects(belief, x)  # none for a model of x alone
+        lower, upper = evidence.box(evidence.scale())
         worst = worst_case(belief, x, ball, lower[: len(effects)], upper[: len(effects)])
-        ends = sorted(self._to_user([found.mean[0] - Z95 * found.sd[0], found.mean[0] + Z95 * found.sd[0]]))
-        spreads = np.abs(self._to_user([found.disagreement[0], *effects]))
+        user = evidence.to_user
+        ends = sorted(user([found.mean[0] - Z95 * found.sd[0], found.mean[0] + Z95 * found.sd[0]]))
+        spreads = np.abs(user([found.disagreement[0], *effects]))
         return Recommendation(
             design=self.space.decode_designs(x.numpy())[0],
-            expected=float(self._to_user(found.mean[0])),
+            expected=float(user(found.mean[0])),
             interval=(float(ends[0]), float(ends[1])),
-            robust=float(self._to_user(found.robust[0])),
-            worst_case=float(self._to_user(worst)),
+            robust=float(user(found.robust[0])),
+            worst_case=float(user(worst)),
             ball=ball,
             disagreement=float(spreads[0]),
-            context_effect=dict(zip(names, spreads[1:].tolist(), strict=True)),
+            context_effect=dict(zip(self.space.context_names if effects else (), spreads[1:].tolist(), strict=True)),
             observations=len(self),
         )
 
@@ -276,116 +277,54 @@ class Optimizer:
         x = torch.from_numpy(self.space.encode_designs(designs))
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
-        belief = self._belief(self._read_law(forecast, context), pending=[])
-        found = design_beliefs(belief, x)
-        reach = Z95 * self._sign * found.sd  # so that lower is lower in the user's direction
+        evidence = self._evidence()
+        found = design_beliefs(self._belief(evidence, self._read_law(forecast, context), pending=[]), x)
+        reach = Z95 * evidence.sign * found.sd  # so that lower is lower in the user's direction
         return Prediction(
-            self._to_user(found.mean),
-            self._to_user(found.mean - reach),
-            self._to_user(found.mean + reach),
-            np.abs(self._to_user(found.disagreement)),
+            evidence.to_user(found.mean),
+            evidence.to_user(found.mean - reach),
+            evidence.to_user(found.mean + reach),
+            np.abs(evidence.to_user(found.disagreement)),
         )
 
     # ---------------------------------------------------------------- model and law
 
-    @property
-    def _sign(self) -> float:
-        return 1.0 if self.direction == "maximize" else -1.0
+    def _evidence(self) -> Evidence:
+        sign = 1.0 if self.direction == "maximize" else -1.0
+        return Evidence(self.space, self._state, sign, self.method.score.uses_context)
 
-    def _unit(self) -> float:
-        """A power of two that brings outcomes of extreme size near one; 1 for ordinary ones."""
-        largest = float(np.abs(self.observations.y).max(initial=0.0))
-        if largest == 0.0 or 1e-100 < largest < 1e100:
-            return 1.0
-        return 2.0 ** (math.frexp(largest)[1] - 1)
-
-    def _to_user(self, values: Any) -> Array:
-        """Values of the model in the user's units and direction; held to what float64 can say."""
-        unit = self._unit()
-        limit = np.finfo(np.float64).max / max(unit, 1.0)
-        return np.clip(self._sign * np.asarray(values, dtype=np.float64), -limit, limit) * unit
-
-    def _signed(self) -> Array:
-        return self._sign * (self.observations.y / self._unit())
-
-    def _trains(self) -> NDArray[np.bool_]:
-        """Which observations the surrogate is fitted to."""
-        if not self.method.score.uses_context:
-            return np.ones(len(self), dtype=np.bool_)
-        return self.observations.complete
-
-    def _scale(self, size: int | None = None) -> ContextScale:
-        """Coding of contexts that belongs to a fit on the first ``size`` complete observations."""
-        contexts = self.observations.c[self.observations.complete]
-        if size is None:
-            size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
-        return self.space.context_scale(contexts[:size] if size else self._state.log.weighted(self.space.d_c, None)[0])
-
-    def _inputs(self, size: int) -> Tensor:
-        """Model inputs (n × d) of the training observations in the coding of a fit on ``size`` of them."""
-        rows = self._trains()
-        x = self.observations.x[rows]
-        if not self.method.score.uses_context or not self.space.d_c:
-            return torch.from_numpy(x.copy())
-        return torch.from_numpy(np.concatenate([x, self._scale(size).encode(self.observations.c[rows])], axis=1))
-
-    def _model(self) -> FittedModel | None:
-        rows = self._trains()
+    def _model(self, evidence: Evidence) -> Ensemble | None:
+        """The surrogate on all complete observations, brought up to date; None if there is none."""
+        rows = evidence.trains
         n = int(rows.sum())
         if n == 0:
             return None
         if self._fitted is None or self._fitted.rows != n:
-            noise = self.observations.noise[rows] / self._unit() / self._unit()
+            noise = evidence.noise[rows]
             self._fitted = advance(
                 self.method.surrogate,
                 self._fitted,
                 n,
-                self._inputs,
-                torch.from_numpy(self._signed()[rows]),
+                evidence.inputs,
+                torch.from_numpy(evidence.outcomes[rows]),
                 None if np.isnan(noise).all() else torch.from_numpy(noise),
                 self._stored,
             )
-        return self._fitted
+        return self._fitted.model
 
-    def _belief(self, law: tuple[Array | None, Array | None], pending: list[Array]) -> Belief:
+    def _belief(self, evidence: Evidence, law: tuple[Array | None, Array | None], pending: list[Array]) -> Belief:
         forecast, fixed = law
-        fitted = self._model()
-        scale = self._scale()
-        rows, weights = self._state.log.weighted(self.space.d_c, self.forgetting)
-        if forecast is not None:
-            rows, weights = forecast, np.ones(len(forecast))
-        lower, upper = self._box(scale)
-        history = ContextHistory(torch.from_numpy(scale.encode(rows)), torch.from_numpy(weights), lower, upper)
+        model = self._model(evidence)
+        scale = evidence.scale()
         return believe(
             self.method,
-            None if fitted is None else fitted.model,
-            self._extras(pending),
-            history,
+            model,
+            evidence.extras(pending),
+            evidence.history(scale, self.forgetting, forecast),
             None if fixed is None else torch.from_numpy(scale.encode(fixed)),
             len(self),
             stream_seed(self.seed, "law", len(self)),
         )
-
-    def _extras(self, pending: list[Array]) -> Extras:
-        rest = ~self._trains()
-        unit = self._unit()
-        return Extras(
-            torch.from_numpy(self.observations.x[rest]),
-            torch.from_numpy(self._signed()[rest]),
-            torch.from_numpy(self.observations.noise[rest] / unit / unit),
-            self._stack(list(self._state.failed.values())),
-            self._stack(pending),
-        )
-
-    def _stack(self, designs: list[Array]) -> Tensor:
-        return torch.from_numpy(np.stack(designs)) if designs else torch.zeros(0, self.space.d_x, dtype=torch.float64)
-
-    def _box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
-        """The coded context box: [0, 1], widened to hold every context that was seen."""
-        seen = scale.encode(self._state.log.weighted(self.space.d_c, None)[0])
-        lower = np.minimum(0.0, seen.min(axis=0, initial=0.0))
-        upper = np.maximum(1.0, seen.max(axis=0, initial=1.0))
-        return torch.from_numpy(lower), torch.from_numpy(upper)
 
     def _read_law(self, forecast: Any, context: Any) -> tuple[Array | None, Array | None]:
         if forecast is not None and context is not None:
@@ -414,7 +353,7 @@ class Optimizer:
             "forgetting": self.forgetting,
             "initial": self.initial,
             **self._state.to_dict(),
-            "hyper": None if stored is None else {"rows": stored[0], **hyper_to_dict(stored[1])},
+            "hyper": None if stored is None else {"rows": stored[0], **stored[1].to_dict()},
         }
         return json.dumps(record, allow_nan=False)
 
@@ -438,7 +377,7 @@ class Optimizer:
             initial=record["initial"],
         )
         hyper = record["hyper"]
-        stored = None if hyper is None else (hyper["rows"], hyper_from_dict(hyper))
+        stored = None if hyper is None else (hyper["rows"], Hyperparameters.from_dict(hyper))
         optimizer.restore(State.from_dict(record, space), stored)
         return optimizer
 
@@ -451,15 +390,3 @@ def _read_value(value: Any) -> float:
     if not math.isfinite(number):
         raise InvalidValueError(f"the value is {number!r}", "tell a failed evaluation with failed=True")
     return number
-
-
-def hyper_to_dict(hyper: Hyperparameters) -> dict[str, Any]:
-    """In JSON types, exactly."""
-    return {name: getattr(hyper, name).tolist() for name in Hyperparameters.__dataclass_fields__}
-
-
-def hyper_from_dict(record: Mapping[str, Any]) -> Hyperparameters:
-    """The inverse of ``hyper_to_dict``."""
-    return Hyperparameters(
-        **{name: torch.tensor(record[name], dtype=torch.float64) for name in Hyperparameters.__dataclass_fields__}
-    )

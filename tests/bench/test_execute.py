@@ -17,8 +17,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from edrbo.bench.commands import register
-from edrbo.bench.execute import Event, carry_out, run_on_processes
-from edrbo.bench.journal import Failure, Record, journal_path, read_journal
+from edrbo.bench.execute import Event, carry_out, record_failure, run_on_processes
+from edrbo.bench.journal import Failure, Journal, Record, journal_path, make_header, read_journal
 from edrbo.bench.plugin import PAPER_METHODS, Plugin
 from edrbo.bench.progress import Progress
 from edrbo.bench.replicate import Evaluation, Replicate, Settings, run_replicate
@@ -75,7 +75,7 @@ def test_a_failed_replicate_and_a_dead_worker_do_not_stop_the_rest(tmp_path: Pat
     methods = ["dying", "broken", "dying", "random"]
     replicates = [Replicate("newsvendor", m, seed, SETTINGS, plugin) for seed, m in enumerate(methods)]
     threads = os.environ.get("MKL_NUM_THREADS")
-    events = list(run_on_processes(replicates, tmp_path, workers=1))
+    events = list(run_on_processes(replicates, tmp_path, workers=2))
     assert os.environ.get("MKL_NUM_THREADS") == threads
     ends = {event.replicate: event for event in events if event.kind in ("finished", "failed")}
     assert [ends[one].kind for one in replicates] == ["failed", "failed", "failed", "finished"]
@@ -89,6 +89,21 @@ def test_a_failed_replicate_and_a_dead_worker_do_not_stop_the_rest(tmp_path: Pat
     assert dying.failure is not None
     assert dying.failure.error == "the worker process ended with exit code 9"
     assert len(broken.evaluations) == len(dying.evaluations) == 2
+
+
+def test_the_row_of_a_dead_worker_follows_what_it_wrote(tmp_path: Path) -> None:
+    """Also when it ran elsewhere, under other versions; but never in the journal of another replicate."""
+    replicate = Replicate("newsvendor", "random", 0, SETTINGS)
+    header = {**make_header(replicate), "versions": {"edrbo": "elsewhere"}}
+    one = Evaluation(0, (0.5,), (0.5,), 1.0, 0.1, 0.0)
+    with Journal(tmp_path, replicate, header) as journal:
+        journal.add(one)
+    record_failure(replicate, tmp_path, Failure("gone", "gone"))
+    record = complete(tmp_path, replicate)
+    assert (record.evaluations, record.failure) == ([one], Failure("gone", "gone"))
+    other = replace(replicate, settings=Settings(evaluations=7))
+    record_failure(other, tmp_path, Failure("gone", "gone"))
+    assert complete(tmp_path, other).evaluations == []
 
 
 def test_an_unwritable_directory_is_a_failure_and_not_a_crash(tmp_path: Path) -> None:
@@ -109,9 +124,9 @@ app()
 
 
 def start(directory: Path, *more: str) -> subprocess.Popen[str]:
-    command = ["run", "--problems", "newsvendor", "--methods", "ucb,tpe", "--seeds", "5", "--evaluations", "12"]
+    command = ["run", "--problems", "newsvendor", "--methods", "ucb,tpe", "--seeds", "5", "--evaluations", "25"]
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *command, "--workers", "2", "--out", str(directory), *more],
+        [sys.executable, "-c", PROGRAM, *command, "--workers", "1", "--out", str(directory), *more],
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -127,25 +142,25 @@ def stop_at(process: subprocess.Popen[str], path: Path, lines: int, kind: signal
         os.killpg(process.pid, kind)  # as the terminal does
     else:
         process.send_signal(kind)
-    return process.communicate(timeout=60)[0]
+    return process.communicate(timeout=300)[0]
 
 
 def test_kill_and_interrupt_leave_a_run_that_resumes_bit_for_bit(tmp_path: Path) -> None:
-    replicates = [Replicate("newsvendor", m, 5, Settings(12)) for m in ("ucb", "tpe")]
+    replicates = [Replicate("newsvendor", m, 5, Settings(25)) for m in ("ucb", "tpe")]
     path = journal_path(tmp_path, replicates[0])
     first = start(tmp_path)
     stop_at(first, path, 4, signal.SIGKILL)
     assert first.returncode == -signal.SIGKILL
     kept = len(complete(tmp_path, replicates[0]).evaluations)
-    assert 3 <= kept < 12
+    assert 3 <= kept < 25
     second = start(tmp_path, "--resume")
-    output = stop_at(second, path, kept + 4, signal.SIGINT)
+    output = stop_at(second, path, kept + 3, signal.SIGINT)
     assert second.returncode == 130, output
     assert "--resume" in output
     assert "Traceback" not in output
-    assert kept < len(complete(tmp_path, replicates[0]).evaluations) < 12
+    assert kept < len(complete(tmp_path, replicates[0]).evaluations) < 25
     third = start(tmp_path, "--resume")
-    output, _ = third.communicate(timeout=60)
+    output, _ = third.communicate(timeout=300)
     assert third.returncode == 0, output
     assert "2 of 2 replicates done" in output
     for one in replicates:
@@ -202,6 +217,21 @@ def test_run_refuses_to_write_over_results(tmp_path: Path) -> None:
         CliRunner().invoke(app, ["run", "--out", str(tmp_path), "--smoke"], catch_exceptions=False)
 
 
+def test_run_shows_failures_at_the_end_and_says_so_in_its_status(tmp_path: Path) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(PLUGIN)
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    arguments = ["run", "--out", str(tmp_path / "out"), "--plugin", str(plugin), "--methods", "broken,random"]
+    more = ["--problems", "newsvendor", "--seeds", "1", "--evaluations", "5", "--workers", "1"]
+    result = CliRunner().invoke(app, [*arguments, *more], catch_exceptions=False)
+    assert result.exit_code == 1
+    assert "1 of 2 replicates done" in result.output
+    assert "failed newsvendor / broken / 1: RuntimeError: as planned" in result.output
+    assert "Traceback" in result.output
+
+
 def test_progress_counts_and_estimates() -> None:
     todo = [Replicate("newsvendor", m, 0, Settings(10)) for m in ("ucb", "tpe")]
     text = StringIO()
@@ -228,5 +258,7 @@ def test_progress_draws_on_a_terminal() -> None:
         progress.update(Event("started", todo[0]))
         progress.update(Event("evaluated", todo[0], t=1, seconds=0.5))
         console.print(progress.render())
-    assert "newsvendor 0 (1)" in text.getvalue()
+        shown = text.getvalue()
+    assert "0 of 1 replicates done, 1 running" in shown
+    assert "newsvendor 0 (1)" in shown
     assert "0.500" in text.getvalue()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from edrbo.bench import journal as journal_module
 from edrbo.bench.journal import Failure, Journal, is_finished, journal_path, journal_paths, read_journal
+from edrbo.bench.provenance import reachable_modules
 from edrbo.bench.replicate import Evaluation, Replicate, Result, Settings
 
 REPLICATE = Replicate("newsvendor", "random", 1, Settings(4, initial=2))
@@ -116,6 +117,17 @@ def test_half_a_replicate_begins_again_under_other_versions(tmp_path: Path, monk
     monkeypatch.setattr(journal_module, "versions", lambda: {"edrbo": "another"})
     with Journal(tmp_path, REPLICATE) as journal:
         assert journal.past == []
+
+
+def test_the_code_that_counts_is_what_a_replicate_can_reach() -> None:
+    found = reachable_modules("edrbo.bench.replicate")
+    assert {
+        "edrbo.optimizer",
+        "edrbo.surrogate.fit",
+        "edrbo.bench.optuna_adapter",
+        "edrbo.bench.problems.camel",
+    } <= found.keys()
+    assert not {"edrbo.bench.table", "edrbo.bench.execute", "edrbo.bench.report", "edrbo.cli"} & found.keys()
 
 
 def test_values_json_cannot_hold_are_refused(tmp_path: Path) -> None:

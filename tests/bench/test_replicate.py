@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -197,6 +198,15 @@ def test_methods_and_problems_of_a_plugin_run_with_the_rest(tmp_path: Path) -> N
         Replicate("valley", "middle", 0, SETTINGS, changed),
     )
     assert before.settings_hash() != after.settings_hash()
+
+
+def test_the_plugin_of_the_documentation_works(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"```python\n(# my_method.py\n.*?)```", page, flags=re.S)
+    plugin = write_plugin(tmp_path, lambda text: source)
+    for method in plugin.table("METHODS"):
+        evaluations, _ = run(Replicate("valley", method, 0, Settings(6), plugin))
+        assert len(evaluations) == 6
 
 
 def test_mistakes_in_a_plugin_are_named(tmp_path: Path) -> None:

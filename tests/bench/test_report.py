@@ -86,6 +86,8 @@ def test_every_control_does_what_it_says(tmp_path: Path) -> None:
         assert await page.evaluate("location.hash") == "#off=ucb"
         await page.evaluate("document.querySelector('button[data-method=\"ucb\"]').click()")
         assert await page.evaluate(lines) == len(PROBLEMS)
+        await page.evaluate("document.getElementById('published').click()")
+        assert await page.evaluate(heading) == ["", *METHODS]
         first = "document.querySelector('polyline').getAttribute('points')"
         for control, value in (("axis", "linear"), ("curve", "instantaneous")):
             before = await page.evaluate(first)

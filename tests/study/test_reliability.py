@@ -92,6 +92,25 @@ def test_eight_processes_on_postgresql(tmp_path: Path, line: Space, postgresql: 
     study_by_many(postgresql, tmp_path / "said")
 
 
+@pytest.mark.parametrize("kind", ["file", "database"])
+def test_eight_processes_make_the_same_study(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
+    where = str(tmp_path / "study.db") if kind == "file" else empty_database(request.getfixturevalue("postgresql"))
+    said = run_workers("make", where, 8, 1, tmp_path / "said")
+    check_against_what_was_said(Study.open(where), said)
+    assert len(Study.open(where)) == 8
+
+
+def empty_database(url: str) -> str:
+    import psycopg2
+
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE empty")
+    connection.close()
+    return url.replace("/postgres?", "/empty?")
+
+
 def test_processes_that_ask_at_once_know_of_each_other(tmp_path: Path, line: Space) -> None:
     where = tmp_path / "study.db"
     study = Study.open(where, line, method="ucb", initial=3)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from edrbo.errors import (
     InvalidContextError,
@@ -20,6 +28,7 @@ from edrbo.optimizer import Optimizer
 from edrbo.space import Space
 from edrbo.study import Study, turns
 from edrbo.study.fits import same_state
+from edrbo.study.owner import _started, is_dead, this_process
 from edrbo.study.records import FIT
 
 
@@ -49,9 +58,9 @@ def do_everything(first: Any, second: Any = None) -> None:
 
 
 def test_same_numbers_as_an_optimizer(where: Path, space: Space) -> None:
-    settings: dict[str, Any] = {"seed": 7, "initial": 3, "forgetting": 10.0, "direction": "maximize"}
-    optimizer = Optimizer(space, "erbo", **settings)
-    study = Study.open(where, space, method="erbo", **settings)
+    arguments: dict[str, Any] = {"seed": 7, "initial": 3, "forgetting": 10.0, "direction": "maximize"}
+    optimizer = Optimizer(space, "erbo", **arguments)
+    study = Study.open(where, space, method="erbo", **arguments)
     do_everything(optimizer)
     do_everything(study)
     assert same_state(study.state, optimizer.state)
@@ -189,6 +198,93 @@ def test_nobody_waits_for_ever(where: Path, line: Space, monkeypatch: pytest.Mon
     assert now[0] == later  # once abandoned, nobody waits again
 
 
+@pytest.mark.parametrize("life", ["zombie", "gone", "born again", "alive", "elsewhere"])
+def test_who_is_dead(life: str) -> None:
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    owner = {**this_process(), "pid": sleeper.pid, "started": _started(sleeper.pid)}
+    if life == "born again":  # the number belongs to another process now
+        owner["started"] = "1"
+    if life == "elsewhere":
+        owner["host"] = "another machine"
+    if life == "zombie":
+        sleeper.kill()
+        os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)  # dead, and nobody has taken notice
+    if life == "gone":
+        sleeper.kill()
+        sleeper.wait()
+    assert is_dead(owner) == (life in ("zombie", "gone", "born again"))
+    sleeper.kill()
+    sleeper.wait()
+
+
+def test_threads_share_one_study(where: Path, line: Space) -> None:
+    study = Study.open(where, line, initial=1000)
+
+    def work() -> None:
+        for _ in range(5):
+            suggestion = study.ask()
+            study.tell(suggestion, [0.5], float(suggestion.id))
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(work) for _ in range(4)]:
+            future.result()
+    assert sorted(study.observations.y.tolist()) == list(range(20))
+    assert study.state.asked == 20
+
+
+class Lives(RuleBasedStateMachine):
+    """Whatever happens, in whatever order, and however often it is opened anew: as an optimizer that saw it all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.where = Path(self.folder.name) / "study.db"
+        space = Space(design={"x": (0.0, 1.0), "k": ["a", "b"]}, context={"c": None})
+        self.optimizer = Optimizer(space, initial=10_000, forgetting=3.0)
+        self.study = Study.open(self.where, space, initial=10_000, forgetting=3.0)
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    @rule()
+    def ask(self) -> None:
+        assert self.study.ask() == self.optimizer.ask()
+
+    @precondition(lambda self: self.optimizer.pending)
+    @rule(data=st.data(), context=st.none() | st.floats(-9, 9), value=st.none() | st.floats(-9, 9))
+    def tell(self, data: st.DataObject, context: float | None, value: float | None) -> None:
+        suggestion = data.draw(st.sampled_from(self.optimizer.pending))
+        row = None if context is None else [context]
+        for one in (self.study, self.optimizer):
+            one.tell(suggestion, row, value, failed=value is None)
+
+    @precondition(lambda self: not self.optimizer.observations.complete.all())
+    @rule(data=st.data(), context=st.floats(-9, 9))
+    def tell_context(self, data: st.DataObject, context: float) -> None:
+        complete = self.optimizer.observations.complete
+        late = [key for key, row in self.optimizer.state.told.items() if not complete[row]]
+        key = data.draw(st.sampled_from(late))
+        for one in (self.study, self.optimizer):
+            one.tell_context(key, [context])
+
+    @rule(rows=st.lists(st.floats(-9, 9), max_size=3))
+    def observe(self, rows: list[float]) -> None:
+        for one in (self.study, self.optimizer):
+            one.observe_context(np.reshape(rows, (-1, 1)))
+
+    @rule()
+    def open_anew(self) -> None:
+        self.study = Study.open(self.where)
+
+    @invariant()
+    def same(self) -> None:
+        assert same_state(self.study.state, self.optimizer.state)
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
+
+
 # -------------------------------------------------------------------- opening
 
 
@@ -199,7 +295,7 @@ def test_opening(where: Path, line: Space, space: Space) -> None:
     study = Study.open(where, line, method="erbo", seed=3, direction="minimize")
     assert study.name == "study"
     assert stat.S_IMODE(where.stat().st_mode) == 0o600
-    again = Study(where)
+    again = Study.open(where)
     assert again.settings == study.settings
     assert Study.open(where, line, method="erbo", seed=3, direction="minimize").settings == study.settings
     with pytest.raises(StudyError, match=r"seed: 4 is not 3"):

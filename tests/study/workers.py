@@ -30,24 +30,33 @@ def evaluate(study: Study, count: int, say) -> None:
         say(["told", suggestion.id, context, value])
 
 
-def child(where: str, count: int, descriptor: int) -> int:
+LINE = Space(design={"speed": (1.0, 9.0)}, context={"humidity": (0.0, 1.0)})
+
+
+def child(where: str, count: int, descriptor: int, space: Space | None = None) -> int:
     """Fork a process that evaluates and writes what it has done to ``descriptor``."""
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
-        evaluate(Study.open(where), count, lambda words: os.write(descriptor, (json.dumps(words) + "\n").encode()))
+        evaluate(
+            Study.open(where, space), count, lambda words: os.write(descriptor, (json.dumps(words) + "\n").encode())
+        )
         code = 0
     finally:
         os._exit(code)
 
 
-def many(where: str, processes: int, evaluations: int, path: str) -> None:
+def many(where: str, processes: int, evaluations: int, path: str, space: Space | None = None) -> None:
     descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-    pids = [child(where, evaluations, descriptor) for _ in range(processes)]
+    pids = [child(where, evaluations, descriptor, space) for _ in range(processes)]
     codes = [os.waitpid(pid, 0)[1] for pid in pids]
     assert codes == [0] * processes, codes
+
+
+def make(where: str, processes: int, evaluations: int, path: str) -> None:
+    many(where, processes, evaluations, path, LINE)
 
 
 def kill(where: str, times: int, seed: int, path: str) -> None:
@@ -77,4 +86,4 @@ def warm_up() -> None:
 if __name__ == "__main__":
     warm_up()
     command, where, first, second, path = sys.argv[1:]
-    {"many": many, "kill": kill}[command](where, int(first), int(second), path)
+    {"many": many, "make": make, "kill": kill}[command](where, int(first), int(second), path)

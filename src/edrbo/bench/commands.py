@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from edrbo.bench.sweep import Plan
 
 SMOKE_SEEDS, SMOKE_EVALUATIONS = "100:102", 8
+TRACEBACKS = 5  # shown at the end of a run
 
 
 def register(app: typer.Typer) -> None:
@@ -88,10 +89,13 @@ def _follow(plan: Plan, out: Path, workers: int, dask: str | None, console: Cons
 
 
 def _show_failures(failures: list[Event], console: Console) -> None:
-    for event in failures:
+    """One line each; tracebacks of the first few, since the journals have them all."""
+    for i, event in enumerate(failures):
         assert event.failure is not None
-        console.print(f"[bold red]failed[/bold red] {event.replicate}: {event.failure.error}", highlight=False)
-        console.print(event.failure.traceback.rstrip(), style="dim", highlight=False, markup=False)
+        console.print("failed", style="bold red", end=" ")
+        console.print(f"{event.replicate}: {event.failure.error}", highlight=False, markup=False)
+        if i < TRACEBACKS:
+            console.print(event.failure.traceback.rstrip(), style="dim", highlight=False, markup=False)
     if failures:
         console.print(f"{len(failures)} replicates failed; --resume tries them again.", highlight=False)
 

@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Literal
 
-from edrbo.bench.journal import Failure, Journal
+from edrbo.bench.journal import Failure, Journal, journal_path, read_journal
 from edrbo.bench.replicate import Evaluation, Replicate, run_replicate
 
 Kind = Literal["started", "evaluated", "finished", "failed"]
@@ -65,8 +65,10 @@ def carry_out(replicate: Replicate, directory: Path, notify: Callable[[Event], N
 
 
 def record_failure(replicate: Replicate, directory: Path, failure: Failure) -> None:
-    """Add the row of a replicate that could not write it itself."""
-    with suppress(OSError), Journal(directory, replicate) as journal:
+    """Add the row of a replicate that could not write it itself, after what it did write, whoever computed that."""
+    begun = read_journal(journal_path(directory, replicate))
+    header = begun.header if begun is not None and begun.header["hash"] == replicate.settings_hash() else None
+    with suppress(OSError), Journal(directory, replicate, header) as journal:
         journal.add(failure)
 
 

@@ -22,7 +22,7 @@ class OptunaLearner(ContextFree):
 
     def __init__(self, setup: Setup, sampler: str) -> None:
         super().__init__(setup)
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)  # workers share the terminal with the progress display
         self._sampler = sampler
         self._space: dict[str, optuna.distributions.BaseDistribution] = {
             f"x{j + 1}": optuna.distributions.FloatDistribution(0.0, 1.0) for j in range(setup.d_x)

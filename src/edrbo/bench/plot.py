@@ -152,9 +152,9 @@ def draw_ranks(ranks: Ranks, title: str, alpha: float = 0.05) -> Figure:
     axes.plot([1, 1 + test.difference], [1.7, 1.7], color="black", linewidth=1.5, marker="|", markersize=7)
     axes.text(1 + test.difference / 2, 1.85, f"critical difference {test.difference:.2f}", ha="center", fontsize=9)
     figure.suptitle(
-        f"average rank over {len(ranks.problems)} problems: {title}\n"
-        f"Friedman p = {test.friedman_p:.2g}; Nemenyi at {alpha:g}",
-        fontsize=10,
+        f"{title}\naverage rank over {len(ranks.problems)} problems; "
+        f"Friedman p = {test.friedman_p:.2g}, Nemenyi at {alpha:g}",
+        fontsize=9,
     )
     return figure
 

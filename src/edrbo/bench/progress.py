@@ -120,7 +120,7 @@ class Progress:
             now = [f"{r.problem} {r.seed} ({t})" for r, t in self.running.items() if r.method == method]
             table.add_row(method, "" if speed is None else f"{speed:.3f}", str(left), ", ".join(now))
         bar = ProgressBar(total=max(1, self.total), completed=self.finished + len(self.failures))
-        return Group(table, bar, Text(self.line()))
+        return Group(table, Text(self.line()), bar)
 
 
 def _clock(seconds: float) -> str:

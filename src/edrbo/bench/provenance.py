@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import platform
@@ -19,7 +20,8 @@ PACKAGES = ("numpy", "scipy", "torch", "gpytorch", "botorch", "optuna")
 def versions() -> dict[str, str]:
     """Everything whose change may change the last bits of a result.
 
-    ``code`` is a digest of edrbo's own modules: while edrbo is being worked on, its version says too little.
+    ``code`` is a digest of the modules that compute a replicate: while edrbo is being worked on, its version says too
+    little.
     """
     found = {"edrbo": edrbo.__version__, "code": _code_digest(), "python": platform.python_version()}
     for package in PACKAGES:
@@ -31,13 +33,31 @@ def versions() -> dict[str, str]:
 
 
 def _code_digest() -> str:
-    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root).as_posix()
-        if not name.startswith("cli"):
-            digest.update(name.encode() + b"\0" + path.read_bytes())
+    for name, path in sorted(reachable_modules("edrbo.bench.replicate").items()):
+        digest.update(name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def reachable_modules(start: str) -> dict[str, Path]:
+    """The modules of edrbo that ``start`` imports, directly or not, at its top or inside functions, and itself."""
+    root = Path(edrbo.__file__).parents[1]
+    found: dict[str, Path] = {}
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        base = root.joinpath(*name.split("."))
+        path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+        if name in found or not path.exists():
+            continue
+        found[name] = path
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names if alias.name.split(".")[0] == "edrbo"]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "edrbo":
+                # `from package import name` may name a module of the package or a value in it.
+                waiting += [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 @cache

@@ -96,8 +96,8 @@ def rank(cells: dict[tuple[str, str], Cell], problems: list[str], methods: list[
 class Comparison:
     """``method`` against ``other`` on ``pairs`` common seeds.
 
-    ``ratio`` is the geometric mean of other/method (above 1: ``method`` is better); ``p`` of the two-sided Wilcoxon
-    signed-rank test of the paired log ratios, ``holm`` after Holm's correction over all others.
+    ``ratio`` is the median of other/method (above 1: ``method`` is better); ``p`` of the two-sided Wilcoxon signed-rank
+    test of the paired log ratios, ``holm`` after Holm's correction over all others.
     """
 
     method: str
@@ -121,7 +121,7 @@ def compare(results: Results, name: str, method: str, problem: str | None = None
     for other in others:
         ratios = _log_ratios(results, name, method, other, problem)
         if len(ratios):
-            found.append((other, len(ratios), float(np.exp(ratios.mean())), _wilcoxon(ratios)))
+            found.append((other, len(ratios), float(np.exp(np.median(ratios))), _wilcoxon(ratios)))
     corrected = holm(np.array([p for *_, p in found]))
     return [Comparison(method, *row, holm=float(h)) for row, h in zip(found, corrected, strict=True)]
 

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from edrbo.errors import ContextBoundsWarning
+
 
 def printable(value: Any) -> str:
     """``value`` as one line of text in which control characters are shown, not obeyed."""
@@ -46,7 +48,9 @@ def print_points(title: str, ids: Sequence[Any], points: Sequence[Mapping[str, A
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings as a line on standard error, without the place in the code."""
+    """Our warnings as a line on standard error, without the place in the code; nobody else's."""
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", ContextBoundsWarning)
         warnings.showwarning = lambda message, *rest, **more: say(f"warning: {message}", style="yellow", err=True)
         yield

@@ -27,6 +27,7 @@ class Functional(ABC):
 
     support_size: int
     needs_slope: ClassVar[bool] = False
+    has_kinks: ClassVar[bool] = True  # as a function of x: worst cases do, where one piece takes over from another
 
     @abstractmethod
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
@@ -50,6 +51,7 @@ class Expectation(WorstCase):
     """Σ_j w_j s_j: the worst case when the law is known for certain."""
 
     support_size: int = 0
+    has_kinks: ClassVar[bool] = False
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         return points.mass.expand_as(values)

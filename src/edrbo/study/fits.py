@@ -15,9 +15,10 @@ import numpy as np
 from edrbo import __version__
 from edrbo.data import Observations
 from edrbo.errors import StudyError
-from edrbo.optimizer import Optimizer, hyper_from_dict, hyper_to_dict
+from edrbo.optimizer import Optimizer
 from edrbo.state import State
 from edrbo.study.ledger import Ledger
+from edrbo.surrogate.exact_gp import Hyperparameters
 
 
 class Fits:
@@ -44,7 +45,7 @@ class Fits:
         count = record["observations"]
         if count > len(observations) or record["digest"] != digest(observations, count):
             return None
-        return record["rows"], hyper_from_dict(record)
+        return record["rows"], Hyperparameters.from_dict(record)
 
     def save(self, optimizer: Optimizer) -> None:
         """Store the present fit, if it is a new one and the study may be written."""
@@ -57,7 +58,7 @@ class Fits:
             "observations": count,
             "digest": digest(optimizer.observations, count),
             "rows": rows,
-            **hyper_to_dict(hyper),
+            **hyper.to_dict(),
         }
         with suppress(StudyError):  # nothing is lost but time
             self._ledger.save_fit(record)

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from optuna.storages.journal import JournalFileOpenLock, JournalFileSymlinkLock
-from optuna.storages.journal._file import BaseJournalFileLock
 
 CHUNK = 65_536
 
 
-def study_file_lock(path: str) -> BaseJournalFileLock:
+def study_file_lock(path: str) -> JournalFileOpenLock | JournalFileSymlinkLock:
     """The lock for the journal at ``path``."""
     if sys.platform == "win32":  # neither flock nor links without a privilege
         return JournalFileOpenLock(path)
@@ -61,6 +61,7 @@ class StudyFileLock(JournalFileSymlinkLock):
             super().release()
         finally:
             if self._descriptor >= 0:  # Optuna also calls this to break a foreign lock while acquiring
+                _unlock(self._descriptor)
                 os.close(self._descriptor)
                 self._descriptor = -1
 
@@ -78,6 +79,14 @@ def _flock(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _unlock(descriptor: int) -> None:
+    """Closing is not enough: a process forked meanwhile by another thread holds the same descriptor."""
+    import fcntl
+
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def drop_torn_line(descriptor: int) -> None:

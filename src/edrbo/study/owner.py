@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
 def this_process() -> dict[str, Any]:
-    return {"host": socket.gethostname(), "pid": os.getpid()}
+    return {"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())}
 
 
 def is_dead(owner: Mapping[str, Any]) -> bool:
     """Whether ``owner`` ran on this machine and is gone. On another machine one cannot tell."""
     if owner["host"] != socket.gethostname():
         return False
+    pid = int(owner["pid"])
+    if sys.platform == "linux":
+        # Numbers of processes are used again, in a container always the same: the time of birth tells them apart.
+        return _started(pid) is None or owner.get("started") not in (None, _started(pid))
     try:
-        os.kill(int(owner["pid"]), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return True
     except OSError:  # it lives, under another user
         return False
     return False
+
+
+def _started(pid: int) -> str | None:
+    """When a process was born, in ticks since the machine was; None if it is gone, or on other systems."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # its name, in brackets, may hold anything
+    return None if fields[0] in "ZX" else fields[19]

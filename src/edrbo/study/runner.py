@@ -156,9 +156,10 @@ class Runner:
         except subprocess.TimeoutExpired:
             return Answer(suggestion, problem=f"it took longer than {self._timeout:g} s")
         finally:
-            _end(child)
             with self._lock:
+                _end(child)
                 self._children.discard(child)
+            _close(child)
         if child.returncode:
             return Answer(suggestion, problem=_exit_words(child.returncode, errors))
         return read_answer(suggestion, output, self._study.space)
@@ -170,6 +171,13 @@ def _end(child: subprocess.Popen[str]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def _close(child: subprocess.Popen[str]) -> None:
+    for stream in (child.stdin, child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()
+    child.wait()
 
 
 def _exit_words(code: int, errors: str) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, overload
 
-from optuna.storages import BaseStorage
-
 from edrbo.data import Observations
 from edrbo.errors import InvalidValueError
 from edrbo.history import ContextLog
@@ -41,11 +39,19 @@ class Study:
 
     The methods are those of ``Optimizer``. Any number of processes and threads may use one study at once: no
     suggestion is handed out twice, and each knows of those before it. A suggestion's id is its trial number.
+    ``ledger`` reads and writes the records themselves.
     """
 
-    def __init__(self, where: str | Path, *, name: str | None = None) -> None:
-        """Open the study at ``where``, as ``Study.open(where)`` does."""
-        self._start(where, *open_study(where, name, None))
+    def __init__(self, ledger: Ledger, settings: Settings, name: str) -> None:
+        """The study whose records are in ``ledger``; ``Study.open`` finds it."""
+        self.settings = settings
+        self.name = name
+        self.ledger = ledger
+        self._optimizer = settings.optimizer()
+        self._fits = Fits(ledger)
+        self._turns = Turns(ledger)
+        self._lock = threading.RLock()
+        self._sync()
 
     @classmethod
     def open(
@@ -66,22 +72,12 @@ class Study:
         exist. ``name`` tells several studies in one place apart.
         """
         settings = None if space is None else Settings(space, method, direction, seed, forgetting, initial)
-        study = cls.__new__(cls)
-        study._start(where, *open_study(where, name, settings))
-        return study
-
-    def _start(self, where: str | Path, storage: BaseStorage, study_id: int, settings: Settings) -> None:
-        self.settings = settings
-        self.name = storage.get_study_name_from_id(study_id)
-        self._optimizer = settings.optimizer()
-        self._ledger = Ledger(storage, study_id, settings.space, where)
-        self._fits = Fits(self._ledger)
-        self._turns = Turns(self._ledger)
-        self._lock = threading.RLock()
-        self._sync()
+        storage, study_id, stored = open_study(where, name, settings)
+        ledger = Ledger(storage, study_id, stored.space, where)
+        return cls(ledger, stored, storage.get_study_name_from_id(study_id))
 
     def __repr__(self) -> str:
-        return f"Study({self.name!r} in {describe(self._ledger.where)!r}, {len(self._optimizer)} observations)"
+        return f"Study({self.name!r} in {describe(self.ledger.where)!r}, {len(self._optimizer)} observations)"
 
     # ---------------------------------------------------------------- what is known
 
@@ -115,15 +111,10 @@ class Study:
     def __len__(self) -> int:
         return len(self.optimizer)
 
-    @property
-    def ledger(self) -> Ledger:
-        """The records themselves, for those who read or write many."""
-        return self._ledger
-
     def _sync(self) -> Snapshot:
         """Begins every call: what others wrote is taken over, what an earlier call failed to write is dropped."""
         with self._lock:
-            snapshot = self._ledger.read()
+            snapshot = self.ledger.read()
             self._fits.restore(self._optimizer, snapshot.state)
             return snapshot
 
@@ -154,7 +145,7 @@ class Study:
                     state = self._turns.wait(number)
                     self._fits.restore(self._optimizer, state)
                     suggestion = self._optimizer.ask(forecast=forecast, context=context)
-                self._ledger.publish(number, suggestion.design, self._optimizer.state.pending[number])
+                self.ledger.publish(number, suggestion.design, self._optimizer.state.pending[number])
             self._fits.save(self._optimizer)
             return suggestion
 
@@ -180,9 +171,9 @@ class Study:
             record = told_record(snapshot.clock + 1, rows, outcome, None if failed else noise)
             if isinstance(suggestion, Mapping):
                 x = list(state.failed.values())[-1] if failed else state.observations.x[-1]
-                self._ledger.create(x, record)
+                self.ledger.create(x, record)
             else:
-                self._ledger.finish(suggestion.id if isinstance(suggestion, Suggestion) else suggestion, record)
+                self.ledger.finish(suggestion.id if isinstance(suggestion, Suggestion) else suggestion, record)
 
     # ---------------------------------------------------------------- contexts
 
@@ -193,7 +184,7 @@ class Study:
             self._optimizer.tell_context(suggestion, context)
             number = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
             row = self._optimizer.context_log.batches[-1].rows[0].tolist()
-            self._ledger.add(LATE, {"clock": snapshot.clock + 1, "number": number, "context": row})
+            self.ledger.add(LATE, {"clock": snapshot.clock + 1, "number": number, "context": row})
 
     def observe_context(self, samples: Any, weights: Any = None) -> None:
         """As ``Optimizer.observe_context``; of a long batch only its summary is stored."""
@@ -202,7 +193,7 @@ class Study:
             before = len(self._optimizer.context_log.batches)
             self._optimizer.observe_context(samples, weights)
             for batch in self._optimizer.context_log.to_list()[before:]:
-                self._ledger.add(CONTEXTS, {"clock": snapshot.clock + 1, "batch": batch})
+                self.ledger.add(CONTEXTS, {"clock": snapshot.clock + 1, "batch": batch})
 
     # ---------------------------------------------------------------- recommend
 

@@ -19,6 +19,7 @@ price = {}                    # bounds not known
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -128,7 +129,7 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings) -> None:
     if s.initial != INITIAL:
         lines.append(f"initial = {s.initial}")
     for title, variables in (("design", s.space.design), ("context", s.space.context)):
-        lines += ["", f"[{title}]", *(f"{_text(key)} = {_variable(variable)}" for key, variable in variables.items())]
+        lines += ["", f"[{title}]", *(f"{_key(key)} = {_variable(variable)}" for key, variable in variables.items())]
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
@@ -148,6 +149,10 @@ def _variable(variable: Variable) -> str:
     parts += [f"high = {variable.upper!r}"] * (variable.upper is not None)
     parts += ["integer = true"] * isinstance(variable, Integer) + ["log = true"] * variable.log
     return f"{{ {', '.join(parts)} }}" if parts else "{}"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _text(value: Any) -> str:

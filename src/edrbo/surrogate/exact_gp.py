@@ -14,7 +14,8 @@ The engine is our own because it is measured to be far faster than four GPyTorch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,14 @@ class Hyperparameters:
     noise: Tensor  # M: variance
     mean: Tensor  # M
     shape: Tensor  # M: α of the rational quadratic, unused by the others
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types; ``from_dict`` gives the same numbers back exactly."""
+        return {item.name: getattr(self, item.name).tolist() for item in fields(self)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Hyperparameters:
+        return cls(**{item.name: torch.tensor(record[item.name], dtype=torch.float64) for item in fields(cls)})
 
     def expert(self, m: int) -> Hyperparameters:
         """Those of expert m alone, M = 1."""

@@ -37,6 +37,7 @@ function ticks(low, high, log) {
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
       for (const part of [1, 2, 5]) found.push(part * 10 ** power);
     const inside = found.filter((value) => value >= low && value <= high);
+    if (inside.length < 3) return ticks(low, high, false).filter((value) => value >= low);
     return inside.length > 8 ? inside.filter((value) => Math.abs(Math.log10(value) % 1) < 1e-9) : inside;
   }
   const rough = (high - low) / 5 || 1, power = 10 ** Math.floor(Math.log10(rough));
@@ -264,10 +265,13 @@ function readAddress() {
   state.spread = found.get("spread") !== "no";
 }
 
+const published = data.methods.filter((method) => method.published).map((method) => method.name);
+
 function update() {
   for (const button of byId("methods").children) button.setAttribute("aria-pressed", String(!state.off.has(button.dataset.method)));
   for (const key of ["curve", "axis", "statistic"]) byId(key).value = state[key];
   byId("spread").checked = state.spread;
+  byId("published").checked = published.some((name) => !state.off.has(name));
   byId("panels").replaceChildren(...data.problems.map(drawPanel));
   drawTable();
   drawRanks();
@@ -285,6 +289,11 @@ drawFixedParts();
 for (const key of ["curve", "axis", "statistic"])
   byId(key).addEventListener("change", (event) => { state[key] = event.target.value; update(); });
 byId("spread").addEventListener("change", (event) => { state.spread = event.target.checked; update(); });
+byId("published").parentElement.hidden = !published.length;
+byId("published").addEventListener("change", (event) => {
+  for (const name of published) event.target.checked ? state.off.delete(name) : state.off.add(name);
+  update();
+});
 addEventListener("hashchange", () => { readAddress(); update(); });
 addEventListener("scroll", () => { byId("tip").hidden = true; }, { passive: true });
 let width = innerWidth;

@@ -1,0 +1,43 @@
+"""A BoTorch loop with our acquisition function: the rest of the program stays BoTorch's.
+
+``RobustAcquisition`` takes any BoTorch model on (x, c). Here it is a plain ``SingleTaskGP``, and the design is the best
+worst case over laws of the context within a Wasserstein ball.
+"""
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.optim import optimize_acqf
+from gpytorch.mlls import ExactMarginalLogLikelihood
+
+from edrbo import RobustAcquisition
+from edrbo.context import ContextPoints, box_points
+from edrbo.functional import Wasserstein
+from edrbo.score import UCB
+
+torch.manual_seed(0)
+generator = torch.Generator().manual_seed(0)
+
+
+def f(x: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    return -((x - 0.3 - 0.5 * c) ** 2)
+
+
+X = torch.rand(8, 2, generator=generator, dtype=torch.float64)  # columns x, c
+Y = f(X[:, :1], X[:, 1:])
+box = box_points(torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 32)
+bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
+for _ in range(8):
+    model = SingleTaskGP(X, Y)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    atoms = X[:, 1:]  # the law: all contexts seen, with equal weights
+    law = ContextPoints(atoms, torch.full((len(atoms),), 1 / len(atoms), dtype=torch.float64), box)
+    acquisition = RobustAcquisition(model, UCB(beta=1.5), law, Wasserstein(0.05, order=1))
+    x, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=4, raw_samples=32)
+    c = torch.rand(1, 1, generator=generator, dtype=torch.float64)  # the world chooses after us
+    X, Y = torch.cat([X, torch.cat([x, c], dim=1)]), torch.cat([Y, f(x, c)])
+
+mean = RobustAcquisition(SingleTaskGP(X, Y), UCB(beta=0.0), law, Wasserstein(0.05, order=1))
+x, value = optimize_acqf(mean, bounds, q=1, num_restarts=4, raw_samples=32)
+print(f"x = {x.item():.3f}, worst expected value near the observed law {value.item():.4f}")
+assert abs(x.item() - 0.55) < 0.1  # the mean context is near 0.5

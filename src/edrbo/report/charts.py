@@ -1,0 +1,134 @@
+"""The charts of a report, one function each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edrbo.diagnostics import Z95
+from edrbo.report.facts import Facts, Slice
+from edrbo.report.svg import Chart, number, span
+from edrbo.score import SQRT2
+from edrbo.space import Categorical, Real
+
+MOST_DOTS = 1_500  # dots in one chart
+
+
+def progress(facts: Facts) -> Chart:
+    """Told values in order, with the best so far and the expected value of the recommendation."""
+    y = facts.optimizer.observations.y
+    sign = 1.0 if facts.optimizer.direction == "maximize" else -1.0
+    best = sign * np.maximum.accumulate(sign * y)
+    order = np.arange(1, len(y) + 1, dtype=float)
+    low, high = span([*y.tolist(), facts.recommendation.expected, *facts.recommendation.interval])
+    chart = Chart("Progress", (0.4, len(y) + 0.6), (low, high), "evaluation", "value")
+    expected = [facts.recommendation.expected] * 2
+    ends = [0.4, len(y) + 0.6]
+    chart.band(ends, [facts.recommendation.interval[0]] * 2, [facts.recommendation.interval[1]] * 2, "green")
+    chart.line(ends, expected, "green dashed")
+    chart.line(order.tolist(), best.tolist(), "grey")
+    keep = _thin(len(y))
+    tips = [f"evaluation {int(order[i])}: {number(y[i])}" for i in keep]
+    chart.dots(order[keep].tolist(), y[keep].tolist(), tips, "blue")
+    return chart
+
+
+def slice_chart(facts: Facts, part: Slice) -> Chart:
+    """The expected value along one design variable with its 95 % band, and what was observed."""
+    belief = part.belief
+    y = facts.optimizer.observations.y
+    robust = SQRT2 * belief.disagreement
+    reach = [belief.lower, belief.upper, belief.expected - robust, belief.expected + robust, y]
+    low, high = span(np.concatenate(reach).tolist())
+    keep = _thin(len(y))
+    tips = [f"{part.name} = {_words(part.observed[i])}: {number(y[i])}" for i in keep]
+    title = f"Expected value along {part.name}"
+    if isinstance(part.variable, Categorical):
+        labels = [str(value) for value in part.values]
+        chart = Chart(title, (-0.6, len(labels) - 0.4), (low, high), part.name, "expected value", labels=labels)
+        places = list(map(float, range(len(labels))))
+        seen = [float(part.values.index(part.observed[i])) + 0.18 for i in keep]
+        chart.dots(seen, y[keep].tolist(), tips, "faint")
+        chart.whiskers(places, belief.lower.tolist(), belief.upper.tolist(), "blue")
+        said = [f"{label}: {number(value)}" for label, value in zip(labels, belief.expected, strict=True)]
+        chart.dots(places, belief.expected.tolist(), said, "blue", 5.0)
+        chart.mark(float(part.values.index(part.recommended)), "orange")
+        return chart
+    log = part.variable.log
+    ends = (float(part.variable.lower or 0), float(part.variable.upper or 0))
+    if not isinstance(part.variable, Real) and not log:
+        ends = (ends[0] - 0.5, ends[1] + 0.5)
+    values = [float(value) for value in part.values]
+    chart = Chart(title, ends, (low, high), part.name, "expected value", log=log)
+    chart.band(values, belief.lower.tolist(), belief.upper.tolist(), "blue")
+    chart.dots([float(part.observed[i]) for i in keep], y[keep].tolist(), tips, "faint")
+    if len(facts.optimizer.method.surrogate.experts) > 1:
+        worse = -SQRT2 if facts.optimizer.direction == "maximize" else SQRT2
+        chart.line(values, (belief.expected + worse * belief.disagreement).tolist(), "green dashed")
+    chart.line(values, belief.expected.tolist(), "blue")
+    chart.mark(float(part.recommended), "orange")
+    return chart
+
+
+def context_over_time(facts: Facts, k: int) -> Chart:
+    """One context variable in the order of arrival; the recent ones stand out."""
+    name, values = facts.space.context_names[k], facts.contexts[:, k]
+    order = np.arange(1, len(values) + 1, dtype=float)
+    chart = Chart(f"{name} over time", (0.0, len(values) + 1.0), span(values), "context, in order of arrival", name)
+    cut = len(values) - facts.recent
+    keep = _thin(len(values))
+    for chosen, kind in ((keep[keep < cut], "blue"), (keep[keep >= cut], "orange")):
+        tips = [f"context {i + 1}: {number(values[i])}" for i in chosen]
+        chart.dots(order[chosen].tolist(), values[chosen].tolist(), tips, kind, 2.6)
+    return chart
+
+
+def context_law(facts: Facts, k: int) -> Chart:
+    """The law of one context variable, earlier and recent."""
+    name, values = facts.space.context_names[k], facts.contexts[:, k]
+    low, high = span(values)
+    edges = np.linspace(low, high, 19)
+    cut = len(values) - facts.recent
+    earlier = np.histogram(values[:cut], edges)[0] / max(cut, 1)
+    recent = np.histogram(values[cut:], edges)[0] / max(facts.recent, 1)
+    top = 1.1 * float(max(earlier.max(), recent.max(), 0.01))
+    chart = Chart(f"Law of {name}", (low, high), (0.0, top), name, "share")
+    chart.bars(edges.tolist(), earlier.tolist(), "blue")
+    steps = np.repeat(edges, 2)[1:-1]
+    chart.line(steps.tolist(), np.repeat(recent, 2).tolist(), "orange")
+    return chart
+
+
+def calibration(facts: Facts) -> Chart:
+    """Outcomes against what was foretold of them from the others."""
+    found = facts.calibration
+    assert found is not None
+    actual, foretold = facts.to_user * found.y, facts.to_user * found.mean
+    reach = Z95 * abs(facts.to_user) * found.sd
+    low, high = span([*actual.tolist(), *foretold.tolist()])
+    chart = Chart("Leave-one-out calibration", (low, high), (low, high), "foretold from the others", "observed")
+    chart.line([low, high], [low, high], "grey dashed")
+    keep = _thin(len(actual), 300)
+    inside = np.abs(actual - foretold) <= reach
+    for chosen, kind in ((keep[inside[keep]], "blue"), (keep[~inside[keep]], "orange")):
+        lower = np.clip(foretold[chosen] - reach[chosen], low, high)
+        upper = np.clip(foretold[chosen] + reach[chosen], low, high)
+        _level_whiskers(chart, lower.tolist(), upper.tolist(), actual[chosen].tolist(), kind)
+        tips = [f"foretold {number(foretold[i])} ± {number(reach[i])}, observed {number(actual[i])}" for i in chosen]
+        chart.dots(foretold[chosen].tolist(), actual[chosen].tolist(), tips, kind)
+    return chart
+
+
+def _level_whiskers(chart: Chart, lower: list[float], upper: list[float], y: list[float], kind: str) -> None:
+    for low, high, at in zip(lower, upper, y, strict=True):
+        chart.line([low, high], [at, at], f"{kind} thin")
+
+
+def _thin(count: int, most: int = MOST_DOTS) -> Any:
+    """Positions of at most ``most`` of ``count`` things, evenly."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
+
+
+def _words(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)

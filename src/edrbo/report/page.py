@@ -1,0 +1,212 @@
+"""A study as one HTML page: no network, no library, every name escaped, readable on a phone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from edrbo import __version__
+from edrbo.report import charts
+from edrbo.report.facts import Facts, gather
+from edrbo.report.svg import Chart, number, one_line
+from edrbo.study import Study
+from edrbo.study.storage import describe
+
+ROWS = 300  # observations in the table
+EXPERTS = {
+    "se": "squared exponential",
+    "rq": "rational quadratic",
+    "matern32": "Matérn 3/2",
+    "matern52": "Matérn 5/2",
+}
+
+
+def report_page(study: Study) -> str:
+    """The page as text."""
+    facts = gather(study)
+    style, script = (files("edrbo.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
+    title = escape(one_line(study.name))
+    body = "".join(
+        (
+            _head(facts),
+            _recommendation(facts),
+            _progress(facts),
+            _slices(facts),
+            _contexts(facts),
+            _trust(facts),
+            _table(facts),
+        )
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="edrbo {__version__}">
+<title>{title} · edrbo</title>
+<style>{style}</style>
+</head>
+<body>
+<main>{body}</main>
+<footer>edrbo {__version__}</footer>
+<div id="tip" role="tooltip" hidden></div>
+<script type="application/json" id="data">{_data(facts)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _head(facts: Facts) -> str:
+    study, state = facts.study, facts.study.state
+    settings = study.settings
+    counts = (
+        (len(state.observations), "told"),
+        (len(state.failed), "failed"),
+        (len(state.pending), "pending"),
+        (len(state.log), "contexts"),
+    )
+    shown = "".join(f"<li><b>{count}</b> {word}</li>" for count, word in counts)
+    words = f"{settings.direction} the expected value, by {settings.method}; kept in {describe(study.ledger.where)}"
+    return f"<header><h1>{escape(one_line(study.name))}</h1><p>{escape(one_line(words))}</p><ul>{shown}</ul></header>"
+
+
+def _recommendation(facts: Facts) -> str:
+    found = facts.recommendation
+    design = "".join(
+        f"<div><dt>{escape(one_line(name))}</dt><dd>{escape(_value(value))}</dd></div>"
+        for name, value in found.design.items()
+    )
+    low, high = found.interval
+    worse = "less" if facts.study.settings.direction == "maximize" else "more"
+    rows = [
+        ("expected value", number(found.expected), f"95 % sure it is between {number(low)} and {number(high)}"),
+        ("robust value", number(found.robust), f"{worse} hopeful by the disagreement of the experts"),
+    ]
+    if facts.space.d_c:
+        ball = f"if contexts move by {100 * found.ball:.0f} % of their range in the worst way"
+        rows.append(("worst case", number(found.worst_case), ball))
+        rows += [
+            (f"spread due to {name}", number(effect), "standard deviation of the value at this design")
+            for name, effect in found.context_effect.items()
+        ]
+    cells = "".join(
+        f"<tr><th>{escape(one_line(name))}</th><td>{value}</td><td>{escape(note)}</td></tr>"
+        for name, value, note in rows
+    )
+    return (
+        f'<section class="key"><h2>Recommendation</h2><dl class="design">{design}</dl>'
+        f'<table class="facts">{cells}</table></section>'
+    )
+
+
+def _progress(facts: Facts) -> str:
+    note = "Dots are told values, the grey line is the best so far. The green band is the expected value of the "
+    note += "recommended design: a single lucky outcome may lie far above what can be expected again."
+    return _section("Progress", note, [charts.progress(facts)])
+
+
+def _slices(facts: Facts) -> str:
+    note = "The expected value over contexts along each design variable, the others as recommended, with its 95 % "
+    note += "band. The orange line is the recommendation; faint dots are observations, at whatever context they met."
+    if len(facts.optimizer.method.surrogate.experts) > 1:
+        note += " Where the dashed green line, the robust value, leaves the blue one, the experts disagree."
+    return _section("Expected value", note, [charts.slice_chart(facts, part) for part in facts.slices])
+
+
+def _contexts(facts: Facts) -> str:
+    if not facts.space.d_c or not len(facts.contexts):
+        return ""
+    words = "Too few contexts to look for a shift yet." if facts.shift is None else facts.shift.words()
+    note = f"{words} Blue: earlier, orange: the last {facts.recent}."
+    drawn = []
+    for k in range(facts.space.d_c):
+        drawn += [charts.context_over_time(facts, k), charts.context_law(facts, k)]
+    shifted = facts.shift is not None and facts.shift.p_value < 0.05
+    advice = ""
+    if shifted and facts.shift is not None:
+        beyond = facts.shift.distance - facts.shift.usual > facts.recommendation.ball
+        advice = "<p class='warn'>The recommendation above is for all contexts seen. "
+        advice += "They have moved further than its worst case allows. " if beyond else ""
+        advice += "Consider a forecast, or a study with forgetting.</p>"
+    return _section("Contexts", note, drawn, advice)
+
+
+def _trust(facts: Facts) -> str:
+    found = facts.calibration
+    if found is None:
+        return _section("Trust in the model", "Too few complete outcomes to judge the model yet.", [])
+    names = facts.optimizer.method.surrogate.experts
+    experts = "".join(
+        f"<tr><th>{escape(EXPERTS.get(name, name))}</th><td>{number(abs(facts.to_user) * error)}</td></tr>"
+        for name, error in zip(names, found.expert_rmse.tolist(), strict=True)
+    )
+    both = f"<tr><th>together</th><td>{number(abs(facts.to_user) * found.rmse)}</td></tr>" * (len(names) > 1)
+    table = (
+        f'<table class="facts"><tr><th>expert</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
+    )
+    return _section("Trust in the model", f"{found.words()} {_disagreement(facts)}", [charts.calibration(facts)], table)
+
+
+def _disagreement(facts: Facts) -> str:
+    found = facts.recommendation
+    if len(facts.optimizer.method.surrogate.experts) == 1:
+        return "This method has one expert, so nobody disagrees."
+    half = (found.interval[1] - found.interval[0]) / 2
+    share = found.disagreement / half if half > 0 else 0.0
+    kind = "little beside" if share < 0.5 else "about as much as" if share < 1.5 else "more than"
+    return (
+        f"At the recommended design the experts are {number(found.disagreement)} apart: "
+        f"{kind} the uncertainty each of them states."
+    )
+
+
+def _table(facts: Facts) -> str:
+    data, space = facts.optimizer.observations, facts.space
+    names = [*space.design_names, *space.context_names, "value"]
+    heads = "".join(f"<th>{escape(one_line(name))}</th>" for name in ("id", *names))
+    keys = {row: key for key, row in facts.optimizer.state.told.items()}
+    first = max(0, len(data) - ROWS)
+    designs = space.decode_designs(data.x[first:])
+    rows = []
+    for row in range(len(data) - 1, first - 1, -1):
+        context = ["" if np.isnan(value) else number(value) for value in data.c[row].tolist()]
+        design = [_value(value) for value in designs[row - first].values()]
+        cells = [str(keys.get(row, "")), *design, *context, number(float(data.y[row]))]
+        rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+    note = f"The last {len(data) - first} of {len(data)}." if first else "Newest first."
+    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return _section("Observations", note, [], f'<div class="scroll"><table class="data">{body}</table></div>')
+
+
+def _section(title: str, note: str, drawn: list[Chart], more: str = "") -> str:
+    figures = "".join(f"<figure>{chart.svg()}</figure>" for chart in drawn)
+    grid = f'<div class="charts">{figures}</div>' if drawn else ""
+    return f"<section><h2>{escape(title)}</h2><p>{escape(one_line(note))}</p>{grid}{more}</section>"
+
+
+def _data(facts: Facts) -> str:
+    """The numbers behind the page, for programs; nothing in it can end the script element."""
+    found = facts.recommendation
+    record = {
+        "name": facts.study.name,
+        "settings": facts.study.settings.to_dict(),
+        "recommendation": {"design": found.design, "expected": found.expected, "interval": found.interval},
+        "y": facts.optimizer.observations.y.tolist(),
+        "shift": None if facts.shift is None else {"distance": facts.shift.distance, "p": facts.shift.p_value},
+        "coverage": None if facts.calibration is None else facts.calibration.coverage,
+    }
+    return json.dumps(record).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _value(value: Any) -> str:
+    return number(value) if isinstance(value, float) else one_line(str(value))

@@ -1,0 +1,188 @@
+"""`edrbo run`: commands that work, crash, hang, lie and are interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edrbo.errors import StudyError
+from edrbo.optimizer import Suggestion
+from edrbo.space import Space
+from edrbo.study import Study
+from edrbo.study.runner import Runner, fill, read_answer
+
+SIMULATE = """
+import json, sys
+speed = float(sys.argv[1])
+assert json.load(sys.stdin)["speed"] == speed
+print("some words first")
+print(json.dumps({"value": -(speed - 4) ** 2, "context": {"humidity": 0.5}}))
+"""
+
+
+@pytest.fixture
+def space() -> Space:
+    return Space({"speed": (1.0, 9.0)}, {"humidity": (0.0, 1.0)})
+
+
+@pytest.fixture
+def study(tmp_path: Path, space: Space) -> Study:
+    return Study.open(tmp_path / "study.db", space, method="ucb", initial=100)
+
+
+def python(text: str, *words: str) -> list[str]:
+    return [sys.executable, "-c", text, *words]
+
+
+def test_a_simulator(study: Study) -> None:
+    answers = []
+    Runner(study, python(SIMULATE, "{speed}"), workers=2, report=answers.append).run(5)
+    assert len(study) == 5
+    assert len(answers) == 5
+    speeds = 1 + 8 * study.observations.x[:, 0]
+    assert study.observations.y == pytest.approx(-((speeds - 4) ** 2))
+    assert study.observations.c.tolist() == [[0.5]] * 5
+    assert not study.pending
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("raise SystemExit(3)", "it ended with code 3"),
+        ("raise ValueError('too hot')", "it ended with code 1: ValueError: too hot"),
+        ("import os; os.kill(os.getpid(), 9)", "it was ended by signal 9"),
+        ("import time; time.sleep(60)", "it took longer than 0.5 s"),
+        ("print('no idea')", "it printed no JSON object"),
+        ("print([1, 2])", "it printed no JSON object"),
+        ("print('{\"context\": {}}')", 'its JSON has no "value"'),
+        ('print(\'{"value": "high"}\')', "its value or noise is not a number"),
+        ("print('{\"value\": NaN}')", "its value is nan"),
+        ('print(\'{"value": 1, "context": {"wind": 1}}\')', "'wind' is not a context variable"),
+        ('print(\'{"value": 1, "context": 0.5, "noise": -1}\')', "a noise variance is negative"),
+    ],
+)
+def test_failed_evaluations(study: Study, text: str, problem: str) -> None:
+    answers: list[Any] = []
+    Runner(study, python(text), timeout=0.5 if "sleep" in text else 60.0, report=answers.append).run(1)
+    assert problem in answers[0].problem
+    assert len(study.state.failed) == 1
+    assert len(study) == 0
+
+
+def test_a_command_that_always_fails_is_given_up(study: Study) -> None:
+    with pytest.raises(StudyError, match="the first 3 evaluations failed"):
+        Runner(study, python("raise SystemExit(1)")).run(50)
+    assert len(study.state.failed) == 3
+
+
+def test_a_hung_command_and_its_children_end(study: Study, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    text = (
+        "import os, subprocess, sys, time\n"
+        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        "time.sleep(600)"
+    )
+    Runner(study, python(text), timeout=2.0).run(1)
+    for pid in map(int, pids.read_text().split()):
+        state = Path(f"/proc/{pid}/stat")
+        assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+def test_values_are_single_arguments(tmp_path: Path) -> None:
+    """Whatever a value holds, no shell reads it and it stays one argument."""
+    nasty = ["$(touch hacked); `touch hacked` && rm -rf 'x' \"y\" | z", "-rf *", "{speed}"]
+    space = Space({"text": nasty, "speed": (1.0, 9.0)}, {})
+    study = Study.open(tmp_path / "study.db", space)
+    text = "import json, sys; print(json.dumps({'value': 1, 'words': sys.argv[1:]}))"
+    seen = tmp_path / "seen"
+    text += f"; open({str(seen)!r}, 'a').write(json.dumps(sys.argv[1:]) + chr(10))"
+    Runner(study, python(text, "a", "{text}", "--text={text};{speed}", '{"a": 1}')).run(6)
+    designs = study.space.decode_designs(study.observations.x)
+    for line, design in zip(seen.read_text().splitlines(), designs, strict=True):
+        expected = ["a", design["text"], f"--text={design['text']};{design['speed']}", '{"a": 1}']
+        assert json.loads(line) == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seen", "study.db"]
+
+
+def test_fill() -> None:
+    design = {"x": 0.1, "n": 3, "flag": True, "kind": "{x}"}
+    assert fill(["{x}", "{n}:{flag}", "{kind}", "{}", "{ x }"], design) == ["0.1", "3:true", "{x}", "{}", "{ x }"]
+    with pytest.raises(StudyError, match="no design variable"):
+        fill(["{y}"], design)
+
+
+def test_contexts_beside_the_value_and_several_lines(space: Space) -> None:
+    suggestion = Suggestion(0, {"speed": 2.0})
+    flat = read_answer(suggestion, '{"value": 2, "humidity": 0.25, "noise": 0.5}\n', space)
+    assert (flat.context, flat.value, flat.noise) == ({"humidity": 0.25}, 2.0, 0.5)
+    pretty = read_answer(suggestion, json.dumps({"value": 3}, indent=2), space)
+    assert (pretty.context, pretty.value, pretty.problem) == (None, 3.0, None)
+
+
+def test_pending_suggestions_first(study: Study) -> None:
+    left = study.ask()
+    Runner(study, python(SIMULATE, "{speed}")).run(2, [left])
+    assert list(study.state.told) == [0, 1]
+
+
+def test_told_by_somebody_else_meanwhile(study: Study) -> None:
+    left = study.ask()
+    study.tell(left, [0.25], 1.0)
+    answers: list[Any] = []
+    runner = Runner(study, python(SIMULATE, "{speed}"), report=answers.append)
+    runner.run(1, [left])
+    assert "told already" in answers[0].problem
+    assert study.observations.y.tolist() == [1.0]
+
+
+def test_by_command_line(edrbo: Callable[..., Any], folder: Path) -> None:
+    (folder / "simulate.py").write_text(SIMULATE)
+    assert edrbo("new", "s.toml", "-d", "speed=1:9", "-c", "humidity=0:1", "--method", "ucb").code == 0
+    ended = edrbo("run", "s.toml", "-n", 3, "-w", 2, "--json", "--", sys.executable, "simulate.py", "{speed}")
+    assert ended.code == 0
+    lines = [json.loads(line) for line in ended.out.splitlines()]
+    assert sorted(line["id"] for line in lines) == [0, 1, 2]
+    assert all(line["context"] == {"humidity": 0.5} for line in lines)
+    ended = edrbo("run", "s.toml", "-n", 1, "--", sys.executable, "simulate.py", "{speed}")
+    assert "1 evaluated, 0 failed" in ended.out
+    assert edrbo("run", "s.toml", "-n", 1, "--", sys.executable, "-c", "exit(1)").code == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(study: Study, tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C and kill: commands end, what was told stays, suggestions under way stay pending."""
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    text = f"import os, time; open({str(begun)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    words = ["run", str(tmp_path / "study.db"), "-n", "5", "--", *python(text)]
+    program = "import sys; from edrbo.cli import main; sys.argv[0] = 'edrbo'; main()"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    edrbo = subprocess.Popen(
+        [sys.executable, "-c", program, *words], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    guard = threading.Timer(60, edrbo.kill)
+    guard.start()
+    pid = int(begun.read_text())  # blocks until the command runs
+    edrbo.send_signal(number)
+    _, errors = edrbo.communicate()
+    guard.cancel()
+    assert edrbo.returncode == 130
+    assert "stay" in errors
+    assert "Traceback" not in errors
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        os.sched_yield()
+    assert not Path(f"/proc/{pid}").exists()
+    assert len(study.pending) == 1
+    assert not study.state.failed

@@ -1,0 +1,227 @@
+"""The report of a study: its numbers, its safety, and what a real browser makes of it."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edrbo.errors import EdrboError
+from edrbo.report import report_page
+from edrbo.report.facts import drawn_contexts, gather
+from edrbo.report.svg import Chart, number, span, ticks
+from edrbo.space import Categorical, Integer, Real, Space
+from edrbo.study import Study
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NASTY = "</script><script>document.title='hacked'</script><img src=x onerror=document.title='hacked'>\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    space = Space(
+        {
+            "speed": (1.0, 9.0),
+            "rate": Real(1e-4, 1.0, log=True),
+            "layers": Integer(1, 6),
+            NASTY: Categorical((NASTY, "plain")),
+        },
+        {"humidity": (0.0, 1.0), "<b>price": None},
+    )
+    where = tmp_path_factory.mktemp("report") / "study.db"
+    study = Study.open(where, space, name=NASTY, method="erbo", initial=20, direction="minimize")
+    rng = np.random.default_rng(0)
+    study.observe_context(np.column_stack([rng.beta(2, 5, 60), rng.normal(30, 3, 60)]))
+    for _ in range(14):
+        suggestion = study.ask()
+        humidity = min(1.0, rng.beta(2, 5) + 0.5)
+        value = (suggestion["speed"] - 4 - humidity) ** 2 + rng.normal()
+        study.tell(suggestion, {"humidity": humidity, "<b>price": rng.normal(30, 3)}, value)
+    study.tell(study.ask(), None, 3.0)
+    study.tell(study.ask(), failed=True)
+    study.ask()
+    return study
+
+
+@pytest.fixture(scope="module")
+def page(study: Study) -> str:
+    return report_page(study)
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def test_it_tells_what_is_known(study: Study, page: str) -> None:
+    words = " ".join(Tags(page).words)
+    found = study.recommend()
+    assert f"{found.expected:.4g}".replace("-", "−") in words
+    for text in ("15 told", "1 failed", "1 pending", "74 contexts"):
+        assert text in re.sub(r"\s+", " ", words)
+    assert "have shifted" in words
+    assert "humidity went up by" in words
+    assert "14 of 14" in words or "13 of 14" in words or "12 of 14" in words
+    assert "one expert" in words
+    assert "minimize the expected value" in words
+
+
+def test_it_is_one_small_file_without_a_network(page: str) -> None:
+    assert len(page.encode()) < 500_000
+    for tag, attributes in Tags(page).tags:
+        assert tag not in ("link", "iframe", "img", "object", "embed", "base"), tag
+        assert not {"src", "href", "srcset", "action"} & set(attributes)
+        assert not any(name.startswith("on") for name in attributes)
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_names_are_harmless_in_pages(page: str) -> None:
+    scripts = [attributes for tag, attributes in Tags(page).tags if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "data"}, {}]
+    assert "<img" not in page
+    assert "\x1b" not in page
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    assert json.loads(data[1])["name"] == NASTY
+    assert html.escape("<b>price") in page
+
+
+def test_the_numbers_behind_the_page(study: Study) -> None:
+    facts = gather(study)
+    assert [part.name for part in facts.slices] == list(study.space.design_names)
+    for part in facts.slices:
+        place = part.values.index(part.recommended) if part.recommended in part.values else None
+        assert np.all(part.belief.lower <= part.belief.upper)
+        if place is not None:
+            assert part.belief.expected[place] == pytest.approx(facts.recommendation.expected, rel=1e-6)
+    assert facts.calibration is not None
+    np.testing.assert_allclose(facts.to_user * facts.calibration.y, study.observations.y[:14])
+    assert len(facts.contexts) == 74
+
+
+def test_values_of_extreme_size_come_back_in_the_users_units(tmp_path: Path) -> None:
+    study = Study.open(tmp_path / "study.db", Space({"x": (0, 1)}, {"c": (0, 1)}), method="erbo", direction="minimize")
+    for k in range(6):
+        study.tell({"x": k / 5}, [0.5], 1e200 * (k - 2) ** 2)
+    facts = gather(study)
+    assert facts.calibration is not None
+    np.testing.assert_allclose(facts.to_user * facts.calibration.y, study.observations.y, atol=1e188)
+    assert "<svg" in report_page(study)
+
+
+@pytest.mark.parametrize("told", [1, 2, 4])
+@pytest.mark.parametrize("context", [{}, {"c": (0.0, 1.0)}])
+def test_young_studies(tmp_path: Path, told: int, context: dict[str, tuple[float, float]]) -> None:
+    study = Study.open(tmp_path / "study.db", Space({"x": (0.0, 1.0), "k": Integer(1, 2)}, context), method="erbo")
+    with pytest.raises(EdrboError, match="nothing was told yet"):
+        report_page(study)
+    for _ in range(told):
+        study.tell(study.ask(), [0.5] if context else None, 1.0)
+    page = report_page(study)
+    assert "too early" in page or told > 4 or "Too few" in page
+
+
+def test_a_long_history_is_drawn_from_its_summary(tmp_path: Path) -> None:
+    study = Study.open(tmp_path / "study.db", Space({"x": (0.0, 1.0)}, {"c": (0.0, 1.0)}))
+    study.observe_context(np.random.default_rng(0).beta(2, 5, (20_000, 1)))
+    drawn = drawn_contexts(study.context_log, 1)
+    assert len(drawn) == 2_000
+    assert drawn.mean() == pytest.approx(2 / 7, abs=0.02)
+
+
+# -------------------------------------------------------------------- charts
+
+
+@given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e9))
+def test_ticks_are_inside_and_round(low: float, width: float) -> None:
+    high = low + max(width, 1e-9 * abs(low))
+    found = ticks(low, high)
+    slack = 1e-6 * (high - low)
+    assert 1 <= len(found) <= 12
+    assert all(low - slack <= value <= high + slack for value in found)
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), max_size=5))
+def test_spans_are_never_empty(values: list[float]) -> None:
+    low, high = span(values)
+    assert low < high
+    finite = [value for value in values if np.isfinite(value)]
+    assert all(low <= value <= high for value in finite)
+
+
+def test_numbers_for_people() -> None:
+    assert [number(v) for v in (0.0, 1.23456, -2.0, 1e-7, 123456.0, float("nan"))] == [
+        "0",
+        "1.235",
+        "−2",
+        "1e−7",
+        "1.235e5",
+        "–",
+    ]
+
+
+def test_a_chart_escapes_its_words() -> None:
+    chart = Chart("<t>", (0.0, 1.0), (0.0, 1.0), "<x>", "&y", labels=["<a>"])
+    chart.dots([0.5], [0.5], ['"><script>'], "blue")
+    text = chart.svg()
+    assert "<script>" not in text
+    assert "<x>" not in text
+    assert "&lt;x&gt;" in text
+
+
+# -------------------------------------------------------------------- in a browser
+
+
+def dom(path: Path, tmp_path: Path) -> str:
+    """The page after a real browser has read it and run its script."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    done = subprocess.run([CHROMIUM, *options, path.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+def test_in_a_browser(page: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page, encoding="utf-8")
+    seen = dom(path, tmp_path)
+    charts = page.count("<svg ")
+    assert charts == 10
+    assert f'data-ready="{charts}"' in seen  # the script ran, under the page's own security policy
+    title = re.search(r"<title>(.*?)</title>", seen, re.DOTALL)
+    assert title is not None
+    assert "hacked" in html.unescape(title[1])  # as a word of the name
+    assert title[1] != "hacked"
+
+
+def test_on_a_phone(page: str, tmp_path: Path) -> None:
+    """In a frame as wide as a small phone nothing sticks out to the side."""
+    path = tmp_path / "phone.html"
+    measure = "const d = this.contentDocument.documentElement; document.title = d.scrollWidth + ' ' + d.scrollHeight"
+    frame = (
+        f'<iframe width="360" height="700" style="border:0" srcdoc="{html.escape(page)}" onload="{measure}"></iframe>'
+    )
+    path.write_text(f'<!doctype html><meta charset="utf-8"><title>-</title>{frame}', encoding="utf-8")
+    title = re.search(r"<title>(\d+) (\d+)</title>", dom(path, tmp_path))
+    assert title is not None
+    assert int(title[1]) <= 360
+    assert int(title[2]) > 2_000  # it is all there

@@ -1,0 +1,111 @@
+"""Leave-one-out against refitting without each outcome; the shift test against laws that are and are not the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm, wasserstein_distance_nd
+
+from edrbo.diagnostics import _transport, context_shift, leave_one_out
+from edrbo.errors import InvalidContextError
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.exact_gp import ExactGP
+
+
+@pytest.fixture
+def model() -> Ensemble:
+    rng = np.random.default_rng(0)
+    X = torch.from_numpy(rng.random((14, 2)))
+    Y = 10.0 + 3.0 * torch.sin(5.0 * X[:, 0]) + X[:, 1] + 0.1 * torch.from_numpy(rng.standard_normal(14))
+    return Surrogate().fit(X, Y)
+
+
+def test_leave_one_out_is_what_leaving_one_out_gives(model: Ensemble) -> None:
+    found = leave_one_out(model)
+    gp = model.gp
+    for i in range(len(found.y)):
+        rest = [j for j in range(len(found.y)) if j != i]
+        without = ExactGP.condition(gp.kernels, gp.hyper, gp.x[rest], gp.y[rest])
+        mean, sd = without.moments(gp.x[i : i + 1])
+        predictive = (sd.square() + gp.hyper.noise[:, None]).sqrt()
+        shift, scale = model.scaling.shift, model.scaling.scale
+        np.testing.assert_allclose(found.expert_mean[:, i], shift + scale * mean[:, 0], rtol=1e-7)
+        np.testing.assert_allclose(found.expert_sd[:, i], scale * predictive[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(found.mean, found.expert_mean.mean(0))
+    np.testing.assert_allclose(found.sd, found.expert_sd.mean(0))
+    assert found.expert_rmse.shape == (4,)
+    assert 0.5 < found.skill <= 1.0
+
+
+def test_words_of_calibration(model: Ensemble) -> None:
+    from dataclasses import replace
+
+    good = leave_one_out(model)
+    assert "can be trusted" in good.words()
+    assert "surer of itself" in replace(good, sd=good.sd / 100).words()
+    assert "honest but wide" in replace(good, mean=np.full(14, good.y.mean()), sd=good.sd * 100).words()
+    few = replace(good, y=good.y[:3], mean=good.mean[:3], sd=good.sd[:3])
+    assert few.words() == "With 3 outcomes it is too early to judge the model."
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_no_shift_is_rarely_called_one(dimension: int) -> None:
+    values = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        scale = np.full(dimension, 4.0)
+        one, two = rng.normal(size=(60, dimension)), rng.normal(size=(30, dimension))
+        values.append(context_shift(one, two, scale, ("a", "b")[:dimension]).p_value)
+    assert np.mean(np.array(values) < 0.05) <= 0.15  # 5 % of 40 is 2; 6 or more happen once in 70
+    assert np.mean(values) == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_a_shift_is_seen_and_named(dimension: int) -> None:
+    rng = np.random.default_rng(0)
+    names = ("humidity", "price")[:dimension]
+    one, two = rng.normal(size=(100, dimension)), rng.normal(size=(50, dimension))
+    two[:, 0] -= 2.0
+    two[:, 1:] -= 5.0  # on a scale of hundreds: less of a change than the two of humidity on a scale of five
+    found = context_shift(one, two, np.array([5.0, 500.0])[:dimension], names)
+    assert found.p_value < 0.01
+    assert found.distance == pytest.approx(0.4, abs=0.1)
+    assert found.distance > 2 * found.usual
+    assert "shifted" in found.words()
+    assert "humidity went down by" in found.words()
+
+
+def test_a_change_of_spread_alone_is_seen_in_two_dimensions() -> None:
+    rng = np.random.default_rng(1)
+    found = context_shift(rng.normal(size=(200, 2)), 2.5 * rng.normal(size=(200, 2)), np.ones(2), ("a", "b"))
+    assert found.p_value < 0.01
+
+
+def test_the_distance_is_the_transport_distance() -> None:
+    rng = np.random.default_rng(2)
+    one, two = rng.random((12, 2)), rng.random((12, 2)) + 0.3
+    pooled = np.concatenate([one, two])
+    apart = np.sqrt(((pooled[:, None] - pooled[None]) ** 2).sum(-1))
+    assert _transport(apart, np.arange(12), np.arange(12, 24)) == pytest.approx(wasserstein_distance_nd(one, two))
+
+
+def test_the_line_has_the_known_distance() -> None:
+    points = norm.ppf((np.arange(400) + 0.5) / 400)[:, None]
+    found = context_shift(points, points + 1.5, np.array([3.0]), ("a",))
+    assert found.distance == pytest.approx(0.5)
+    assert found.moved == pytest.approx(1.5)
+    same = context_shift(points, points, np.array([3.0]), ("a",))
+    assert same.p_value == pytest.approx(1.0)
+    assert "no sign of a shift" in same.words()
+
+
+def test_the_same_seed_gives_the_same_numbers_and_many_points_are_thinned() -> None:
+    rng = np.random.default_rng(3)
+    one, two = rng.random((900, 3)), rng.random((500, 3))
+    assert context_shift(one, two, np.ones(3), ("a", "b", "c")) == context_shift(one, two, np.ones(3), ("a", "b", "c"))
+
+
+def test_too_few_contexts() -> None:
+    with pytest.raises(InvalidContextError, match="too few"):
+        context_shift(np.ones((1, 1)), np.ones((5, 1)), np.ones(1), ("a",))

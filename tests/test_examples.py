@@ -1,0 +1,47 @@
+"""The examples run, and their own assertions hold."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
+
+
+def run(words: list[str], cwd: Path, path: str = "") -> str:
+    environment = {**ENVIRONMENT, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"} if path else ENVIRONMENT
+    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_python_examples(path: Path, tmp_path: Path) -> None:
+    assert run([sys.executable, str(path)], tmp_path).strip()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_command_line_example(tmp_path: Path) -> None:
+    """With an ``edrbo`` and a ``python`` that are those of this test, installed or not."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, code in {"edrbo": " -c 'from edrbo.cli import main; main()'", "python": ""}.items():
+        (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{code} "$@"\n')
+        (tools / name).chmod(0o755)
+    output = run(["sh", str(EXAMPLES / "simulator" / "run.sh"), "study"], tmp_path, str(tools))
+    assert "10 evaluated, 0 failed" in output
+    assert "expected value" in output
+    names = sorted(path.name for path in (tmp_path / "study").iterdir())
+    assert names == ["coating.db", "coating.html", "coating.toml"]
+
+
+def test_every_example_is_in_the_list() -> None:
+    words = (EXAMPLES / "README.md").read_text()
+    for path in EXAMPLES.iterdir():
+        assert path.name in words or path.name == "README.md"
