@@ -25,7 +25,7 @@ from edrbo.acquisition import RobustAcquisition
 from edrbo.bench.problems import get
 from edrbo.context import ContextHistory, Empirical
 from edrbo.functional import Expectation
-from edrbo.maximize import maximize
+from edrbo.maximizer import maximize
 from edrbo.optimizer import Optimizer
 from edrbo.score import BarycenterUCB
 from edrbo.space import Space

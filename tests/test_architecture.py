@@ -28,11 +28,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("score",),
     ("functional",),
     ("acquisition",),
-    ("maximize",),
+    ("maximizer",),
     ("methods",),
     ("belief",),
     ("history",),
     ("state",),
+    ("evidence",),
     ("recommendation",),
     ("optimizer",),
     ("functions",),
@@ -151,7 +152,7 @@ def test_surrogate_and_context_do_not_know_each_other() -> None:
 
 
 def test_the_maximizer_takes_any_callable() -> None:
-    known = {internal(item) for item in IMPORTS if item.module == "maximize"} - {None}
+    known = {internal(item) for item in IMPORTS if item.module == "maximizer"} - {None}
     assert known <= {"context", "lbfgs", "space", "errors"}
 
 

@@ -22,7 +22,7 @@ from edrbo.data import Observations
 from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
 from edrbo.evidence import Evidence
 from edrbo.history import ContextLog
-from edrbo.maximize import maximize
+from edrbo.maximizer import maximize
 from edrbo.methods import Method, get_method
 from edrbo.recommendation import (
     Z95,

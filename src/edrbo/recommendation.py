@@ -14,7 +14,7 @@ from edrbo.acquisition import CHUNK, RobustAcquisition
 from edrbo.belief import Belief
 from edrbo.context import ContextPoints, box_points
 from edrbo.functional import Expectation, Wasserstein
-from edrbo.maximize import maximize
+from edrbo.maximizer import maximize
 from edrbo.score import SQRT2, UCB
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import barycenter, radius

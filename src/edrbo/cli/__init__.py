@@ -9,6 +9,7 @@ from rich.console import Console
 
 from edrbo import __version__
 from edrbo.bench import cli as bench_cli
+from edrbo.bench import commands as bench_commands
 from edrbo.cli import demo, study
 from edrbo.errors import EdrboError
 
@@ -34,6 +35,7 @@ def edrbo(
 
 demo.register(app)
 study.register(app)
+bench_commands.register(bench_cli.app)
 app.add_typer(bench_cli.app, name="bench")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,16 +18,20 @@ def is_dead(owner: Mapping[str, Any]) -> bool:
     if owner["host"] != socket.gethostname():
         return False
     pid = int(owner["pid"])
-    if sys.platform == "linux":
+    if Path("/proc/self/stat").exists():
         # Numbers of processes are used again, in a container always the same: the time of birth tells them apart.
         return _started(pid) is None or owner.get("started") not in (None, _started(pid))
+    return not _answers(pid)
+
+
+def _answers(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return True
-    except OSError:  # it lives, under another user
         return False
-    return False
+    except OSError:  # it lives, under another user
+        return True
+    return True
 
 
 def _started(pid: int) -> str | None:

@@ -19,7 +19,7 @@ from edrbo.acquisition import RobustAcquisition
 from edrbo.bench.problems import get
 from edrbo.context import ContextHistory, ContextPoints, Empirical, sobol_points
 from edrbo.functional import Expectation
-from edrbo.maximize import Budget, maximize
+from edrbo.maximizer import Budget, maximize
 from edrbo.score import BarycenterUCB
 from edrbo.space import Categorical, Integer, Real, Space
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
