@@ -61,7 +61,5 @@ def suggest(X: Tensor, Y: Tensor, d_x: int) -> Tensor:
     """The next design (d_x) from inputs X (n × (d_x + d_c)) and outcomes Y (n × 1)."""
     acquisition = PlainEDRBO(fit(X, Y), X[:, d_x:])
     bounds = torch.tensor([[0.0] * d_x, [1.0] * d_x], dtype=torch.float64)
-    x, _ = optimize_acqf(
-        acquisition, bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW_SAMPLES, options={"init_batch_limit": 64}
-    )
+    x, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW_SAMPLES)
     return x[0]

@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("surrogate.schedule",),
     ("compression",),
     ("context",),
+    ("confidence",),
     ("score",),
     ("functional",),
     ("acquisition",),

@@ -99,7 +99,7 @@ class RobustAcquisition(AcquisitionFunction):
         """``evaluate`` and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
         rough = self._thinned(ROUGH_ATOMS)
         if isinstance(rough.model, Ensemble):
-            rough = RobustAcquisition(rough.model.expert(-1), self.score, rough.points, self.functional)
+            rough = RobustAcquisition(rough.model.expert(0), self.score, rough.points, self.functional)
         return [rough.evaluate, self._thinned(FAIR_ATOMS).evaluate, self.evaluate]
 
     def _thinned(self, size: int) -> RobustAcquisition:

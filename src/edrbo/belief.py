@@ -80,7 +80,7 @@ def believe(
         empty = points.atoms.new_zeros(1, 0)
         points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
     model = _condition(method.surrogate, model, extras, points)
-    return Belief(model, points, functional, method.score)
+    return Belief(model, points, functional, method.score.at(model))
 
 
 def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:

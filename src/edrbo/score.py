@@ -1,20 +1,27 @@
 """Scores: from the experts' beliefs at (x, c) to one number s(x, c).
 
 β multiplies the standard deviation (BoTorch's ``UpperConfidenceBound`` multiplies it by √β: do not mix the two).
+It is a number, or ``"theory"``: the value of Lemma 1 for the data at hand, which is meant for study more than for use
+(see ``confidence.TheoryBeta``, which also takes the constants the lemma asks for).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from torch import Tensor
 
-from edrbo.surrogate.ensemble import barycenter, radius
+from edrbo.confidence import TheoryBeta
+from edrbo.errors import InvalidValueError
+from edrbo.surrogate.ensemble import Ensemble, barycenter, radius
 
 BETA = 1.5  # the paper's choice in every experiment
 SQRT2 = math.sqrt(2.0)
+
+Beta = float | Literal["theory"] | TheoryBeta
 
 
 class Score(ABC):
@@ -25,16 +32,30 @@ class Score(ABC):
     @abstractmethod
     def __call__(self, mean: Tensor, sd: Tensor) -> Tensor: ...
 
+    def at(self, model: Ensemble) -> Score:
+        """The score once the data are known: whatever depends on them becomes a number."""
+        return self
+
 
 @dataclass(frozen=True)
 class UCB(Score):
     """u = μ + β σ of one GP; of an ensemble, that of its barycentre."""
 
-    beta: float = BETA
+    beta: Beta = BETA
+
+    def __post_init__(self) -> None:
+        if isinstance(self.beta, str) and self.beta != "theory":
+            raise InvalidValueError(f"beta is {self.beta!r}", 'give a number, or "theory"')
 
     def __call__(self, mean: Tensor, sd: Tensor) -> Tensor:
+        if isinstance(self.beta, str | TheoryBeta):
+            raise InvalidValueError(f"beta is {self.beta!r}, which depends on the data", "use score.at(model)")
         center, spread = barycenter(mean, sd)
         return center + self.beta * spread
+
+    def at(self, model: Ensemble) -> UCB:
+        rule = TheoryBeta() if isinstance(self.beta, str) else self.beta
+        return replace(self, beta=rule(model)) if isinstance(rule, TheoryBeta) else self
 
 
 @dataclass(frozen=True)
@@ -45,13 +66,11 @@ class DesignUCB(UCB):
 
 
 @dataclass(frozen=True)
-class BarycenterUCB(Score):
+class BarycenterUCB(UCB):
     """EDRBO: μ̄ + β σ̄ − √2 ε̂, the radius taken at each (x, c)."""
 
-    beta: float = BETA
     radius_weight: float = SQRT2
 
     def __call__(self, mean: Tensor, sd: Tensor) -> Tensor:
-        center, spread = barycenter(mean, sd)
-        upper = center + self.beta * spread
+        upper = super().__call__(mean, sd)
         return upper if self.radius_weight == 0 else upper - self.radius_weight * radius(mean, sd)

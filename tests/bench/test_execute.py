@@ -20,6 +20,7 @@ from edrbo.bench.commands import register
 from edrbo.bench.execute import Event, carry_out, record_failure, run_on_processes
 from edrbo.bench.journal import Failure, Journal, Record, journal_path, make_header, read_journal
 from edrbo.bench.plugin import PAPER_METHODS, Plugin
+from edrbo.bench.problems import further_names, names
 from edrbo.bench.progress import Progress
 from edrbo.bench.replicate import Evaluation, Replicate, Settings, run_replicate
 from edrbo.bench.sweep import all_replicates, make_plan, read_seeds, sole_writer
@@ -184,7 +185,9 @@ def test_sweeps_are_all_combinations_seed_by_seed() -> None:
     assert len(replicates) == 2 * 10 * 3
     assert [one.seed for one in replicates[::20]] == [3, 5, 6]
     assert [one.method for one in replicates[:10]] == [*PAPER_METHODS, "random"]
-    assert len(all_replicates("all", "ucb", "0", SETTINGS)) == 9
+    assert [one.problem for one in all_replicates("all", "ucb", "0", SETTINGS)] == names()
+    both = [one.problem for one in all_replicates("all,further,ackley", "ucb", "0", SETTINGS)]
+    assert both == [*names(), *further_names()]
     own = Plugin("mine.py", PLUGIN)
     assert "broken" in {one.method for one in all_replicates("newsvendor", "all", "0", SETTINGS, own)}
 

@@ -28,7 +28,9 @@ def register(app: typer.Typer) -> None:
 
 def run(
     out: Annotated[Path, typer.Option(help="Directory of the results.")],
-    problems: Annotated[str, typer.Option(help="all, or names with commas between.")] = "all",
+    problems: Annotated[
+        str, typer.Option(help="all (the nine of the paper), further, or names with commas between.")
+    ] = "all",
     methods: Annotated[str, typer.Option(help="all (the nine of the paper), or names with commas between.")] = "all",
     seeds: Annotated[str, typer.Option(help="first:end, or numbers with commas between.")] = "100:110",
     evaluations: Annotated[int, typer.Option(help="Evaluations per replicate, the initial ones included.")] = 200,

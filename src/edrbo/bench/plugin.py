@@ -84,7 +84,7 @@ def _namespace(plugin: Plugin) -> dict[str, Any]:
 def _check_name(name: Any, kind: str, path: Path) -> None:
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InvalidValueError(f"{name!r} in {kind} of {path} is no name", "letters, digits and -_.+= only")
-    if name in (METHODS.keys() | ADAPTERS.keys() if kind == "METHODS" else problems.names()):
+    if name in (method_names() if kind == "METHODS" else problem_names()):
         raise InvalidValueError(f"{name!r} in {kind} of {path} is taken by edrbo", "choose another name")
 
 
@@ -95,7 +95,7 @@ def method_names(plugin: Plugin | None = None) -> list[str]:
 
 
 def problem_names(plugin: Plugin | None = None) -> list[str]:
-    return [*problems.names(), *(plugin.table("PROBLEMS") if plugin else ())]
+    return [*problems.names(), *problems.further_names(), *(plugin.table("PROBLEMS") if plugin else ())]
 
 
 def make_learner(name: str, setup: Setup, plugin: Plugin | None = None) -> Learner:
@@ -120,7 +120,7 @@ def get_problem(name: str, plugin: Plugin | None = None) -> Problem:
     if name in own:
         assert plugin is not None
         return _own_problem(plugin, name)
-    if name not in problems.names():
+    if name not in problem_names():
         raise UnknownNameError(f"no problem is called {name!r}", f"one of {', '.join(problem_names(plugin))}")
     return problems.get(name)
 

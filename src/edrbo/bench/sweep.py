@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from edrbo.bench.journal import is_finished, journal_paths
 from edrbo.bench.plugin import PAPER_METHODS, Plugin, get_problem, method_names, problem_names
+from edrbo.bench.problems import further_names as further_problems
+from edrbo.bench.problems import names as paper_problems
 from edrbo.bench.replicate import Replicate, Settings
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 
@@ -27,11 +29,13 @@ def all_replicates(
 ) -> list[Replicate]:
     """Every combination, seed by seed, so that a sweep stopped early is a smaller sweep and not half a table.
 
-    ``all`` means the nine problems and the nine methods of the paper, and what a plugin adds.
+    ``all`` means the nine problems and the nine methods of the paper, and what a plugin adds; ``further`` the problems
+    that are not the paper's.
     """
-    own_methods = [*plugin.table("METHODS")] if plugin else []
-    chosen = _choose("method", methods, method_names(plugin), [*PAPER_METHODS, *own_methods])
-    found = _choose("problem", problems, problem_names(plugin), problem_names(plugin))
+    own = {kind: list(plugin.table(kind)) if plugin else [] for kind in ("METHODS", "PROBLEMS")}
+    chosen = _choose("method", methods, method_names(plugin), {"all": [*PAPER_METHODS, *own["METHODS"]]})
+    groups = {"all": [*paper_problems(), *own["PROBLEMS"]], "further": further_problems()}
+    found = _choose("problem", problems, problem_names(plugin), groups)
     for name in found:
         get_problem(name, plugin)  # missing data are found out before anything runs
     return [
@@ -42,14 +46,16 @@ def all_replicates(
     ]
 
 
-def _choose(kind: str, text: str, known: Sequence[str], default: Sequence[str]) -> list[str]:
+def _choose(kind: str, text: str, known: Sequence[str], groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """The names in ``text``, each once; a name of a group stands for all its members."""
     names: list[str] = []
+    choice = ", ".join([*groups, *known])
     for name in filter(None, (part.strip() for part in text.split(","))):
-        if name != "all" and name not in known:
-            raise UnknownNameError(f"no {kind} is called {name!r}", f"one of all, {', '.join(known)}")
-        names += default if name == "all" else [name]
+        if name not in groups and name not in known:
+            raise UnknownNameError(f"no {kind} is called {name!r}", f"one of {choice}")
+        names += groups.get(name, [name])
     if not names:
-        raise InvalidValueError(f"no {kind} is named", f"one of all, {', '.join(known)}")
+        raise InvalidValueError(f"no {kind} is named", f"one of {choice}")
     return list(dict.fromkeys(names))
 
 

@@ -96,12 +96,6 @@ class Ledger:
             trial = create_trial(state=TrialState.RUNNING, system_attrs={OWNER: this_process()})
             return self.storage.get_trial(self.storage.create_new_trial(self.study_id, trial)).number
 
-    def is_open(self, number: int) -> bool:
-        """Whether ``number`` still waits for its design; cheaper than to read everything."""
-        with guard(self.where, "read"):
-            found = self.storage.get_trial(self._trial(number)).system_attrs
-            return DESIGN not in found and ABANDONED not in found
-
     def abandon(self, number: int) -> None:
         """Nobody waits any more for the design of ``number``."""
         with guard(self.where, "write"):

@@ -1,24 +1,24 @@
 """Who computes next: suggestions are made one after another, in the order in which their numbers were taken.
 
 Taking a number creates a trial, which Optuna's storages do atomically. Its owner then waits until every earlier number
-has its design. A number whose owner died is abandoned: at once if that can be seen, else after a while. An owner that was only slow loses nothing by it; the others just did not know its design.
+has its design. A number whose owner died is abandoned: at once if that can be seen, else when nothing has moved for a
+while. An owner that was only slow loses nothing by it; the others just did not know its design.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 from edrbo.errors import StudyError
 from edrbo.state import State
 from edrbo.study.ledger import Ledger
 from edrbo.study.owner import is_dead
 
-PATIENCE = 60.0  # seconds for the one before us
-PAUSE = 0.01  # seconds between looks
+PATIENCE = 60.0  # seconds without any progress of those before us
+PAUSE = 0.005  # seconds between looks of the next in line
 
 
 class Turns:
@@ -42,18 +42,18 @@ class Turns:
 
     def wait(self, number: int) -> State:
         """The state to compute suggestion ``number`` from, once all numbers before it have their designs."""
+        waiting, since = -1, time.monotonic()
         while True:
+            begun = time.monotonic()
             snapshot = self._ledger.read()
-            earlier = [key for key in snapshot.open if key < number]
+            took = time.monotonic() - begun
+            earlier = {key: owner for key, owner in snapshot.open.items() if key < number}
             if not earlier:
                 return replace(snapshot.state, asked=number)
-            # Who stands right before us waits for all the others in turn; so it is enough to look at that one.
-            self._wait_for(max(earlier), snapshot.open[max(earlier)])
-
-    def _wait_for(self, number: int, owner: Mapping[str, Any]) -> None:
-        begun = time.monotonic()
-        while self._ledger.is_open(number):
-            if number in self._lost or is_dead(owner) or time.monotonic() - begun > PATIENCE:
-                self._ledger.abandon(number)
-                return
-            time.sleep(PAUSE)
+            if len(earlier) != waiting:
+                waiting, since = len(earlier), time.monotonic()
+            for key, owner in earlier.items():
+                if key in self._lost or is_dead(owner) or time.monotonic() - since > PATIENCE:
+                    self._ledger.abandon(key)
+            # The next in line looks often; the others leave the storage and the machine to those before them.
+            time.sleep(PAUSE + 3.0 * took * (len(earlier) - 1))

@@ -58,7 +58,8 @@ class Likelihood:
             - n * HALF_LOG_2PI
             - 0.5 * (mean / self.priors.mean_sd).square()
         )
-        outer = 0.5 * (alpha.unsqueeze(-1) * alpha.unsqueeze(-2) - inverse)  # ∂ log p / ∂K
+        # ∂ log p / ∂K = ½ (ααᵀ − K⁻¹)
+        outer = torch.baddbmm(inverse, alpha.unsqueeze(-1), alpha.unsqueeze(-2), beta=-0.5, alpha=0.5)
         gradient = torch.zeros_like(theta)
         weight = outer * slope
         centred = self.x - 0.5

@@ -1,4 +1,8 @@
-"""The registry of problems. A new problem is a function, a context law and a line below."""
+"""The registry of problems. A new problem is a function, a context law and a line below.
+
+The nine of the paper are the benchmark. The further ones, of other dimensions, laws and noise, are there to check
+that a method is not tuned to nine curves.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,23 @@ from functools import cache
 
 from edrbo.bench.problem import Problem
 from edrbo.bench.problems.ackley import ackley_problem
+from edrbo.bench.problems.beacons import beacons_problem
 from edrbo.bench.problems.branin import modified_branin_problem
 from edrbo.bench.problems.camel import six_hump_camel, three_hump_camel
+from edrbo.bench.problems.cliff import cliff_problem
+from edrbo.bench.problems.coating import coating_problem
+from edrbo.bench.problems.dose import dose_response_problem
 from edrbo.bench.problems.hartmann import complicated_hartmann, hartmann_problem
+from edrbo.bench.problems.kiln import noisy_kiln_problem
 from edrbo.bench.problems.newsvendor import newsvendor_problem
 from edrbo.bench.problems.portfolio import portfolio_normal, portfolio_uniform
+from edrbo.bench.problems.ripples import ripples_problem
+from edrbo.bench.problems.seasons import two_seasons_problem
+from edrbo.bench.problems.wing import wing_problem
 from edrbo.errors import UnknownNameError
 
 # Formula problems are made once; the portfolio problems depend on the data in place and keep their own cache.
-_REGISTRY: dict[str, Callable[[], Problem]] = {
+_PAPER: dict[str, Callable[[], Problem]] = {
     "three-hump-camel": cache(three_hump_camel),
     "six-hump-camel": cache(six_hump_camel),
     "ackley": cache(ackley_problem),
@@ -27,14 +39,31 @@ _REGISTRY: dict[str, Callable[[], Problem]] = {
     "portfolio-normal": portfolio_normal,
 }
 
+_FURTHER: dict[str, Callable[[], Problem]] = {
+    "two-seasons": cache(two_seasons_problem),
+    "dose-response": cache(dose_response_problem),
+    "cliff": cache(cliff_problem),
+    "ripples": cache(ripples_problem),
+    "noisy-kiln": cache(noisy_kiln_problem),
+    "beacons": cache(beacons_problem),
+    "coating": cache(coating_problem),
+    "wing": cache(wing_problem),
+}
+_REGISTRY = _PAPER | _FURTHER
+
 
 def names() -> list[str]:
-    """Names of all problems, in the order of the paper."""
-    return list(_REGISTRY)
+    """Names of the nine problems of the benchmark, in the order of the paper."""
+    return list(_PAPER)
+
+
+def further_names() -> list[str]:
+    """Names of the further problems, from few to many designs."""
+    return list(_FURTHER)
 
 
 def get(name: str) -> Problem:
-    """The problem called ``name``; asking again gives the same value, with its x* already found."""
+    """The problem called ``name``, of either kind; asking again gives the same value, with its x* already found."""
     if name not in _REGISTRY:
         raise UnknownNameError(f"There is no problem called {name!r}.", f"one of {', '.join(_REGISTRY)}")
     return _REGISTRY[name]()
