@@ -43,7 +43,8 @@ def information_gain_path(gram: Tensor, noise: float, *, halved: bool = False) -
     """``information_gain`` of the first 1, 2, …, n rows (... × n), all from one Cholesky factor."""
     check_positive("noise", noise)
     chol = torch.linalg.cholesky(gram / noise + torch.eye(gram.shape[-1], dtype=gram.dtype))
-    return (1.0 if halved else 2.0) * chol.diagonal(dim1=-2, dim2=-1).log().cumsum(-1)
+    path: Tensor = chol.diagonal(dim1=-2, dim2=-1).log().cumsum(-1)
+    return path if halved else 2.0 * path
 
 
 def realized_gain(model: Ensemble, *, halved: bool = False) -> Tensor:

@@ -269,6 +269,7 @@ class Optimizer:
             ball=ball,
             disagreement=float(spreads[0]),
             context_effect=dict(zip(self.space.context_names if effects else (), spreads[1:].tolist(), strict=True)),
+            law_error=belief.points.compression_error,
             observations=len(self),
         )
 

@@ -20,6 +20,7 @@ from edrbo.space import Space
 from edrbo.surrogate.ensemble import barycenter, radius
 
 Z95 = 1.959963984540054  # standard normal quantile of 97.5 %
+CAUTION = 0.1  # standard deviations of f taken off when designs are compared: of two equal means, the surer one
 SUPPORT = 128  # points of the context box that the worst case may move to
 
 
@@ -34,6 +35,7 @@ class Recommendation:
     ball                Wasserstein-1 distance, as a fraction of the context ranges
     disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycentre
     context_effect      per context variable: standard deviation of f(x, c) due to it alone
+    law_error           Wasserstein-2 distance of the context atoms used from the law they stand for, coded
     """
 
     design: dict[str, Any]
@@ -44,6 +46,7 @@ class Recommendation:
     ball: float
     disagreement: float
     context_effect: dict[str, float]
+    law_error: float
     observations: int
 
 
@@ -74,8 +77,8 @@ class DesignBeliefs:
 
 
 def best_design(belief: Belief, space: Space, starts: Tensor, seed: int) -> Tensor:
-    """The design (d_x) with the largest posterior mean of the expected value."""
-    mean = RobustAcquisition(belief.model, UCB(beta=0.0), belief.points, Expectation())
+    """The design (d_x) with the largest posterior mean of the expected value, less a little for what is not known."""
+    mean = RobustAcquisition(belief.model, UCB(beta=-CAUTION), belief.points, Expectation())
     return maximize(mean.ladder(), space, seed=seed, starts=starts).x
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +66,12 @@ def test_an_optuna_study_that_is_not_ours(tmp_path: Path, line: Space) -> None:
     with pytest.raises(StudyError, match="not made by edrbo"):
         Study.open(where)
     assert Study.open(where, line).settings == Settings(line)
+
+
+@pytest.mark.parametrize("module", ["edrbo.study", "edrbo.optuna_sampler"])
+def test_without_optuna_there_is_a_hint(module: str) -> None:
+    code = f"import sys; sys.modules['optuna'] = None; import {module}"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "MissingExtraError" in done.stderr
+    assert "pip install 'edrbo[study]'" in done.stderr

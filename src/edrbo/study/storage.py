@@ -9,14 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from edrbo.errors import MissingExtraError, StudyError
+from optuna.exceptions import StorageInternalError
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
+from optuna.storages.journal import JournalFileBackend
 
-try:
-    from optuna.exceptions import StorageInternalError
-    from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
-    from optuna.storages.journal import JournalFileBackend
-except ImportError:
-    raise MissingExtraError("studies need Optuna", "pip install 'edrbo[study]'") from None
+from edrbo.errors import MissingExtraError, StudyError
 
 SQLITE = b"SQLite format 3\x00"
 SECRETS = ("password", "passfile", "sslpassword", "sslkey")  # of a PostgreSQL URL's query
