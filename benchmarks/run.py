@@ -1,7 +1,7 @@
 """``make bench``: how fast a suggestion is, beside a plain BoTorch program timed in the same run.
 
-One thread, float64, CPU seconds. A suggestion of ours is timed at its dearest: with a refit of all hyper-parameters, which
-a run does only when its data have grown by 5 %.
+One thread, float64, CPU seconds. A suggestion of ours is timed at its dearest, with a refit of all hyper-parameters,
+which a run does only when its data have grown by 5 %, and without one.
 """
 
 from __future__ import annotations
@@ -146,9 +146,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     console = Console(width=120)
-    console.print(
-        f"edrbo {edrbo.__version__}, torch {torch.__version__}, Python {platform.python_version()}, {processor()}, one thread"
-    )
+    versions = f"edrbo {edrbo.__version__}, torch {torch.__version__}, Python {platform.python_version()}"
+    console.print(f"{versions}, {processor()}, one thread")
     repeats = 2 if options.quick else 5
     console.print(large([1000] if options.quick else [1000, 2000]))
     console.print(every_method(repeats))

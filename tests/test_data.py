@@ -41,9 +41,7 @@ def test_complete_marks_known_contexts() -> None:
 
 def test_arrays_are_read_only_float64_copies() -> None:
     x = np.array([[0, 1]])
-    observations = Observations(
-        x=x, c=np.zeros((1, 1)), y=np.array([1], dtype=np.int8), noise=np.array([np.nan])
-    )
+    observations = Observations(x=x, c=np.zeros((1, 1)), y=np.array([1], dtype=np.int8), noise=np.array([np.nan]))
     x[0, 0] = 1
     assert observations.x[0, 0] == 0.0
     for array in (observations.x, observations.c, observations.y, observations.noise):
@@ -97,9 +95,7 @@ BAD: list[tuple[dict[str, Any], type[EdrboError]]] = [
 
 
 @pytest.mark.parametrize(("change", "error"), BAD)
-def test_bad_observations_are_refused_and_change_nothing(
-    change: dict[str, Any], error: type[EdrboError]
-) -> None:
+def test_bad_observations_are_refused_and_change_nothing(change: dict[str, Any], error: type[EdrboError]) -> None:
     before = Observations.empty(2, 2).append([0.1, 0.2], [1.0, 2.0], 3.0)
     arguments: dict[str, Any] = {"x": [0.3, 0.4], "c": [1.0, 2.0], "y": 1.0, **change}
     with pytest.raises(error) as caught:

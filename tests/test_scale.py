@@ -96,9 +96,7 @@ def test_ranges_of_special_data(bounds: Any, values: list[float], expected: tupl
 @pytest.mark.parametrize(
     "values", [[1.7e308] * 3, [-1.7e308, 1.7e308], [1.7e308, 1.6e308], [0.0, 5e-324], [1e300, 1.0]]
 )
-@pytest.mark.parametrize(
-    "bounds", [None, (0.0, None), (-1e300, None), (1e300, None), (None, 1e300), (None, -1e300)]
-)
+@pytest.mark.parametrize("bounds", [None, (0.0, None), (-1e300, None), (1e300, None), (None, 1e300), (None, -1e300)])
 def test_ranges_of_extreme_data(values: list[float], bounds: Any) -> None:
     space = Space({"x": (0, 1)}, {"c": bounds})
     raw = np.array(values)[:, None]

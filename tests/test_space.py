@@ -45,9 +45,7 @@ def integers(draw: st.DrawFn) -> Integer:
 
 
 scalars = st.one_of(st.text(max_size=5), st.integers(-3, 3), st.floats(allow_nan=False, allow_infinity=False))
-categoricals = st.lists(scalars, min_size=2, max_size=5, unique=True).map(
-    lambda choices: Categorical(tuple(choices))
-)
+categoricals = st.lists(scalars, min_size=2, max_size=5, unique=True).map(lambda choices: Categorical(tuple(choices)))
 contexts_ = st.one_of(reals(), st.just(Real()), st.floats(-1e9, 1e9).map(lambda bound: Real(bound, None)))
 
 
@@ -223,9 +221,7 @@ def test_levels_of_what_has_none(name: str, hint: str) -> None:
 
 
 def test_shorthands() -> None:
-    space = Space(
-        {"a": (1, 10), "b": ["u", "v"], "c": ("u", "v"), "d": [1, 2], "e": (True, False)}, {"z": (None, 3)}
-    )
+    space = Space({"a": (1, 10), "b": ["u", "v"], "c": ("u", "v"), "d": [1, 2], "e": (True, False)}, {"z": (None, 3)})
     assert space.design == {
         "a": Real(1.0, 10.0),
         "b": Categorical(("u", "v")),

@@ -102,9 +102,7 @@ def test_an_empty_list_is_no_design() -> None:
     assert MIXED.read_contexts([]).shape == (0, 2)
 
 
-@pytest.mark.parametrize(
-    "coded", [np.zeros(5), np.zeros((2, 7)), 0.5, np.full(6, np.nan), np.zeros((1, 1, 6))]
-)
+@pytest.mark.parametrize("coded", [np.zeros(5), np.zeros((2, 7)), 0.5, np.full(6, np.nan), np.zeros((1, 1, 6))])
 def test_codes_of_a_wrong_shape(coded: Any) -> None:
     with pytest.raises(InvalidDesignError):
         MIXED.decode_designs(coded)

@@ -82,8 +82,8 @@ class MaximumGain:
     """``chosen`` rows of the candidates in greedy order, and the information gain of the first 1, 2, … of them.
 
     The greedy gain is a lower bound of the maximum over the candidates, ``upper`` an upper bound: the gain is monotone
-    and submodular, so greedy reaches at least 1 − 1/e of the maximum. Over a continuous domain the maximum is larger
-    still; refine the candidates until the number settles.
+    and submodular, so greedy reaches at least 1 − 1/e of the maximum, and no point gains more than the first. Over a
+    continuous domain the maximum can be larger still; refine the candidates until the number settles.
     """
 
     chosen: Tensor
@@ -91,7 +91,9 @@ class MaximumGain:
 
     @property
     def upper(self) -> Tensor:
-        return self.gain / (1.0 - math.exp(-1.0))
+        """The smaller of gain/(1 − 1/e) and t · (gain of the first point)."""
+        steps = torch.arange(1, len(self.gain) + 1)
+        return torch.minimum(self.gain / (1.0 - math.exp(-1.0)), steps * self.gain[0])
 
 
 def max_information_gain(

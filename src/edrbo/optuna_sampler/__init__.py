@@ -5,8 +5,8 @@ from edrbo.errors import MissingExtraError
 try:
     from edrbo.optuna_sampler.sampler import EDRBOSampler
 except ModuleNotFoundError as problem:
-    if problem.name not in ("optuna", "sqlalchemy"):
+    if str(problem.name).split(".")[0] not in ("optuna", "sqlalchemy"):
         raise
-    raise MissingExtraError(f"the sampler needs {problem.name}", "pip install 'edrbo[study]'") from None
+    raise MissingExtraError("the sampler needs Optuna", "pip install 'edrbo[study]'") from None
 
 __all__ = ["EDRBOSampler"]

@@ -5,8 +5,8 @@ from edrbo.errors import MissingExtraError
 try:
     from edrbo.study.study import Study
 except ModuleNotFoundError as problem:
-    if problem.name not in ("optuna", "sqlalchemy"):
+    if str(problem.name).split(".")[0] not in ("optuna", "sqlalchemy"):
         raise
-    raise MissingExtraError(f"studies need {problem.name}", "pip install 'edrbo[study]'") from None
+    raise MissingExtraError("studies need Optuna", "pip install 'edrbo[study]'") from None
 
 __all__ = ["Study"]

@@ -59,7 +59,7 @@ def beacons_problem() -> Problem:
         name="beacons",
         description="Five bumps; the highest is carried furthest by the contexts, so on average another one wins.",
         d_x=3,
-        law=Product((Clipped(Uniform(0.0, 1.0)), Clipped(Normal(0.35, 0.25)))),
+        law=Product((Clipped(Uniform(-0.1, 1.1)), Clipped(Normal(0.35, 0.25)))),
         objective=beacons,
         expectation=expected_beacons,
     )

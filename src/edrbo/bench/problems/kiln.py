@@ -15,7 +15,7 @@ NOISE_SHARE = 0.05
 
 
 def kiln(x: AnyArray, c: AnyArray) -> AnyArray:
-    """A curved ridge in heat and time that turns with the load, and a gentle optimum of the draft."""
+    """A curved ridge in heat and time that moves with the load, and a gentle optimum of the draft."""
     heat, time, draft, load = x[..., 0], x[..., 1], x[..., 2], c[..., 0]
     ridge = 1.2 * heat + 0.8 * time - 0.9 * heat * time - 0.55 - 0.35 * load
     strength = np.exp(-12 * ridge**2) * (0.5 + heat * (1.6 - heat))

@@ -1,4 +1,4 @@
-"""Ripples: a bowl with cosine ripples that slide with a skewed context, 25 local maxima."""
+"""Ripples: a bowl with cosine ripples that slide with a skewed context, thirty local maxima on average."""
 
 from __future__ import annotations
 
