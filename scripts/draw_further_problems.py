@@ -1,6 +1,6 @@
 """Draw docs/pictures/further-problems.png: E f and one slice of f for each of the further problems.
 
-    python scripts/draw_further_problems.py [FILE]
+python scripts/draw_further_problems.py [FILE]
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from edrbo.theory import (
     max_information_gain,
     regret_bound,
     regret_bounds,
+    rkhs_norm_lower_estimate,
     unit_kernel,
 )
 from edrbo.theory_plot import draw_bounds
@@ -59,15 +60,14 @@ def describe(problem: Problem, model: Ensemble, bounds: RegretBounds) -> None:
         for name, gain in (
             ("realized", realized),
             ("greedy", max(float(found.gain[-1]) for found in largest)),
-            ("greedy/(1-1/e)", max(float(found.upper[-1]) for found in largest)),
+            ("upper", max(float(found.upper[-1]) for found in largest)),
         ):
             bound = regret_bound(STEPS, gain, BETA, 1.0, len(names), DELTA)
             print(f"{problem.name}, {label}: {name} gain {gain:.1f}, bound {bound:,.0f}")
     print(f"{problem.name}: L_m {lipschitz_constants(names, gp.hyper.lengthscale[:, problem.d_x :]).tolist()}")
     print(f"{problem.name}: regret {bounds.regret[-1]:.1f}, trivial {bounds.trivial[-1]:,.0f}")
-    contexts = sobol_points(problem.d_x + problem.d_c, 2**16, SEED).numpy()
-    values = problem.evaluate(contexts[:, : problem.d_x], contexts[:, problem.d_x :])
-    print(f"{problem.name}: range of f itself {values.max() - values.min():.2f}")
+    norms = [rkhs_norm_lower_estimate(unit_kernel(*expert)(gp.x, gp.x), gp.y) for expert in own]
+    print(f"{problem.name}: least norms {[round(float(norm), 1) for norm in norms]} of standardized outcomes")
 
 
 def main() -> None:

@@ -222,7 +222,8 @@ class FixedSurrogate(Surrogate):
     """The surrogate the theorems are about: zero mean, unit-variance kernels fixed beforehand, regularization λ.
 
     ``lengthscale`` is a number, one per input, or one row per expert, in the unit cube; ``noise`` is λ. Outcomes are
-    taken as they are: bring y to mean zero and ordinary size yourself, since B is a bound on the norm of *this* y.
+    taken as they are: bring y to mean zero and ordinary size yourself, since B is a bound on the norm of *this* y. The
+    theorems know complete observations only: failed evaluations and missing contexts enter roughly.
 
     ``scaled`` gives the paper's posterior, whose variance is divided by λ. It is the ordinary posterior of a kernel of
     variance 1/λ under noise of variance 1, and that is how it is made: the mean is the same, σ is 1/√λ times as large

@@ -38,9 +38,17 @@ def _draw_panel(axes: Axes, bounds: RegretBounds) -> None:
     )
     for values, color, dashes, label in curves:
         axes.plot(steps, values, color=color, linestyle=dashes, linewidth=1.8)
-        text = f"{label}\n{values[-1]:,.0f}"
-        at = (steps[-1], values[-1])
-        axes.annotate(text, at, (6, 0), textcoords="offset points", color=color, va="center", fontsize=9)
+        end = (float(steps[-1]), float(values[-1]))
+        axes.annotate(
+            f"{label}\n{end[1]:,.0f}",
+            end,
+            (6, 0),
+            textcoords="offset points",
+            color=color,
+            va="center",
+            fontsize=9,
+            backgroundcolor="white",
+        )
     axes.fill_between(steps, bounds.trivial, bounds.theorem.max() * 3, color=GREY, alpha=0.1, linewidth=0)
     axes.text(0.04, 0.955, IMPOSSIBLE, transform=axes.transAxes, color=GREY, fontsize=9, va="top", style="italic")
     axes.set_yscale("log")

@@ -69,8 +69,13 @@ def test_killed_at_a_hundred_random_moments(tmp_path: Path, line: Space) -> None
     assert time.monotonic() - begun < 10  # Optuna's own lock would make it wait for 30 s
 
 
-def study_by_many(where: str, said: Path) -> None:
-    lines = run_workers("many", where, 8, 25, said)
+@pytest.mark.parametrize("place", ["one file", "PostgreSQL"])
+def test_eight_processes(tmp_path: Path, place: str, request: pytest.FixtureRequest) -> None:
+    """They make the study all at once, and evaluate 200 times."""
+    where = str(tmp_path / "study.db")
+    if place == "PostgreSQL":
+        where = empty_database(request.getfixturevalue("postgresql"))
+    lines = run_workers("make", where, 8, 25, tmp_path / "said")
     study = Study.open(where)
     check_against_what_was_said(study, lines)
     assert len(study) == 200
@@ -81,26 +86,8 @@ def study_by_many(where: str, said: Path) -> None:
     assert same_state(Study.open(where).state, study.state)
 
 
-def test_eight_processes_on_one_file(tmp_path: Path, line: Space) -> None:
-    where = tmp_path / "study.db"
-    Study.open(where, line, method="ucb", initial=1000)
-    study_by_many(str(where), tmp_path / "said")
-
-
-def test_eight_processes_on_postgresql(tmp_path: Path, line: Space, postgresql: str) -> None:
-    Study.open(postgresql, line, name="edrbo", method="ucb", initial=1000)
-    study_by_many(postgresql, tmp_path / "said")
-
-
-@pytest.mark.parametrize("kind", ["file", "database"])
-def test_eight_processes_make_the_same_study(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
-    where = str(tmp_path / "study.db") if kind == "file" else empty_database(request.getfixturevalue("postgresql"))
-    said = run_workers("make", where, 8, 1, tmp_path / "said")
-    check_against_what_was_said(Study.open(where), said)
-    assert len(Study.open(where)) == 8
-
-
 def empty_database(url: str) -> str:
+    """A new database without any table, on the server at ``url``."""
     import psycopg2
 
     connection = psycopg2.connect(url)
