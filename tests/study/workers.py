@@ -40,9 +40,8 @@ def child(where: str, count: int, descriptor: int, space: Space | None = None) -
         return pid
     code = 1
     try:
-        evaluate(
-            Study.open(where, space), count, lambda words: os.write(descriptor, (json.dumps(words) + "\n").encode())
-        )
+        study = Study.open(where) if space is None else Study.open(where, space, method="ucb", initial=1000)
+        evaluate(study, count, lambda words: os.write(descriptor, (json.dumps(words) + "\n").encode()))
         code = 0
     finally:
         os._exit(code)

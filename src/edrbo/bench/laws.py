@@ -128,18 +128,22 @@ class Product:
         self, breaks: tuple[float, ...] = (), panels: int = PANELS, order: int = NODES_PER_PANEL
     ) -> tuple[Array, Array]:
         """Tensor rule: nodes (m, d_c) and weights (m,)."""
-        rules = [law.quadrature(breaks, panels, order) for law in self.components]
-        nodes = np.stack(np.meshgrid(*[nodes for nodes, _ in rules], indexing="ij"), axis=-1)
-        weights = rules[0][1]
-        for _, more in rules[1:]:
-            weights = weights[..., None] * more
-        return nodes.reshape(-1, self.d_c), weights.reshape(-1)
+        return tensor_rule([law.quadrature(breaks, panels, order) for law in self.components])
 
     def describe(self) -> str:
         first = self.components[0]
         if self.d_c > 1 and all(law == first for law in self.components):
             return f"iid {first.describe()}"
         return " × ".join(law.describe() for law in self.components)
+
+
+def tensor_rule(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """The product of rules on lines (nodes and weights of shape (m_k,)): nodes (m, d_c) and weights (m,)."""
+    nodes = np.stack(np.meshgrid(*[nodes for nodes, _ in rules], indexing="ij"), axis=-1)
+    weights = rules[0][1]
+    for _, more in rules[1:]:
+        weights = weights[..., None] * more
+    return nodes.reshape(-1, len(rules)), weights.reshape(-1)
 
 
 def clipped_normal(mean: float, sd: float) -> Clipped:

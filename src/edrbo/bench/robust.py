@@ -1,7 +1,7 @@
 """Worst expectation of f over all context laws within a Wasserstein-1 distance of P, by its dual.
 
 min_{W₁(Q, P) ≤ ρ} E_Q f(x, ·) = max_{λ ≥ 0} −λρ + E_{c~P} min_{c'} [f(x, c') + λ‖c − c'‖], with the Euclidean
-distance in the unit cube. P and the moves c' live on one fine grid: the quadrature nodes and the corners.
+distance in the unit cube. P and the moves c' live on one fine grid: the quadrature nodes and the ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edrbo.bench.distributions import Array
-from edrbo.bench.laws import Product
+from edrbo.bench.laws import Product, tensor_rule
 from edrbo.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -43,12 +43,17 @@ def worst_case(problem: Problem, x: Array, radius: float) -> Array:
 def _grid(law: Product, breaks: tuple[float, ...]) -> tuple[Array, Array]:
     """Grid (m, d_c) and the masses (m,) P gives to it."""
     if law.d_c == 1:
-        nodes, weights = law.components[0].quadrature(breaks)
-        ends = np.array([end for end in (0.0, 1.0) if end not in nodes])
-        nodes, weights = np.append(nodes, ends), np.append(weights, 0 * ends)
-        increasing = np.argsort(nodes)
-        return nodes[increasing, None], weights[increasing]
-    return law.quadrature(breaks, COARSE_PANELS, COARSE_ORDER)
+        return tensor_rule([_with_ends(*law.components[0].quadrature(breaks))])
+    rules = [component.quadrature(breaks, COARSE_PANELS, COARSE_ORDER) for component in law.components]
+    return tensor_rule([_with_ends(*rule) for rule in rules])
+
+
+def _with_ends(nodes: Array, weights: Array) -> tuple[Array, Array]:
+    """A rule with 0 and 1 among its nodes, with no mass where P has none: mass may still move there."""
+    ends = np.array([end for end in (0.0, 1.0) if end not in nodes])
+    nodes, weights = np.append(nodes, ends), np.append(weights, 0 * ends)
+    increasing = np.argsort(nodes)
+    return nodes[increasing], weights[increasing]
 
 
 def _expected_loss(values: Array, grid: Array, weights: Array, radius: float) -> Array:
