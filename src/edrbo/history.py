@@ -15,7 +15,7 @@ from edrbo.space import Space
 Array = NDArray[np.float64]
 
 KEPT_ROWS = 5_000  # a longer batch of context-only samples is summarized by fewer weighted ones
-SUMMARY_LINE, SUMMARY = 2_048, 512  # atoms of the summary for one context variable, and for several
+SUMMARY_LINE, SUMMARY = 2_048, 128  # atoms of the summary for one context variable, and for several
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,13 +34,13 @@ Array = NDArray[np.float64]
 class Budget:
     """How hard to search."""
 
-    screened: int = 1024  # quasi-random designs scored on the lowest rung
+    screened: int = 768  # quasi-random designs scored on the lowest rung
     near: int = 64  # of them drawn around the best given start
-    kept: int = 64  # of them scored again
-    starts: int = 8  # local searches
+    kept: int = 40  # of them scored again
+    starts: int = 5  # local searches
     iterations: int = 40  # L-BFGS iterations of each
     line_search: int = 6  # evaluations of one line search at most
-    finalists: int = 3  # ends that go on with the objective itself
+    finalists: int = 2  # ends that go on with the objective itself
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)

@@ -213,7 +213,7 @@ class _Moments(torch.autograd.Function):
         cross, slope = gram_and_slope(gp.kernels, sqdist, hyper.outputscale, hyper.shape, slope=wanted)
         mean = hyper.mean[:, None] + (cross @ gp.alpha.unsqueeze(-1)).squeeze(-1)
         half = torch.linalg.solve_triangular(gp.chol, cross.mT, upper=False)  # M × n × N
-        variance = hyper.outputscale[:, None] - half.square().sum(-2)
+        variance = hyper.outputscale[:, None] - torch.linalg.vector_norm(half, dim=-2).square()
         floor = (MIN_VARIANCE * hyper.outputscale)[:, None]
         sd = torch.maximum(variance, floor).sqrt()
         if slope is not None:
@@ -225,10 +225,10 @@ class _Moments(torch.autograd.Function):
     def backward(ctx: Any, grad_mean: Tensor, grad_sd: Tensor) -> tuple[Tensor, None]:
         points, slope, half, sd, free = ctx.saved_tensors
         gp: ExactGP = ctx.gp
-        weight = torch.linalg.solve_triangular(gp.chol.mT, half, upper=True).mT  # M × N × n
-        grad_cross = grad_mean.unsqueeze(-1) * gp.alpha.unsqueeze(-2)
-        grad_cross = grad_cross - torch.where(free, grad_sd / sd, 0.0).unsqueeze(-1) * weight
-        grad_sqdist = grad_cross * slope
+        # in place: these are the largest arrays of the hot path, M × N × n
+        grad_sqdist = torch.linalg.solve_triangular(gp.chol.mT, half, upper=True).mT
+        grad_sqdist.mul_(torch.where(free, -grad_sd / sd, 0.0).unsqueeze(-1))
+        grad_sqdist.addcmul_(grad_mean.unsqueeze(-1), gp.alpha.unsqueeze(-2)).mul_(slope)
         lengthscale = gp.hyper.lengthscale.unsqueeze(-2)  # M × 1 × d
         difference = points * grad_sqdist.sum(-1, keepdim=True) - grad_sqdist @ gp.x
         return (2.0 * difference / lengthscale.square()).sum(0), None

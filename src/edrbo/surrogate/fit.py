@@ -25,6 +25,8 @@ LENGTHSCALE_BOUNDS = (5e-3, 50.0)
 OUTPUTSCALE_BOUNDS = (1e-2, 1e2)
 NOISE_BOUNDS = (1e-6, 2.0)
 SHAPE_BOUNDS = (5e-2, 50.0)
+FTOL = 1e-6  # of the log posterior per observation
+LARGEST_BATCH = 2**22  # elements of the Gram matrices that are worked on together
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -145,14 +147,17 @@ def fit(
     count, n = len(kernels), len(likelihood.y)
     row_kernels = kernels * (len(start) // count)
     lower, upper = _bounds(likelihood)
+    at_once = max(1, LARGEST_BATCH // n**2)
 
     def negative(theta: NDArray[np.float64], rows: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         used = tuple(row_kernels[i] for i in rows)
-        value, gradient = likelihood.value_and_gradient(torch.from_numpy(theta), used)
-        return -value.numpy() / n, -gradient.numpy() / n
+        batches = [slice(i, i + at_once) for i in range(0, len(rows), at_once)]
+        parts = [likelihood.value_and_gradient(torch.from_numpy(theta[some]), used[some]) for some in batches]
+        value, gradient = (torch.cat(list(piece)).numpy() for piece in zip(*parts, strict=True))
+        return -value / n, -gradient / n
 
     theta, value = minimize_batch(
-        negative, start.numpy(), lower, upper, max_iterations=max_iterations, ftol=1e-7, gtol=1e-5
+        negative, start.numpy(), lower, upper, max_iterations=max_iterations, ftol=FTOL, gtol=1e-5
     )
     winner = value.reshape(-1, count).argmin(axis=0) * count + np.arange(count)
     return unpack(torch.from_numpy(theta[winner]))
