@@ -38,8 +38,8 @@ class Budget:
     near: int = 64  # of them drawn around the best given start
     kept: int = 40  # of them scored again
     starts: int = 5  # local searches
-    iterations: int = 40  # L-BFGS iterations of each
-    line_search: int = 6  # evaluations of one line search at most
+    iterations: int = 25  # L-BFGS iterations of each
+    line_search: int = 5  # evaluations of one line search at most
     finalists: int = 2  # ends that go on with the objective itself
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
@@ -53,6 +53,19 @@ BUDGET = Budget()
 class Maximum:
     x: Tensor  # d_x
     value: float
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Level and spread of the objective over the candidates: what a small change is small against."""
+
+    level: float
+    spread: float
+
+    @classmethod
+    def of(cls, values: Tensor) -> _Units:
+        level = float(values.max())
+        return cls(level, max(level - float(values.min()), 1e-6 * abs(level), 1e-300))
 
 
 def maximize(
@@ -75,14 +88,16 @@ def maximize(
     with torch.no_grad():
         candidates = _screen(rough, space, seed, starts, budget)
         values = fair(candidates)
-    ends, values = _climb(fair, candidates[_spread_out(candidates, values, budget.starts)], free, budget)
+    units = _Units.of(values)
+    starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
+    ends, values = _climb(fair, starts, free, units, budget)
     if fair != objective:
         best = values.argsort(descending=True, stable=True)[: budget.finalists]
-        ends, values = _climb(objective, ends[best], free, budget)
+        ends, values = _climb(objective, ends[best], free, units, budget)
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
-        x, value = _exchange(objective, space, x, value, free, budget)
+        x, value = _exchange(objective, space, x, value, free, units, budget)
     if kinks and bool(free.any()):
         x, value = _probe(objective, x, value, free, seed, budget)
     return Maximum(x, value)
@@ -116,7 +131,7 @@ def _screen(rough: Objective, space: Space, seed: int, starts: Tensor | None, bu
     best = values.argsort(descending=True, stable=True)[: budget.kept // 2]
     kept = torch.zeros(len(points), dtype=torch.bool)
     kept[best] = True
-    kept[_spread_out(points, values, budget.kept - len(best))] = True
+    kept[_spread_out(points, values, budget.kept - len(best), apart=0.1)] = True
     return points[kept] if len(pool) == 1 else torch.cat([points[kept], incumbent[None]])
 
 
@@ -124,35 +139,31 @@ def _snap(space: Space, x: Tensor) -> Tensor:
     return x if space.continuous else torch.from_numpy(space.snap(x.numpy()))
 
 
-def _spread_out(points: Tensor, values: Tensor, count: int) -> Tensor:
-    """Indices of the best points, each at least a little away from those already taken."""
+def _spread_out(points: Tensor, values: Tensor, count: int, apart: float) -> Tensor:
+    """Indices of the best points, each more than ``apart`` (largest coordinate) from those already taken."""
     order = values.argsort(descending=True, stable=True)
     taken: list[int] = []
     free = torch.ones(len(points), dtype=torch.bool)
     for i in order.tolist():
         if free[i]:
             taken.append(i)
-            free &= (points - points[i]).abs().amax(-1) > 0.05
+            free &= (points - points[i]).abs().amax(-1) > apart
         if len(taken) == count:
             break
     return torch.tensor(taken)
 
 
-def _climb(objective: Objective, start: Tensor, free: Tensor, budget: Budget) -> tuple[Tensor, Tensor]:
+def _climb(objective: Objective, start: Tensor, free: Tensor, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
     """Bounded L-BFGS from each row of ``start`` in the ``free`` columns; ends (S × d_x) and values (S)."""
     if not bool(free.any()):
         with torch.no_grad():
             return start, objective(start)
-    with torch.no_grad():
-        values = objective(start)
-    # L-BFGS stops on relative change: measure it against how much the objective varies over the starts
-    scale = max(float(values.max() - values.min()), 1e-3 * float(values.abs().max()), 1e-300)
 
     def negative(points: Array, rows: list[int]) -> tuple[Array, Array]:
         x = torch.from_numpy(points).requires_grad_()
         value = objective(x)
         (gradient,) = torch.autograd.grad(value.sum(), x)
-        return -value.detach().numpy() / scale, -(gradient * free).numpy() / scale
+        return (units.level - value.detach().numpy()) / units.spread, -(gradient * free).numpy() / units.spread
 
     ends, costs = minimize_batch(
         negative,
@@ -162,10 +173,10 @@ def _climb(objective: Objective, start: Tensor, free: Tensor, budget: Budget) ->
         max_iterations=budget.iterations,
         # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
         max_line_search=budget.line_search,
-        ftol=1e-7,
-        gtol=1e-5,
+        ftol=1e-5,
+        gtol=1e-4,
     )
-    return torch.from_numpy(ends), torch.from_numpy(-costs * scale)
+    return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
 
 
 def _probe(
@@ -188,7 +199,7 @@ def _probe(
 
 
 def _exchange(
-    objective: Objective, space: Space, x: Tensor, value: float, free: Tensor, budget: Budget
+    objective: Objective, space: Space, x: Tensor, value: float, free: Tensor, units: _Units, budget: Budget
 ) -> tuple[Tensor, float]:
     """Coordinate exchange over the levels of the discrete variables, climbing again after each move."""
     for _ in range(budget.exchange_rounds):
@@ -196,7 +207,7 @@ def _exchange(
         with torch.no_grad():
             values = objective(neighbors)
         promising = neighbors[values.argsort(descending=True, stable=True)[: budget.starts]]
-        ends, found = _climb(objective, promising, free, budget)
+        ends, found = _climb(objective, promising, free, units, budget)
         best = int(found.argmax())
         if not float(found[best]) > value:
             break
