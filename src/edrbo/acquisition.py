@@ -21,7 +21,7 @@ from edrbo.functional import Functional
 from edrbo.score import Score
 from edrbo.surrogate.ensemble import Ensemble
 
-ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
+ROUGH_ATOMS, FAIR_ATOMS = 4, 8  # context atoms of the stand-ins that screen and climb
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
@@ -39,6 +39,7 @@ class RobustAcquisition(AcquisitionFunction):
         self.functional = functional
         self.set_X_pending(None)
         self._contexts = points.all
+        self._paired: dict[int, Callable[[Tensor], tuple[Tensor, Tensor]]] = {}
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -65,8 +66,13 @@ class RobustAcquisition(AcquisitionFunction):
 
     def _row(self, x: Tensor, contexts: Tensor) -> Tensor:
         """Scores of every design with every context, N × len(contexts)."""
-        joint = _pairs(x, contexts)
-        return self.score(*self._moments(joint)).reshape(len(x), len(contexts))
+        if isinstance(self.model, Ensemble):
+            if id(contexts) not in self._paired:
+                self._paired[id(contexts)] = self.model.moments_on(contexts)
+            moments = self._paired[id(contexts)](x)
+        else:
+            moments = self._moments(_pairs(x, contexts))
+        return self.score(*moments).reshape(len(x), len(contexts))
 
     def _moments(self, joint: Tensor) -> tuple[Tensor, Tensor]:
         """Experts' means and standard deviations at N points, M × N each (M = 1 for a stock model)."""

@@ -116,23 +116,24 @@ def _screen(rough: Objective, space: Space, seed: int, starts: Tensor | None, bu
     Half of them are the best, half the best that are apart: the best alone may all lie on one hill, and the rough
     objective need not rank the hills right.
     """
-    sobol = sobol_points(space.d_x, budget.screened, seed)
-    pool = [_snap(space, sobol)]
+    points = _snap(space, sobol_points(space.d_x, budget.screened, seed))
+    values = rough(points)
+    incumbents = []
     if starts is not None and len(starts):
-        incumbent = starts[rough(starts).argmax()]
+        at_starts = rough(starts)
+        incumbent = starts[at_starts.argmax()]
         generator = torch.Generator().manual_seed(seed)
         noise = torch.randn(budget.near, space.d_x, generator=generator, dtype=torch.float64)
         # steps from about 0.1 down to 0.001: the stand-in need not know the right scale
         steps = torch.logspace(-1, -3, budget.near, dtype=torch.float64)[:, None]
-        near = (incumbent + steps * noise).clamp(0.0, 1.0)
-        pool += [starts, _snap(space, near)]
-    points = torch.cat(pool)
-    values = rough(points)
+        near = _snap(space, (incumbent + steps * noise).clamp(0.0, 1.0))
+        points, values = torch.cat([points, starts, near]), torch.cat([values, at_starts, rough(near)])
+        incumbents = [incumbent[None]]
     best = values.argsort(descending=True, stable=True)[: budget.kept // 2]
     kept = torch.zeros(len(points), dtype=torch.bool)
     kept[best] = True
     kept[_spread_out(points, values, budget.kept - len(best), apart=0.1)] = True
-    return points[kept] if len(pool) == 1 else torch.cat([points[kept], incumbent[None]])
+    return torch.cat([points[kept], *incumbents])
 
 
 def _snap(space: Space, x: Tensor) -> Tensor:

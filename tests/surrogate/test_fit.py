@@ -173,8 +173,14 @@ def projected_gradient(likelihood: Likelihood, theta: Tensor) -> Tensor:
 def test_the_optimum_is_stationary(n: int, d: int, priors: object) -> None:
     assert callable(priors)
     likelihood = likelihood_of(n, d, seed=11, priors=priors(d))
-    theta = pack(fit(ALL, likelihood, default_theta(ALL, d, likelihood.priors)))
-    assert float(projected_gradient(likelihood, theta).abs().max()) < 1e-3
+    start = default_theta(ALL, d, likelihood.priors)
+    theta = pack(fit(ALL, likelihood, start, max_iterations=200, ftol=1e-12))
+    assert float(projected_gradient(likelihood, theta).abs().max()) < 1e-4
+    # at the usual tolerance the search ends sooner, but at the same maximum
+    usual = pack(fit(ALL, likelihood, start))
+    best, _ = likelihood.value_and_gradient(theta, ALL)
+    value, _ = likelihood.value_and_gradient(usual, ALL)
+    assert float((best - value).max()) < 0.02
 
 
 @pytest.mark.parametrize(("n", "d", "seed"), [(5, 1, 0), (12, 2, 1), (25, 3, 2)])

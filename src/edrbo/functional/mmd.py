@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +31,7 @@ class MMD(WorstCase):
     radius: float
     lengthscale: float = 0.2
     support_size: int = 0
+    has_kinks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_radius(self.radius)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ class TotalVariation(WorstCase):
 
     radius: float
     support_size: int = DEFAULT_SUPPORT
+    has_kinks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_radius(self.radius)

@@ -28,6 +28,7 @@ class WassersteinLipschitz(Functional):
     radius: float
     support_size: int = DEFAULT_SUPPORT
     needs_slope: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_radius(self.radius)

@@ -175,6 +175,17 @@ class Ensemble(FantasizeMixin, Model):
         mean, sd = self.gp.moments(points)
         return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd
 
+    def moments_on(self, contexts: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+        """``moments`` of all pairs of designs (N × d_x) and these contexts (m × d_c) as a function of the designs,
+        the context running fastest: M × (N·m). Faster than ``moments``: what belongs to the contexts is done once."""
+        paired, scaling = self.gp.paired_with(contexts), self.scaling
+
+        def moments(x: Tensor) -> tuple[Tensor, Tensor]:
+            mean, sd = paired.moments(x)
+            return scaling.shift + scaling.scale * mean, scaling.scale * sd
+
+        return moments
+
     def marginals(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """What ``moments`` gives, differentiable any number of times."""
         mean, sd = self.gp.marginals(points)

@@ -182,7 +182,28 @@ class ExactGP:
 
         Differentiable once, with the gradient written out (no graph through the triangular solves).
         """
-        mean, sd = _Moments.apply(points, self)  # type: ignore[no-untyped-call]
+        return self.paired_with(points.new_zeros(1, 0)).moments(points)
+
+    def paired_with(self, contexts: Tensor) -> PairedGP:
+        """For many designs and few contexts (m × d_c, the last inputs): their part of r² is worked out here, once."""
+        d_c = contexts.shape[-1]
+        split = self.x.shape[-1] - d_c
+        sqdist = scaled_sqdist(contexts, self.x[:, split:], self.hyper.lengthscale[:, split:])
+        return PairedGP(self, sqdist, split)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedGP:
+    """A GP on (x, c) with fixed contexts, as a function of the design x."""
+
+    gp: ExactGP
+    context_sqdist: Tensor  # M × m × n
+    d_x: int
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior mean and standard deviation of every design ``x`` (N × d_x) in every context, the context
+        running fastest: M × (N·m) each. Differentiable once, as ``ExactGP.moments``."""
+        mean, sd = _Moments.apply(x, self)  # type: ignore[no-untyped-call]
         return mean, sd
 
 
@@ -198,37 +219,41 @@ def _alpha(chol: Tensor, y: Tensor, mean: Tensor) -> Tensor:
 
 
 class _Moments(torch.autograd.Function):
-    """(μ_m, σ_m) at N points with the vector-Jacobian product
+    """(μ_m, σ_m) at all pairs of N designs and m contexts with the vector-Jacobian product
 
-        ∂μ/∂k = α,  ∂σ/∂k = −(K+noise)⁻¹k / σ,  ∂k/∂ξ = 2 k'(r²) (ξ − ξ_i)/ℓ²,
+        ∂μ/∂k = α,  ∂σ/∂k = −(K+noise)⁻¹k / σ,  ∂k/∂x = 2 k'(r²) (x − x_i)/ℓ²,
 
     so that the backward pass costs one more triangular solve and a few products.
     """
 
     @staticmethod
-    def forward(ctx: Any, points: Tensor, gp: ExactGP) -> tuple[Tensor, Tensor]:
-        hyper = gp.hyper
-        sqdist = scaled_sqdist(points, gp.x, hyper.lengthscale)
-        wanted = points.requires_grad
+    def forward(ctx: Any, x: Tensor, paired: PairedGP) -> tuple[Tensor, Tensor]:
+        gp = paired.gp
+        hyper, d_x, by_context = gp.hyper, paired.d_x, paired.context_sqdist
+        by_design = scaled_sqdist(x, gp.x[:, :d_x], hyper.lengthscale[:, :d_x])  # M × N × n
+        sqdist = (by_design.unsqueeze(-2) + by_context.unsqueeze(-3)).flatten(-3, -2)  # M × (N·m) × n
+        wanted = x.requires_grad
         cross, slope = gram_and_slope(gp.kernels, sqdist, hyper.outputscale, hyper.shape, slope=wanted)
         mean = hyper.mean[:, None] + (cross @ gp.alpha.unsqueeze(-1)).squeeze(-1)
-        half = torch.linalg.solve_triangular(gp.chol, cross.mT, upper=False)  # M × n × N
+        half = torch.linalg.solve_triangular(gp.chol, cross.mT, upper=False)  # M × n × (N·m)
         variance = hyper.outputscale[:, None] - torch.linalg.vector_norm(half, dim=-2).square()
         floor = (MIN_VARIANCE * hyper.outputscale)[:, None]
         sd = torch.maximum(variance, floor).sqrt()
         if slope is not None:
-            ctx.gp = gp
-            ctx.save_for_backward(points, slope, half, sd, variance > floor)
+            ctx.paired = paired
+            ctx.save_for_backward(x, slope, half, sd, variance > floor)
         return mean, sd
 
     @staticmethod
     def backward(ctx: Any, grad_mean: Tensor, grad_sd: Tensor) -> tuple[Tensor, None]:
-        points, slope, half, sd, free = ctx.saved_tensors
-        gp: ExactGP = ctx.gp
-        # in place: these are the largest arrays of the hot path, M × N × n
+        x, slope, half, sd, free = ctx.saved_tensors
+        paired: PairedGP = ctx.paired
+        gp, d_x = paired.gp, paired.d_x
+        # in place: these are the largest arrays of the hot path, M × (N·m) × n
         grad_sqdist = torch.linalg.solve_triangular(gp.chol.mT, half, upper=True).mT
         grad_sqdist.mul_(torch.where(free, -grad_sd / sd, 0.0).unsqueeze(-1))
         grad_sqdist.addcmul_(grad_mean.unsqueeze(-1), gp.alpha.unsqueeze(-2)).mul_(slope)
-        lengthscale = gp.hyper.lengthscale.unsqueeze(-2)  # M × 1 × d
-        difference = points * grad_sqdist.sum(-1, keepdim=True) - grad_sqdist @ gp.x
+        by_design = grad_sqdist.unflatten(-2, (len(x), -1)).sum(-2)  # M × N × n: all contexts of a design
+        lengthscale = gp.hyper.lengthscale[:, :d_x].unsqueeze(-2)  # M × 1 × d_x
+        difference = x * by_design.sum(-1, keepdim=True) - by_design @ gp.x[:, :d_x]
         return (2.0 * difference / lengthscale.square()).sum(0), None

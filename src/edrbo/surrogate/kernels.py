@@ -76,7 +76,7 @@ class Matern32(Kernel):
     def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
         scaled = _root(sqdist, SQRT3)
         decay = torch.exp(-scaled)
-        return (1.0 + scaled) * decay, -1.5 * decay
+        return torch.addcmul(decay, scaled, decay), -1.5 * decay
 
 
 class Matern52(Kernel):
@@ -89,8 +89,8 @@ class Matern52(Kernel):
     def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
         scaled = _root(sqdist, SQRT5)
         decay = torch.exp(-scaled)
-        linear = (1.0 + scaled) * decay
-        return linear + scaled.square() * decay / 3.0, (-5.0 / 6.0) * linear
+        linear = torch.addcmul(decay, scaled, decay)
+        return torch.addcmul(linear, sqdist, decay, value=5.0 / 3.0), (-5.0 / 6.0) * linear
 
 
 def _root(sqdist: Tensor, factor: float) -> Tensor:
