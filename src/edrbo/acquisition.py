@@ -17,9 +17,10 @@ from torch import Tensor
 
 from edrbo.compression import compress
 from edrbo.context import ContextPoints
-from edrbo.functional import Functional
+from edrbo.errors import InvalidValueError
+from edrbo.functional import Expectation, Functional, WorstCase
 from edrbo.score import Score
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.ensemble import Ensemble, PairedEnsemble
 
 ROUGH_ATOMS, FAIR_ATOMS = 4, 8  # context atoms of the stand-ins that screen and climb
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
@@ -39,7 +40,13 @@ class RobustAcquisition(AcquisitionFunction):
         self.functional = functional
         self.set_X_pending(None)
         self._contexts = points.all
-        self._paired: dict[int, Callable[[Tensor], tuple[Tensor, Tensor]]] = {}
+        self._paired: dict[int, PairedEnsemble] = {}
+        if score.integrated and not functional.locally_linear:
+            raise InvalidValueError(
+                f"an integrated score has no meaning under {type(functional).__name__}",
+                "its worst-case weights change with the design; take Expectation, CVaR, Minimum, TotalVariation "
+                "or Wasserstein",
+            )
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -57,6 +64,8 @@ class RobustAcquisition(AcquisitionFunction):
         return chunks[0] if len(chunks) == 1 else torch.cat(chunks)
 
     def _evaluate(self, x: Tensor) -> Tensor:
+        if self.score.integrated:
+            return self._integrated(x)
         if not self.functional.needs_slope:
             return self.functional(self._row(x, self._contexts), self.points)
         # Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there.
@@ -67,12 +76,41 @@ class RobustAcquisition(AcquisitionFunction):
     def _row(self, x: Tensor, contexts: Tensor) -> Tensor:
         """Scores of every design with every context, N × len(contexts)."""
         if isinstance(self.model, Ensemble):
-            if id(contexts) not in self._paired:
-                self._paired[id(contexts)] = self.model.moments_on(contexts)
-            moments = self._paired[id(contexts)](x)
+            moments = self._on(contexts).moments(x)
         else:
             moments = self._moments(_pairs(x, contexts))
-        return self.score(*moments).reshape(len(x), len(contexts))
+        return self._score(moments).reshape(len(x), len(contexts))
+
+    def _integrated(self, x: Tensor) -> Tensor:
+        """The score of the beliefs about Σ_j w_j f(x, c_j) (N); w is the law, or the worst law for the mean."""
+        contexts = self._contexts
+        weights = self.points.mass
+        if not isinstance(self.functional, Expectation):
+            assert isinstance(self.functional, WorstCase)
+            with torch.no_grad():
+                if isinstance(self.model, Ensemble):
+                    center, _ = self.model.barycenter(*self._on(contexts).moments(x))
+                else:
+                    center = self._moments(_pairs(x, contexts))[0]
+                weights = self.functional.worst_case(center.reshape(len(x), len(contexts)), self.points)
+        if isinstance(self.model, Ensemble):
+            return self._score(self._on(contexts).integrated(x, weights))
+        posterior: Any = self.model.posterior(_pairs(x, contexts).reshape(len(x), len(contexts), -1))
+        weights = weights.expand(len(x), -1).unsqueeze(-1)
+        mean = (posterior.mean * weights).sum((-2, -1))
+        variance = (weights.mT @ posterior.distribution.covariance_matrix @ weights).squeeze((-2, -1))
+        return self._score((mean[None], variance[None].clamp_min(1e-20).sqrt()))
+
+    def _on(self, contexts: Tensor) -> PairedEnsemble:
+        """The ensemble on these contexts; made once, since contexts do not change during a maximization."""
+        assert isinstance(self.model, Ensemble)
+        if id(contexts) not in self._paired:
+            self._paired[id(contexts)] = self.model.paired_with(contexts)
+        return self._paired[id(contexts)]
+
+    def _score(self, moments: tuple[Tensor, Tensor]) -> Tensor:
+        weights = self.model.weights if isinstance(self.model, Ensemble) else None
+        return self.score(*moments) if weights is None else self.score(*moments, weights)
 
     def _moments(self, joint: Tensor) -> tuple[Tensor, Tensor]:
         """Experts' means and standard deviations at N points, M × N each (M = 1 for a stock model)."""
@@ -90,13 +128,13 @@ class RobustAcquisition(AcquisitionFunction):
         d_x = x.shape[1]
         with torch.enable_grad():
             joint = _pairs(x.detach(), support).requires_grad_()
-            (gradient,) = torch.autograd.grad(self.score(*self._moments(joint)).sum(), joint)
+            (gradient,) = torch.autograd.grad(self._score(self._moments(joint)).sum(), joint)
             worst = gradient[:, d_x:].square().sum(-1).reshape(len(x), len(support)).argmax(-1)
             at_worst = torch.cat([x, support[worst]], dim=-1)
             if not at_worst.requires_grad:
                 at_worst.requires_grad_()
             moments = self.model.marginals if isinstance(self.model, Ensemble) else self._moments
-            score = self.score(*moments(at_worst)).sum()
+            score = self._score(moments(at_worst)).sum()
             (gradient,) = torch.autograd.grad(score, at_worst, create_graph=x.requires_grad)
             slope = (gradient[:, d_x:].square().sum(-1) + 1e-24).sqrt()
         return slope if x.requires_grad else slope.detach()

@@ -21,7 +21,7 @@ from edrbo.context import ContextHistory, ContextPoints, Given
 from edrbo.functional import Expectation, Functional
 from edrbo.methods import Method
 from edrbo.score import Score
-from edrbo.surrogate.ensemble import Ensemble, Surrogate, barycenter
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.fit import default_theta, unpack
 from edrbo.surrogate.kernels import get_kernel
 
@@ -115,7 +115,7 @@ def _with_missing(
     with torch.no_grad():
         count = len(points.atoms)
         grid, _ = _spread(extras.missing_x, points.atoms, points.weights)
-        center = barycenter(*model.moments(grid))[0].reshape(-1, count)
+        center = model.barycenter(*model.moments(grid))[0].reshape(-1, count)
         mean = center @ points.weights
         by_context = (center - mean[:, None]).square() @ points.weights
     fitted = model.scaling.scale**2 * model.gp.hyper.noise.mean()
@@ -129,7 +129,7 @@ def _hallucinate(model: Ensemble, x: Tensor, atoms: Tensor, weights: Tensor) -> 
         return model
     joint, share = _spread(x, atoms, weights)
     with torch.no_grad():
-        center, _ = barycenter(*model.moments(joint))
+        center, _ = model.barycenter(*model.moments(joint))
     noise = model.scaling.scale**2 * model.gp.hyper.noise.mean() * share
     return model.condition_on_observations(joint, center[:, None], noise)
 

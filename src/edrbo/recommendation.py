@@ -17,7 +17,7 @@ from edrbo.functional import Expectation, Wasserstein
 from edrbo.maximizer import maximize
 from edrbo.score import SQRT2, UCB
 from edrbo.space import Space
-from edrbo.surrogate.ensemble import barycenter, radius
+from edrbo.surrogate.ensemble import radius
 
 Z95 = 1.959963984540054  # standard normal quantile of 97.5 %
 CAUTION = 0.1  # standard deviations of f taken off when designs are compared: of two equal means, the surer one
@@ -84,20 +84,15 @@ def best_design(belief: Belief, space: Space, starts: Tensor, seed: int) -> Tens
 
 def design_beliefs(belief: Belief, x: Tensor) -> DesignBeliefs:
     """Each expert's belief about Σ_j w_j f(x, c_j) is Gaussian; this is the barycentre of those, at ``x`` (N × d_x)."""
-    weights, scaling, gp = belief.points.weights, belief.model.scaling, belief.model.gp
-    atoms, parts = belief.points.atoms, []
-    rows = max(1, CHUNK // (belief.model.num_experts * len(atoms) * gp.x.shape[-2]))
+    atoms, weights, model = belief.points.atoms, belief.points.weights, belief.model
+    paired, parts = model.paired_with(atoms), []
+    rows = max(1, CHUNK // (model.num_experts * len(atoms) * model.gp.x.shape[-2]))
     with torch.no_grad():
         for some in torch.split(x, rows):
-            joint = torch.cat(
-                [some.unsqueeze(1).expand(-1, len(atoms), -1), atoms.expand(len(some), *atoms.shape)], dim=-1
-            )
-            mean, covariance = gp.posterior(joint)  # N × M × m, N × M × m × m
-            sd = ((covariance @ weights) @ weights).clamp_min(0.0).sqrt()
-            apart = radius(mean, covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt())
-            parts.append(torch.stack([(mean @ weights).mean(-1), sd.mean(-1), apart @ weights]))
-    center, spread, disagreement = torch.cat(parts, dim=1).numpy()
-    return DesignBeliefs(scaling.shift + scaling.scale * center, scaling.scale * spread, scaling.scale * disagreement)
+            center, spread = model.barycenter(*paired.integrated(some, weights))
+            apart = radius(*paired.moments(some), model.weights).reshape(len(some), len(atoms))
+            parts.append(torch.stack([center, spread, apart @ weights]))
+    return DesignBeliefs(*torch.cat(parts, dim=1).numpy())
 
 
 def worst_case(belief: Belief, x: Tensor, ball: float, lower: Tensor, upper: Tensor) -> float:
@@ -108,7 +103,7 @@ def worst_case(belief: Belief, x: Tensor, ball: float, lower: Tensor, upper: Ten
         box_points(lower, upper, SUPPORT) if len(lower) else belief.points.support,
     )
     with torch.no_grad():
-        center, _ = barycenter(*belief.model.moments(_joint(x, points.all)))
+        center, _ = belief.model.barycenter(*belief.model.moments(_joint(x, points.all)))
         return float(Wasserstein(ball, order=1)(center[None], points)[0])
 
 
@@ -120,7 +115,7 @@ def context_effects(belief: Belief, x: Tensor) -> list[float]:
         for k in range(atoms.shape[1]):
             mixed = atoms.repeat(len(atoms), 1)
             mixed[:, k] = atoms[:, k].repeat_interleave(len(atoms))
-            center, _ = barycenter(*belief.model.moments(_joint(x, mixed)))
+            center, _ = belief.model.barycenter(*belief.model.moments(_joint(x, mixed)))
             main = center.reshape(len(atoms), len(atoms)) @ weights
             effects.append(float(((main - main @ weights).square() @ weights).sqrt()))
     return effects

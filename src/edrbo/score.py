@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from torch import Tensor
@@ -25,12 +25,17 @@ Beta = float | Literal["theory"] | TheoryBeta
 
 
 class Score(ABC):
-    """s from the experts' marginal means and standard deviations, both ... × M × N; gives ... × N."""
+    """s from the experts' marginal means and standard deviations, both ... × M × N; gives ... × N.
+
+    ``weights`` (M) are the experts' in the barycentre; it is passed only when they are not equal. With ``integrated`` the score is that of
+    the experts' beliefs about F(x) = Σ_j w_j f(x, c_j), not about f at each (x, c_j).
+    """
 
     uses_context = True  # False: the surrogate is a model of x alone and contexts are ignored
+    integrated: bool = False
 
     @abstractmethod
-    def __call__(self, mean: Tensor, sd: Tensor) -> Tensor: ...
+    def __call__(self, mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor: ...
 
     def at(self, model: Ensemble) -> Score:
         """The score once the data are known: whatever depends on them becomes a number."""
@@ -42,15 +47,16 @@ class UCB(Score):
     """u = μ + β σ of one GP; of an ensemble, that of its barycentre."""
 
     beta: Beta = BETA
+    integrated: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if isinstance(self.beta, str) and self.beta != "theory":
             raise InvalidValueError(f"beta is {self.beta!r}", 'give a number, or "theory"')
 
-    def __call__(self, mean: Tensor, sd: Tensor) -> Tensor:
+    def __call__(self, mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
         if isinstance(self.beta, str | TheoryBeta):
             raise InvalidValueError(f"beta is {self.beta!r}, which depends on the data", "use score.at(model)")
-        center, spread = barycenter(mean, sd)
+        center, spread = barycenter(mean, sd, weights)
         return center + self.beta * spread
 
     def at(self, model: Ensemble) -> UCB:
@@ -71,6 +77,6 @@ class BarycenterUCB(UCB):
 
     radius_weight: float = SQRT2
 
-    def __call__(self, mean: Tensor, sd: Tensor) -> Tensor:
-        upper = super().__call__(mean, sd)
-        return upper if self.radius_weight == 0 else upper - self.radius_weight * radius(mean, sd)
+    def __call__(self, mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
+        upper = super().__call__(mean, sd, weights)
+        return upper if self.radius_weight == 0 else upper - self.radius_weight * radius(mean, sd, weights)

@@ -30,6 +30,9 @@ class Functional(ABC):
     # As a function of x, where one piece of a worst case takes over from another: gradients stall there, and the
     # maximizer adds direct search. Off where that gained nothing (at most 1e-4 of the range in 18 states).
     has_kinks: ClassVar[bool] = True
+    # Whether the worst-case weights stay the same under small changes of the row, so that an integrated score under
+    # them has an exact gradient.
+    locally_linear: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
@@ -54,6 +57,7 @@ class Expectation(WorstCase):
 
     support_size: int = 0
     has_kinks: ClassVar[bool] = False
+    locally_linear: ClassVar[bool] = True
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         return points.mass.expand_as(values)
@@ -64,6 +68,7 @@ class Minimum(WorstCase):
     """min_j s_j over the atoms, whatever their weight, and the support: any law is possible."""
 
     support_size: int = 0
+    locally_linear: ClassVar[bool] = True
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         return all_on_minimum(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ class CVaR(WorstCase):
 
     alpha: float
     support_size: int = 0
+    locally_linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_alpha(self.alpha)

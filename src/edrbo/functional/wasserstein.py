@@ -53,6 +53,7 @@ class Wasserstein(WorstCase):
     radius: float
     order: Literal[1, 2] = 1
     support_size: int = DEFAULT_SUPPORT
+    locally_linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_radius(self.radius)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -27,18 +28,24 @@ from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters
+from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
 
+Weighting = Literal["equal", "evidence"]
+
 
 @dataclass(frozen=True)
 class Surrogate:
-    """What to fit: which experts, under which priors. ``fit`` makes an ``Ensemble`` of it."""
+    """What to fit: which experts, under which priors. ``fit`` makes an ``Ensemble`` of it.
+
+    The barycentre takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood.
+    """
 
     experts: tuple[str, ...] = EXPERTS
     priors: Callable[[int], Priors] = ensemble_priors
+    weighting: Weighting = "equal"
 
     def fit(
         self,
@@ -70,7 +77,9 @@ class Surrogate:
         standardized = scaling.standardize(Y)
         gp = ExactGP.condition(kernels, hyper, X, standardized, scaling.noise(Yvar))
         mean_sd = self.priors(X.shape[-1]).mean_sd
-        return Ensemble(gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling)
+        return Ensemble(
+            gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling, self.weighting
+        )
 
     def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
         """``model`` with the rows of ``X`` (n × d) it lacks added to its factors, re-standardized to all of ``Y``.
@@ -85,7 +94,9 @@ class Surrogate:
         standardized = scaling.standardize(Y)
         gp = model.gp.extend(X[old:], standardized[old:])
         mean_sd = self.priors(X.shape[-1]).mean_sd
-        return Ensemble(gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling)
+        return Ensemble(
+            gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling, self.weighting
+        )
 
 
 def single_gp() -> Surrogate:
@@ -118,18 +129,23 @@ class Scaling:
         return None if Yvar is None else (Yvar / self.scale / self.scale).clamp_min(1e-8)
 
 
-def barycenter(mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
-    """Wasserstein-2 barycentre of M one-dimensional Gaussians: means over the expert dimension (−2)."""
-    return mean.mean(-2), sd.mean(-2)
+def barycenter(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Wasserstein-2 barycentre of M one-dimensional Gaussians: weighted means over the expert dimension (−2)."""
+    if weights is None:
+        return mean.mean(-2), sd.mean(-2)
+    return (weights.unsqueeze(-1) * mean).sum(-2), (weights.unsqueeze(-1) * sd).sum(-2)
 
 
-def radius(mean: Tensor, sd: Tensor) -> Tensor:
+def radius(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
     """ε̂: the largest W₂ distance of an expert from the barycentre; ``mean``, ``sd`` are ... × M × N.
 
-    The sub-gradient goes through the arg-max expert; the root is guarded where all experts agree.
+    The sub-gradient goes through the arg-max expert; the root is guarded where all experts agree. An expert whose
+    weight is below its equal share 1/M is heard that much less.
     """
-    center, spread = barycenter(mean, sd)
+    center, spread = barycenter(mean, sd, weights)
     squared = (mean - center.unsqueeze(-2)).square() + (sd - spread.unsqueeze(-2)).square()
+    if weights is not None:
+        squared = squared * (weights.shape[-1] * weights).clamp_max(1.0).square().unsqueeze(-1)
     largest = squared.amax(-2) if not squared.requires_grad else squared.max(dim=-2).values
     positive = largest > 1e-300
     return torch.where(positive, torch.where(positive, largest, 1.0).sqrt(), 0.0)
@@ -138,10 +154,20 @@ def radius(mean: Tensor, sd: Tensor) -> Tensor:
 class Ensemble(FantasizeMixin, Model):
     """M experts fitted to one data set. Stock BoTorch acquisition functions work on it as on any model."""
 
-    def __init__(self, gp: ExactGP, scaling: Scaling) -> None:
+    def __init__(self, gp: ExactGP, scaling: Scaling, weighting: Weighting = "equal") -> None:
         super().__init__()
         self.gp = gp
         self.scaling = scaling
+        self.weighting = weighting
+
+    @cached_property
+    def weights(self) -> Tensor | None:
+        """Each expert's weight in the barycentre (... × M); None when they are equal."""
+        return None if self.weighting == "equal" else self.gp.log_evidence().softmax(-1)
+
+    def barycenter(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the experts' moments (... × M × N), each as much as it weighs."""
+        return barycenter(mean, sd, self.weights)
 
     @property
     def num_outputs(self) -> int:
@@ -157,7 +183,7 @@ class Ensemble(FantasizeMixin, Model):
 
     def expert(self, m: int) -> Ensemble:
         """Expert m alone."""
-        return Ensemble(self.gp.expert(m), self.scaling)
+        return Ensemble(self.gp.expert(m), self.scaling, self.weighting)
 
     @property
     def train_inputs(self) -> tuple[Tensor]:
@@ -175,16 +201,9 @@ class Ensemble(FantasizeMixin, Model):
         mean, sd = self.gp.moments(points)
         return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd
 
-    def moments_on(self, contexts: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
-        """``moments`` of all pairs of designs (N × d_x) and these contexts (m × d_c) as a function of the designs,
-        the context running fastest: M × (N·m). Faster than ``moments``: what belongs to the contexts is done once."""
-        paired, scaling = self.gp.paired_with(contexts), self.scaling
-
-        def moments(x: Tensor) -> tuple[Tensor, Tensor]:
-            mean, sd = paired.moments(x)
-            return scaling.shift + scaling.scale * mean, scaling.scale * sd
-
-        return moments
+    def paired_with(self, contexts: Tensor) -> PairedEnsemble:
+        """The model on all pairs of any designs with these contexts (m × d_c)."""
+        return PairedEnsemble(self.gp.paired_with(contexts), self.scaling)
 
     def marginals(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """What ``moments`` gives, differentiable any number of times."""
@@ -208,8 +227,10 @@ class Ensemble(FantasizeMixin, Model):
         mean, covariance = self.gp.posterior(X)
         variance = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-14)
         sd = variance.sqrt()
-        correlation = (covariance / (sd.unsqueeze(-1) * sd.unsqueeze(-2))).mean(-3)
-        center, spread = barycenter(mean, sd)
+        correlations = covariance / (sd.unsqueeze(-1) * sd.unsqueeze(-2))
+        weights = self.weights
+        correlation = correlations.mean(-3) if weights is None else (weights[..., None, None] * correlations).sum(-3)
+        center, spread = self.barycenter(mean, sd)
         joint = correlation * spread.unsqueeze(-1) * spread.unsqueeze(-2)
         center = self.scaling.shift + self.scaling.scale * center
         joint = self.scaling.scale**2 * joint
@@ -225,8 +246,31 @@ class Ensemble(FantasizeMixin, Model):
         """A new model that has also seen ``X`` (... × q × d), ``Y`` (... × q × 1) at the same hyper-parameters."""
         values = self.scaling.standardize(Y.squeeze(-1))
         known = None if noise is None else self.scaling.noise(noise.reshape(-1)[: X.shape[-2]])
-        return Ensemble(self.gp.extend(X, values, known), self.scaling)
+        return Ensemble(self.gp.extend(X, values, known), self.scaling, self.weighting)
 
     def transform_inputs(self, X: Tensor, input_transform: Any = None) -> Tensor:
         """Inputs are already in the unit cube; BoTorch's fantasies ask for this hook."""
         return X
+
+
+@dataclass(frozen=True, eq=False)
+class PairedEnsemble:
+    """An ensemble on (x, c) with fixed contexts, as a function of the design; in units of y.
+
+    Faster than the ensemble itself, since what belongs to the contexts is worked out once.
+    """
+
+    gp: PairedGP
+    scaling: Scaling
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Each expert's mean and standard deviation at every design ``x`` (N × d_x) in every context: M × (N·m), the
+        context running fastest."""
+        return self._in_units(*self.gp.moments(x))
+
+    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Each expert's belief about Σ_j w_j f(x, c_j), weights m or N × m: mean and standard deviation, M × N."""
+        return self._in_units(*self.gp.integrated(x, weights))
+
+    def _in_units(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
+        return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd

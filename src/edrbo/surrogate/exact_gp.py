@@ -14,8 +14,10 @@ The engine is our own because it is measured to be far faster than four GPyTorch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -188,8 +190,16 @@ class ExactGP:
         """For many designs and few contexts (m × d_c, the last inputs): their part of r² is worked out here, once."""
         d_c = contexts.shape[-1]
         split = self.x.shape[-1] - d_c
-        sqdist = scaled_sqdist(contexts, self.x[:, split:], self.hyper.lengthscale[:, split:])
-        return PairedGP(self, sqdist, split)
+        lengthscale = self.hyper.lengthscale[:, split:]
+        return PairedGP(self, split, contexts, scaled_sqdist(contexts, self.x[:, split:], lengthscale))
+
+    def log_evidence(self) -> Tensor:
+        """Log marginal likelihood of the outcomes (... × M)."""
+        residual = self.y.unsqueeze(-2) - self.hyper.mean[:, None]
+        roots = self.chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        constant = 0.5 * math.log(2.0 * math.pi) * self.y.shape[-1]
+        evidence: Tensor = -0.5 * (residual * self.alpha).sum(-1) - roots - constant
+        return evidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,14 +207,44 @@ class PairedGP:
     """A GP on (x, c) with fixed contexts, as a function of the design x."""
 
     gp: ExactGP
-    context_sqdist: Tensor  # M × m × n
     d_x: int
+    contexts: Tensor  # m × d_c
+    context_sqdist: Tensor  # M × m × n: between contexts and training data
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean and standard deviation of every design ``x`` (N × d_x) in every context, the context
         running fastest: M × (N·m) each. Differentiable once, as ``ExactGP.moments``."""
         mean, sd = _Moments.apply(x, self)  # type: ignore[no-untyped-call]
         return mean, sd
+
+    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior mean and standard deviation of F(x) = Σ_j w_j f(x, c_j), which is Gaussian: M × N each.
+
+        ``weights`` is m, or N × m for weights of each design's own. Differentiable once in ``x`` (N × d_x).
+        """
+        mean, sd = _Integrated.apply(x, self, weights)  # type: ignore[no-untyped-call]
+        return mean, sd
+
+    def cross(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor | None]:
+        """Covariance of f at all pairs with the data, and its derivative in r²: M × (N·m) × n."""
+        gp, hyper = self.gp, self.gp.hyper
+        by_design = scaled_sqdist(x, gp.x[:, : self.d_x], hyper.lengthscale[:, : self.d_x])  # M × N × n
+        sqdist = (by_design.unsqueeze(-2) + self.context_sqdist.unsqueeze(-3)).flatten(-3, -2)
+        return gram_and_slope(gp.kernels, sqdist, hyper.outputscale, hyper.shape, slope=slope)
+
+    def design_gradient(self, x: Tensor, grad_sqdist: Tensor) -> Tensor:
+        """∂/∂x (N × d_x) from ∂/∂r² (M × N × n): r² = Σ (x − x_i)²/ℓ² + the contexts' part."""
+        inputs, lengthscale = self.gp.x[:, : self.d_x], self.gp.hyper.lengthscale[:, None, : self.d_x]
+        difference = x * grad_sqdist.sum(-1, keepdim=True) - grad_sqdist @ inputs
+        return (2.0 * difference / lengthscale.square()).sum(0)
+
+    @cached_property
+    def context_covariance(self) -> Tensor:
+        """Prior covariance of f(x, c_i) and f(x, c_j), the same for every x (M × m × m)."""
+        hyper = self.gp.hyper
+        sqdist = scaled_sqdist(self.contexts, self.contexts, hyper.lengthscale[:, self.d_x :])
+        sqdist.diagonal(dim1=-2, dim2=-1).zero_()
+        return gram(self.gp.kernels, sqdist, hyper.outputscale, hyper.shape)
 
 
 def noise_per_expert(noise: Tensor, n: int, known: Tensor | None) -> Tensor:
@@ -228,32 +268,68 @@ class _Moments(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, paired: PairedGP) -> tuple[Tensor, Tensor]:
-        gp = paired.gp
-        hyper, d_x, by_context = gp.hyper, paired.d_x, paired.context_sqdist
-        by_design = scaled_sqdist(x, gp.x[:, :d_x], hyper.lengthscale[:, :d_x])  # M × N × n
-        sqdist = (by_design.unsqueeze(-2) + by_context.unsqueeze(-3)).flatten(-3, -2)  # M × (N·m) × n
-        wanted = x.requires_grad
-        cross, slope = gram_and_slope(gp.kernels, sqdist, hyper.outputscale, hyper.shape, slope=wanted)
-        mean = hyper.mean[:, None] + (cross @ gp.alpha.unsqueeze(-1)).squeeze(-1)
-        half = torch.linalg.solve_triangular(gp.chol, cross.mT, upper=False)  # M × n × (N·m)
-        variance = hyper.outputscale[:, None] - torch.linalg.vector_norm(half, dim=-2).square()
-        floor = (MIN_VARIANCE * hyper.outputscale)[:, None]
-        sd = torch.maximum(variance, floor).sqrt()
+        hyper = paired.gp.hyper
+        cross, slope = paired.cross(x, slope=x.requires_grad)
+        mean, sd, half, free = _solve(paired.gp, cross, hyper.outputscale[:, None])
         if slope is not None:
             ctx.paired = paired
-            ctx.save_for_backward(x, slope, half, sd, variance > floor)
+            ctx.save_for_backward(x, slope, half, sd, free)
         return mean, sd
 
     @staticmethod
     def backward(ctx: Any, grad_mean: Tensor, grad_sd: Tensor) -> tuple[Tensor, None]:
         x, slope, half, sd, free = ctx.saved_tensors
         paired: PairedGP = ctx.paired
-        gp, d_x = paired.gp, paired.d_x
-        # in place: these are the largest arrays of the hot path, M × (N·m) × n
-        grad_sqdist = torch.linalg.solve_triangular(gp.chol.mT, half, upper=True).mT
-        grad_sqdist.mul_(torch.where(free, -grad_sd / sd, 0.0).unsqueeze(-1))
-        grad_sqdist.addcmul_(grad_mean.unsqueeze(-1), gp.alpha.unsqueeze(-2)).mul_(slope)
-        by_design = grad_sqdist.unflatten(-2, (len(x), -1)).sum(-2)  # M × N × n: all contexts of a design
-        lengthscale = gp.hyper.lengthscale[:, :d_x].unsqueeze(-2)  # M × 1 × d_x
-        difference = x * by_design.sum(-1, keepdim=True) - by_design @ gp.x[:, :d_x]
-        return (2.0 * difference / lengthscale.square()).sum(0), None
+        grad_sqdist = _cross_gradient(paired.gp, half, sd, free, grad_mean, grad_sd).mul_(slope)
+        by_design = _by_design(grad_sqdist, len(x)).sum(-2)  # all contexts of a design
+        return paired.design_gradient(x, by_design), None
+
+
+class _Integrated(torch.autograd.Function):
+    """The same for F(x) = Σ_j w_j f(x, c_j): its covariance with the data is k̄ = Σ_j w_j k_j, so one solve per design
+    serves all contexts. Its prior variance wᵀK_c w does not depend on x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, paired: PairedGP, weights: Tensor) -> tuple[Tensor, Tensor]:
+        cross, slope = paired.cross(x, slope=x.requires_grad)
+        prior = torch.einsum("...i,mij,...j->m...", weights, paired.context_covariance, weights)
+        mean, sd, half, free = _solve(paired.gp, _average(cross, weights, len(x)), prior.reshape(len(prior), -1))
+        if slope is not None:
+            ctx.paired = paired
+            ctx.save_for_backward(x, _average(slope, weights, len(x)), half, sd, free)
+        return mean, sd
+
+    @staticmethod
+    def backward(ctx: Any, grad_mean: Tensor, grad_sd: Tensor) -> tuple[Tensor, None, None]:
+        x, slope, half, sd, free = ctx.saved_tensors
+        paired: PairedGP = ctx.paired
+        grad_sqdist = _cross_gradient(paired.gp, half, sd, free, grad_mean, grad_sd).mul_(slope)
+        return paired.design_gradient(x, grad_sqdist), None, None
+
+
+def _by_design(rows: Tensor, designs: int) -> Tensor:
+    """M × (N·m) × n → M × N × m × n."""
+    return rows.reshape(rows.shape[0], designs, -1, rows.shape[-1])
+
+
+def _average(rows: Tensor, weights: Tensor, designs: int) -> Tensor:
+    """Σ_j w_j rows_j over the contexts: M × (N·m) × n → M × N × n."""
+    return (weights.unsqueeze(-2) @ _by_design(rows, designs)).squeeze(-2)
+
+
+def _solve(gp: ExactGP, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mean and sd (M × N) of what has covariance ``cross`` (M × N × n) with the data and variance ``prior`` (M × 1 or
+    M × N) before them; also L⁻¹ cross (M × n × N) and where the variance is above its floor."""
+    mean = gp.hyper.mean[:, None] + (cross @ gp.alpha.unsqueeze(-1)).squeeze(-1)
+    half = torch.linalg.solve_triangular(gp.chol, cross.mT, upper=False)
+    variance = prior - torch.linalg.vector_norm(half, dim=-2).square()
+    floor = MIN_VARIANCE * prior
+    return mean, torch.maximum(variance, floor).sqrt(), half, variance > floor
+
+
+def _cross_gradient(gp: ExactGP, half: Tensor, sd: Tensor, free: Tensor, grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+    """∂/∂cross (M × N × n) from ∂/∂mean and ∂/∂sd (M × N); in place: these are the largest arrays of the hot path."""
+    gradient: Tensor = torch.linalg.solve_triangular(gp.chol.mT, half, upper=True).mT
+    gradient.mul_(torch.where(free, -grad_sd / sd, 0.0).unsqueeze(-1))
+    gradient.addcmul_(grad_mean.unsqueeze(-1), gp.alpha.unsqueeze(-2))
+    return gradient
