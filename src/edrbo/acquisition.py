@@ -6,7 +6,7 @@ row into one number. The points are made once per maximization and never change 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -55,13 +55,46 @@ class RobustAcquisition(AcquisitionFunction):
 
     def evaluate(self, x: Tensor) -> Tensor:
         """Values (N) at designs ``x`` (N × d_x), differentiable in ``x``."""
-        contexts = len(self._contexts)
-        rows = x.shape[0]
-        if isinstance(self.model, Ensemble):
-            width = self.model.num_experts * self.model.gp.x.shape[-2] * contexts
-            rows = max(1, CHUNK // max(width, 1))
-        chunks = [self._evaluate(part) for part in torch.split(x, rows)]
+        chunks = [self._evaluate(part) for part in self._split(x)]
         return chunks[0] if len(chunks) == 1 else torch.cat(chunks)
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Values (N) and gradients (N × d_x) at designs ``x``; without a graph wherever the pieces allow it."""
+        if isinstance(self.model, Ensemble) and isinstance(self.functional, WorstCase):
+            parts = [self._value_and_gradient(part) for part in self._split(x)]
+            value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
+            return value, gradient
+        x = x.detach().requires_grad_()
+        value = self.evaluate(x)
+        (gradient,) = torch.autograd.grad(value.sum(), x)
+        return value.detach(), gradient
+
+    def _split(self, x: Tensor) -> tuple[Tensor, ...]:
+        """As many designs at a time as keep the largest temporary small."""
+        rows = len(x)
+        if isinstance(self.model, Ensemble):
+            width = self.model.num_experts * self.model.gp.x.shape[-2] * len(self._contexts)
+            rows = CHUNK // max(width, 1)
+        return torch.split(x, max(1, rows))
+
+    def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        assert isinstance(self.functional, WorstCase)
+        paired = self._on(self._contexts)
+        if self.score.integrated:
+            mean, sd, pullback = paired.integrated_and_pullback(x, self._law_at(x))
+            value, by_mean, by_sd = self._slopes(mean, sd)
+            return value, pullback(by_mean, by_sd)
+        mean, sd, pullback = paired.moments_and_pullback(x)
+        scores, by_mean, by_sd = self._slopes(mean, sd)
+        row = scores.reshape(len(x), -1)
+        worst = self.functional.worst_case(row, self.points)  # by the envelope theorem its own change does not count
+        mass = worst.reshape(-1)
+        return (worst * row).sum(-1), pullback(by_mean * mass, by_sd * mass)
+
+    def _slopes(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        assert isinstance(self.model, Ensemble)
+        weights = self.model.weights
+        return self.score.value_and_slopes(mean, sd, *([] if weights is None else [weights]))
 
     def _evaluate(self, x: Tensor) -> Tensor:
         if self.score.integrated:
@@ -82,17 +115,8 @@ class RobustAcquisition(AcquisitionFunction):
         return self._score(moments).reshape(len(x), len(contexts))
 
     def _integrated(self, x: Tensor) -> Tensor:
-        """The score of the beliefs about Σ_j w_j f(x, c_j) (N); w is the law, or the worst law for the mean."""
-        contexts = self._contexts
-        weights = self.points.mass
-        if not isinstance(self.functional, Expectation):
-            assert isinstance(self.functional, WorstCase)
-            with torch.no_grad():
-                if isinstance(self.model, Ensemble):
-                    center, _ = self.model.barycenter(*self._on(contexts).moments(x))
-                else:
-                    center = self._moments(_pairs(x, contexts))[0]
-                weights = self.functional.worst_case(center.reshape(len(x), len(contexts)), self.points)
+        """The score of the beliefs about Σ_j w_j f(x, c_j) (N)."""
+        contexts, weights = self._contexts, self._law_at(x)
         if isinstance(self.model, Ensemble):
             return self._score(self._on(contexts).integrated(x, weights))
         posterior: Any = self.model.posterior(_pairs(x, contexts).reshape(len(x), len(contexts), -1))
@@ -100,6 +124,18 @@ class RobustAcquisition(AcquisitionFunction):
         mean = (posterior.mean * weights).sum((-2, -1))
         variance = (weights.mT @ posterior.distribution.covariance_matrix @ weights).squeeze((-2, -1))
         return self._score((mean[None], variance[None].clamp_min(1e-20).sqrt()))
+
+    def _law_at(self, x: Tensor) -> Tensor:
+        """The law (m), or of each design the law that is worst for its mean (N × m), without gradient."""
+        if isinstance(self.functional, Expectation):
+            return self.points.mass
+        assert isinstance(self.functional, WorstCase)
+        with torch.no_grad():
+            if isinstance(self.model, Ensemble):
+                center, _ = self.model.barycenter(*self._on(self._contexts).moments(x))
+            else:
+                center = self._moments(_pairs(x, self._contexts))[0]
+            return self.functional.worst_case(center.reshape(len(x), -1), self.points)
 
     def _on(self, contexts: Tensor) -> PairedEnsemble:
         """The ensemble on these contexts; made once, since contexts do not change during a maximization."""
@@ -139,12 +175,13 @@ class RobustAcquisition(AcquisitionFunction):
             slope = (gradient[:, d_x:].square().sum(-1) + 1e-24).sqrt()
         return slope if x.requires_grad else slope.detach()
 
-    def ladder(self) -> list[Callable[[Tensor], Tensor]]:
-        """``evaluate`` and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
-        rough = self._thinned(ROUGH_ATOMS)
+    def ladder(self) -> list[Rung]:
+        """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
+        rough, fair = self._thinned(ROUGH_ATOMS), self._thinned(FAIR_ATOMS)
         if isinstance(rough.model, Ensemble):
             rough = RobustAcquisition(rough.model.expert(0), self.score, rough.points, self.functional)
-        return [rough.evaluate, self._thinned(FAIR_ATOMS).evaluate, self.evaluate]
+        top = Rung(self)
+        return [Rung(rough), top if fair is self else Rung(fair), top]
 
     def _thinned(self, size: int) -> RobustAcquisition:
         """The same acquisition on at most ``size`` atoms and ``size`` support points."""
@@ -156,6 +193,19 @@ class RobustAcquisition(AcquisitionFunction):
             return self
         thin = ContextPoints(small.atoms, small.weights, others[::step])
         return RobustAcquisition(self.model, self.score, thin, self.functional)
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """An acquisition function as the maximizer wants it: N × d_x → N."""
+
+    acquisition: RobustAcquisition
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.acquisition.evaluate(x)
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.acquisition.value_and_gradient(x)
 
 
 def _pairs(x: Tensor, contexts: Tensor) -> Tensor:

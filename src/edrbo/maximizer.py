@@ -91,7 +91,7 @@ def maximize(
     units = _Units.of(values)
     starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
     ends, values = _climb(fair, starts, free, units, budget)
-    if fair != objective:
+    if fair is not objective:
         best = values.argsort(descending=True, stable=True)[: budget.finalists]
         ends, values = _climb(objective, ends[best], free, units, budget)
     winner = int(values.argmax())
@@ -161,10 +161,8 @@ def _climb(objective: Objective, start: Tensor, free: Tensor, units: _Units, bud
             return start, objective(start)
 
     def negative(points: Array, rows: list[int]) -> tuple[Array, Array]:
-        x = torch.from_numpy(points).requires_grad_()
-        value = objective(x)
-        (gradient,) = torch.autograd.grad(value.sum(), x)
-        return (units.level - value.detach().numpy()) / units.spread, -(gradient * free).numpy() / units.spread
+        value, gradient = _value_and_gradient(objective, torch.from_numpy(points))
+        return (units.level - value.numpy()) / units.spread, -(gradient * free).numpy() / units.spread
 
     ends, costs = minimize_batch(
         negative,
@@ -178,6 +176,17 @@ def _climb(objective: Objective, start: Tensor, free: Tensor, units: _Units, bud
         gtol=1e-4,
     )
     return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
+
+
+def _value_and_gradient(objective: Objective, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The objective's own ``value_and_gradient`` if it has one, else autograd."""
+    if hasattr(objective, "value_and_gradient"):
+        value, gradient = objective.value_and_gradient(x)
+        return value, gradient
+    x = x.detach().requires_grad_()
+    value = objective(x)
+    (gradient,) = torch.autograd.grad(value.sum(), x)
+    return value.detach(), gradient
 
 
 def _probe(

@@ -17,6 +17,7 @@ from edrbo.surrogate.kernels import (
     get_kernel,
     gram,
     gram_and_slope,
+    product_gram,
     scaled_sqdist,
 )
 
@@ -95,14 +96,28 @@ def test_shape_slope_is_the_derivative_in_alpha() -> None:
 
 def test_gram_and_slope_scales_both() -> None:
     hyper = random_hyper(4, 2, seed=7)
-    sqdist = uniform(3, 4, 5, 6, seed=8, high=5.0)
+    sqdist = uniform(4, 30, seed=8, high=5.0)
     value, slope = gram_and_slope(ALL, sqdist, hyper.outputscale, hyper.shape)
-    torch.testing.assert_close(value, gram(ALL, sqdist, hyper.outputscale, hyper.shape), rtol=1e-14, atol=0)
-    assert slope is not None
-    assert gram_and_slope(ALL, sqdist, hyper.outputscale, hyper.shape, slope=False)[1] is None
+    expected = gram(ALL, sqdist[:, None], hyper.outputscale, hyper.shape)[:, 0]
+    torch.testing.assert_close(value, expected, rtol=1e-14, atol=0)
     for m, kernel in enumerate(ALL):
-        expected = hyper.outputscale[m] * kernel.value_and_slope(sqdist[:, m], hyper.shape[m])[1]
-        torch.testing.assert_close(slope[:, m], expected, rtol=1e-14, atol=0)
+        expected = hyper.outputscale[m] * kernel.value_and_slope(sqdist[m], hyper.shape[m])[1]
+        torch.testing.assert_close(slope[m], expected, rtol=1e-14, atol=0)
+
+
+def test_the_gram_of_sums_of_distances() -> None:
+    hyper = random_hyper(4, 2, seed=7)
+    a, b = uniform(4, 5, 6, seed=8, high=5.0), uniform(4, 3, 6, seed=9, high=5.0)
+    sums = (a.unsqueeze(2) + b.unsqueeze(1)).reshape(4, 15, 6)
+    value, slope = product_gram(ALL, a, b, hyper.outputscale, hyper.shape, slope=True)
+    torch.testing.assert_close(value, gram(ALL, sums, hyper.outputscale, hyper.shape), rtol=1e-13, atol=1e-300)
+    assert slope is not None
+    for m, kernel in enumerate(ALL):
+        expected = hyper.outputscale[m] * kernel.value_and_slope(sums[m], hyper.shape[m])[1]
+        torch.testing.assert_close(slope[m], expected, rtol=1e-13, atol=1e-300)
+    only, none = product_gram(ALL, a, b, hyper.outputscale, hyper.shape, slope=False)
+    assert none is None
+    torch.testing.assert_close(only, value, rtol=1e-13, atol=1e-300)  # other rounding: one product less
 
 
 def test_autograd_through_coinciding_points_is_finite() -> None:

@@ -28,7 +28,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP
+from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP, Pullback
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
@@ -271,6 +271,18 @@ class PairedEnsemble:
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Each expert's belief about Σ_j w_j f(x, c_j), weights m or N × m: mean and standard deviation, M × N."""
         return self._in_units(*self.gp.integrated(x, weights))
+
+    def moments_and_pullback(self, x: Tensor) -> tuple[Tensor, Tensor, Pullback]:
+        """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x (N × d_x)."""
+        return self._with_units(*self.gp.moments_and_pullback(x))
+
+    def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Pullback]:
+        """The same for ``integrated``."""
+        return self._with_units(*self.gp.integrated_and_pullback(x, weights))
+
+    def _with_units(self, mean: Tensor, sd: Tensor, pullback: Pullback) -> tuple[Tensor, Tensor, Pullback]:
+        scale = self.scaling.scale
+        return *self._in_units(mean, sd), lambda grad_mean, grad_sd: pullback(scale * grad_mean, scale * grad_sd)
 
     def _in_units(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
         return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd

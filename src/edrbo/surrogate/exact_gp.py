@@ -15,16 +15,19 @@ The engine is our own because it is measured to be far faster than four GPyTorch
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.kernels import Kernel, gram, gram_and_slope, scaled_sqdist
+from edrbo.surrogate.kernels import Kernel, gram, product_gram, scaled_sqdist
+
+Pullback = Callable[[Tensor, Tensor], Tensor]  # (∂/∂mean, ∂/∂sd) → ∂/∂x
+Differentiable = tuple[Tensor, Tensor, Pullback]  # mean, sd and their pullback
 
 MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -214,7 +217,9 @@ class PairedGP:
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean and standard deviation of every design ``x`` (N × d_x) in every context, the context
         running fastest: M × (N·m) each. Differentiable once, as ``ExactGP.moments``."""
-        mean, sd = _Moments.apply(x, self)  # type: ignore[no-untyped-call]
+        if not x.requires_grad:
+            return self._moments(x, slope=False)[:2]
+        mean, sd = _WithPullback.apply(x, self.moments_and_pullback)  # type: ignore[no-untyped-call]
         return mean, sd
 
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -222,24 +227,75 @@ class PairedGP:
 
         ``weights`` is m, or N × m for weights of each design's own. Differentiable once in ``x`` (N × d_x).
         """
-        mean, sd = _Integrated.apply(x, self, weights)  # type: ignore[no-untyped-call]
+        if not x.requires_grad:
+            return self._integrated(x, weights, slope=False)[:2]
+        make = partial(self.integrated_and_pullback, weights=weights)
+        mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
         return mean, sd
 
-    def cross(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor | None]:
+    def moments_and_pullback(self, x: Tensor) -> Differentiable:
+        """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x: no graph is built.
+
+            ∂μ/∂k = α,  ∂σ/∂k = −(K+noise)⁻¹k / σ,  ∂k/∂x = 2 k'(r²) (x − x_i)/ℓ²,
+
+        so that it costs one more triangular solve and a few products.
+        """
+        mean, sd, half, slope = self._moments(x, slope=True)
+        assert slope is not None
+        inverse_sd = self._inverse_sd(sd, self.gp.hyper.outputscale[:, None])
+
+        def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+            grad_sqdist = _cross_gradient(self.gp, half, grad_mean, grad_sd * inverse_sd).mul_(slope)
+            return self._design_gradient(x, _by_design(grad_sqdist, len(x)).sum(-2))  # over a design's contexts
+
+        return mean, sd, pullback
+
+    def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
+        """The same for ``integrated``. The covariance of F(x) with the data is k̄ = Σ_j w_j k_j, so one solve per
+        design serves all contexts; its prior variance wᵀK_c w does not depend on x."""
+        mean, sd, half, slope = self._integrated(x, weights, slope=True)
+        assert slope is not None
+        inverse_sd = self._inverse_sd(sd, self._prior_variance(weights))
+
+        def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+            grad_sqdist = _cross_gradient(self.gp, half, grad_mean, grad_sd * inverse_sd).mul_(slope)
+            return self._design_gradient(x, grad_sqdist)
+
+        return mean, sd, pullback
+
+    def _moments(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        cross, slopes = self._cross(x, slope=slope)
+        return *_solve(self.gp, cross, self.gp.hyper.outputscale[:, None]), slopes
+
+    def _integrated(self, x: Tensor, weights: Tensor, *, slope: bool) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        cross, slopes = self._cross(x, slope=slope)
+        solved = _solve(self.gp, _average(cross, weights, len(x)), self._prior_variance(weights))
+        return *solved, None if slopes is None else _average(slopes, weights, len(x))
+
+    def _prior_variance(self, weights: Tensor) -> Tensor:
+        """Of Σ_j w_j f(x, c_j): M × 1 for weights m, M × N for N × m."""
+        variance = torch.einsum("...i,mij,...j->m...", weights, self._context_covariance, weights)
+        return variance.reshape(len(variance), -1)
+
+    @staticmethod
+    def _inverse_sd(sd: Tensor, prior: Tensor) -> Tensor:
+        """1/σ, and 0 where σ is at its floor and does not change."""
+        return torch.where(sd.square() > (1.0 + 1e-9) * MIN_VARIANCE * prior, sd.reciprocal(), 0.0)
+
+    def _cross(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor | None]:
         """Covariance of f at all pairs with the data, and its derivative in r²: M × (N·m) × n."""
         gp, hyper = self.gp, self.gp.hyper
         by_design = scaled_sqdist(x, gp.x[:, : self.d_x], hyper.lengthscale[:, : self.d_x])  # M × N × n
-        sqdist = (by_design.unsqueeze(-2) + self.context_sqdist.unsqueeze(-3)).flatten(-3, -2)
-        return gram_and_slope(gp.kernels, sqdist, hyper.outputscale, hyper.shape, slope=slope)
+        return product_gram(gp.kernels, by_design, self.context_sqdist, hyper.outputscale, hyper.shape, slope=slope)
 
-    def design_gradient(self, x: Tensor, grad_sqdist: Tensor) -> Tensor:
+    def _design_gradient(self, x: Tensor, grad_sqdist: Tensor) -> Tensor:
         """∂/∂x (N × d_x) from ∂/∂r² (M × N × n): r² = Σ (x − x_i)²/ℓ² + the contexts' part."""
         inputs, lengthscale = self.gp.x[:, : self.d_x], self.gp.hyper.lengthscale[:, None, : self.d_x]
         difference = x * grad_sqdist.sum(-1, keepdim=True) - grad_sqdist @ inputs
         return (2.0 * difference / lengthscale.square()).sum(0)
 
     @cached_property
-    def context_covariance(self) -> Tensor:
+    def _context_covariance(self) -> Tensor:
         """Prior covariance of f(x, c_i) and f(x, c_j), the same for every x (M × m × m)."""
         hyper = self.gp.hyper
         sqdist = scaled_sqdist(self.contexts, self.contexts, hyper.lengthscale[:, self.d_x :])
@@ -258,53 +314,19 @@ def _alpha(chol: Tensor, y: Tensor, mean: Tensor) -> Tensor:
     return torch.cholesky_solve(residual.unsqueeze(-1), chol).squeeze(-1)
 
 
-class _Moments(torch.autograd.Function):
-    """(μ_m, σ_m) at all pairs of N designs and m contexts with the vector-Jacobian product
-
-        ∂μ/∂k = α,  ∂σ/∂k = −(K+noise)⁻¹k / σ,  ∂k/∂x = 2 k'(r²) (x − x_i)/ℓ²,
-
-    so that the backward pass costs one more triangular solve and a few products.
-    """
+class _WithPullback(torch.autograd.Function):
+    """(mean, sd) of ``make(x)`` = (mean, sd, pullback), for autograd."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, paired: PairedGP) -> tuple[Tensor, Tensor]:
-        hyper = paired.gp.hyper
-        cross, slope = paired.cross(x, slope=x.requires_grad)
-        mean, sd, half, free = _solve(paired.gp, cross, hyper.outputscale[:, None])
-        if slope is not None:
-            ctx.paired = paired
-            ctx.save_for_backward(x, slope, half, sd, free)
+    def forward(
+        ctx: Any, x: Tensor, make: Callable[[Tensor], tuple[Tensor, Tensor, Pullback]]
+    ) -> tuple[Tensor, Tensor]:
+        mean, sd, ctx.pullback = make(x.detach())
         return mean, sd
 
     @staticmethod
     def backward(ctx: Any, grad_mean: Tensor, grad_sd: Tensor) -> tuple[Tensor, None]:
-        x, slope, half, sd, free = ctx.saved_tensors
-        paired: PairedGP = ctx.paired
-        grad_sqdist = _cross_gradient(paired.gp, half, sd, free, grad_mean, grad_sd).mul_(slope)
-        by_design = _by_design(grad_sqdist, len(x)).sum(-2)  # all contexts of a design
-        return paired.design_gradient(x, by_design), None
-
-
-class _Integrated(torch.autograd.Function):
-    """The same for F(x) = Σ_j w_j f(x, c_j): its covariance with the data is k̄ = Σ_j w_j k_j, so one solve per design
-    serves all contexts. Its prior variance wᵀK_c w does not depend on x."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, paired: PairedGP, weights: Tensor) -> tuple[Tensor, Tensor]:
-        cross, slope = paired.cross(x, slope=x.requires_grad)
-        prior = torch.einsum("...i,mij,...j->m...", weights, paired.context_covariance, weights)
-        mean, sd, half, free = _solve(paired.gp, _average(cross, weights, len(x)), prior.reshape(len(prior), -1))
-        if slope is not None:
-            ctx.paired = paired
-            ctx.save_for_backward(x, _average(slope, weights, len(x)), half, sd, free)
-        return mean, sd
-
-    @staticmethod
-    def backward(ctx: Any, grad_mean: Tensor, grad_sd: Tensor) -> tuple[Tensor, None, None]:
-        x, slope, half, sd, free = ctx.saved_tensors
-        paired: PairedGP = ctx.paired
-        grad_sqdist = _cross_gradient(paired.gp, half, sd, free, grad_mean, grad_sd).mul_(slope)
-        return paired.design_gradient(x, grad_sqdist), None, None
+        return ctx.pullback(grad_mean, grad_sd), None
 
 
 def _by_design(rows: Tensor, designs: int) -> Tensor:
@@ -317,19 +339,18 @@ def _average(rows: Tensor, weights: Tensor, designs: int) -> Tensor:
     return (weights.unsqueeze(-2) @ _by_design(rows, designs)).squeeze(-2)
 
 
-def _solve(gp: ExactGP, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _solve(gp: ExactGP, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Mean and sd (M × N) of what has covariance ``cross`` (M × N × n) with the data and variance ``prior`` (M × 1 or
-    M × N) before them; also L⁻¹ cross (M × n × N) and where the variance is above its floor."""
+    M × N) before them, and L⁻¹ cross (M × n × N)."""
     mean = gp.hyper.mean[:, None] + (cross @ gp.alpha.unsqueeze(-1)).squeeze(-1)
     half = torch.linalg.solve_triangular(gp.chol, cross.mT, upper=False)
     variance = prior - torch.linalg.vector_norm(half, dim=-2).square()
-    floor = MIN_VARIANCE * prior
-    return mean, torch.maximum(variance, floor).sqrt(), half, variance > floor
+    return mean, torch.maximum(variance, MIN_VARIANCE * prior).sqrt(), half
 
 
-def _cross_gradient(gp: ExactGP, half: Tensor, sd: Tensor, free: Tensor, grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
-    """∂/∂cross (M × N × n) from ∂/∂mean and ∂/∂sd (M × N); in place: these are the largest arrays of the hot path."""
+def _cross_gradient(gp: ExactGP, half: Tensor, grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+    """∂/∂cross (M × N × n) from ∂/∂mean and (∂/∂sd)/sd (M × N); in place: the largest arrays of the hot path."""
     gradient: Tensor = torch.linalg.solve_triangular(gp.chol.mT, half, upper=True).mT
-    gradient.mul_(torch.where(free, -grad_sd / sd, 0.0).unsqueeze(-1))
+    gradient.mul_(-grad_sd.unsqueeze(-1))
     gradient.addcmul_(grad_mean.unsqueeze(-1), gp.alpha.unsqueeze(-2))
     return gradient

@@ -69,9 +69,7 @@ class Likelihood:
         n, d = self.x.shape
         hyper = unpack(theta)
         sqdist = hyper.lengthscale.square().reciprocal() @ self._differences  # M × P
-        signal, slope = gram_and_slope(kernels, sqdist.unsqueeze(-2), hyper.outputscale, hyper.shape)
-        assert slope is not None
-        signal, slope = signal.squeeze(-2), slope.squeeze(-2)
+        signal, slope = gram_and_slope(kernels, sqdist, hyper.outputscale, hyper.shape)
         # the factorization reads the lower triangle alone
         covariance = signal.new_zeros(len(kernels), n * n).index_copy_(1, self._flat, signal).view(-1, n, n)
         noise = noise_per_expert(hyper.noise, n, self.known_noise)

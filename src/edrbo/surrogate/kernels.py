@@ -27,6 +27,7 @@ class Kernel(ABC):
 
     name: str
     has_shape = False  # whether a shape parameter (the rational quadratic's α) is learnt
+    separable = False  # whether g(a + b) = g(a) g(b), and then g' = −g/2
 
     @abstractmethod
     def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
@@ -39,6 +40,7 @@ class Kernel(ABC):
 
 class SquaredExponential(Kernel):
     name = "se"
+    separable = True
 
     def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
         return torch.exp(-0.5 * sqdist)
@@ -132,17 +134,39 @@ def gram(kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape
 
 
 def gram_and_slope(
-    kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape: Tensor, *, slope: bool = True
-) -> tuple[Tensor, Tensor | None]:
-    """``gram`` and, if wanted, its derivative in r², both ... × M × N × n. Outside of autograd, for the hot path."""
-    value = torch.empty_like(sqdist)
-    derivative = torch.empty_like(sqdist) if slope else None
+    kernels: tuple[Kernel, ...], sqdist: Tensor, outputscale: Tensor, shape: Tensor
+) -> tuple[Tensor, Tensor]:
+    """``gram`` and its derivative in r², both M × P for pairs with ``sqdist`` M × P. Outside of autograd."""
+    value, slope = torch.empty_like(sqdist), torch.empty_like(sqdist)
     for m, kernel in enumerate(kernels):
-        here = (..., m, slice(None), slice(None))
+        g, dg = kernel.value_and_slope(sqdist[m], shape[m])
+        torch.mul(g, outputscale[m], out=value[m])
+        torch.mul(dg, outputscale[m], out=slope[m])
+    return value, slope
+
+
+def product_gram(
+    kernels: tuple[Kernel, ...], a: Tensor, b: Tensor, outputscale: Tensor, shape: Tensor, *, slope: bool
+) -> tuple[Tensor, Tensor | None]:
+    """``gram`` at r² = a_i + b_j for all i and j, and if wanted its derivative in r². Outside of autograd.
+
+    ``a`` is M × N × n, ``b`` M × k × n; the results are M × (N·k) × n, j running fastest.
+    """
+    size = (len(kernels), a.shape[1], b.shape[1], a.shape[2])
+    value = a.new_empty(size)
+    derivative = a.new_empty(size) if slope else None
+    for m, kernel in enumerate(kernels):
+        if kernel.separable:  # the exponential of a sum: no exponential of the large array
+            first = outputscale[m] * kernel.value(a[m], shape[m])
+            torch.mul(first.unsqueeze(1), kernel.value(b[m], shape[m]), out=value[m])
+            if derivative is not None:
+                torch.mul(value[m], -0.5, out=derivative[m])
+            continue
+        sqdist = a[m].unsqueeze(1) + b[m]
         if derivative is None:
-            torch.mul(kernel.value(sqdist[here], shape[m]), outputscale[m], out=value[here])
+            torch.mul(kernel.value(sqdist, shape[m]), outputscale[m], out=value[m])
         else:
-            g, dg = kernel.value_and_slope(sqdist[here], shape[m])
-            torch.mul(g, outputscale[m], out=value[here])
-            torch.mul(dg, outputscale[m], out=derivative[here])
-    return value, derivative
+            g, dg = kernel.value_and_slope(sqdist, shape[m])
+            torch.mul(g, outputscale[m], out=value[m])
+            torch.mul(dg, outputscale[m], out=derivative[m])
+    return value.flatten(1, 2), None if derivative is None else derivative.flatten(1, 2)
