@@ -63,6 +63,7 @@ experts, gp = Surrogate(), single_gp()
 METHODS: dict[str, Method] = {
     "edrbo": Method(experts, BarycenterUCB(), Empirical(), Expectation()),
     "edrbo-published": Method(experts, BarycenterUCB(radius_weight=0.0), Empirical(), Expectation()),
+    "edrbo-integrated": Method(experts, BarycenterUCB(integrated=True), Empirical(), Expectation()),
     "erbo": Method(gp, UCB(), Empirical(), Expectation()),
     "wdrbo": Method(gp, UCB(), Empirical(), lambda n, d_c: WassersteinLipschitz(0.3 / math.sqrt(n))),
     "sbo-kde": Method(gp, UCB(), KDE(samples=512), Expectation()),

@@ -200,6 +200,39 @@ def test_methods_and_problems_of_a_plugin_run_with_the_rest(tmp_path: Path) -> N
     assert before.settings_hash() != after.settings_hash()
 
 
+DATACLASS_PLUGIN = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar
+from edrbo.context import Empirical
+from edrbo.functional import Expectation
+from edrbo.methods import Method
+from edrbo.score import UCB
+from edrbo.surrogate.ensemble import single_gp
+
+@dataclass(frozen=True)
+class Eager(UCB):
+    name: ClassVar[str] = "eager"
+    beta: float = 0.5
+
+METHODS = {"eager": Method(single_gp(), Eager(), Empirical(), Expectation())}
+"""
+
+
+def test_a_plugin_may_define_dataclasses(tmp_path: Path) -> None:
+    plugin = write_plugin(tmp_path, lambda text: DATACLASS_PLUGIN)
+    evaluations, _ = run(Replicate("newsvendor", "eager", 0, Settings(7), plugin))
+    assert len(evaluations) == 7
+
+
+def test_the_ablation_is_a_plugin_that_works() -> None:
+    plugin = Plugin.read(Path(__file__).parents[2] / "benchmarks" / "ablation.py")
+    assert len(plugin.table("METHODS")) >= 16
+    for method in ("prior=published", "experts=evidence", "integrated+beta=3"):
+        evaluations, _ = run(Replicate("newsvendor", method, 0, Settings(7), plugin))
+        assert len(evaluations) == 7
+
+
 def test_the_plugin_of_the_documentation_works(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
     (source,) = re.findall(r"```python\n(# my_method.py\n.*?)```", page, flags=re.S)

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from edrbo.bench import problems
@@ -76,9 +78,11 @@ class Plugin:
 @lru_cache(maxsize=8)
 def _namespace(plugin: Plugin) -> dict[str, Any]:
     """What the file defines. It is run once per process."""
-    names: dict[str, Any] = {"__name__": f"edrbo_plugin_{plugin.digest[:8]}", "__file__": plugin.path}
-    exec(compile(plugin.source, plugin.path, "exec"), names)
-    return names
+    module = ModuleType(f"edrbo_plugin_{plugin.digest[:8]}")
+    module.__file__ = plugin.path
+    sys.modules[module.__name__] = module  # where dataclasses look up the types of their fields
+    exec(compile(plugin.source, plugin.path, "exec", dont_inherit=True), module.__dict__)
+    return module.__dict__
 
 
 def _check_name(name: Any, kind: str, path: Path) -> None:
