@@ -183,3 +183,29 @@ def test_weighted_experts_as_a_botorch_model() -> None:
     center, spread = ensemble.barycenter(*ensemble.moments(X))
     assert torch.allclose(posterior.mean.squeeze(-1), center, atol=1e-10)
     assert torch.allclose(posterior.variance.squeeze(-1).sqrt(), spread, atol=1e-7)
+
+
+def test_the_stand_in_for_mmd_lies_between_it_and_the_expectation() -> None:
+    points = law()
+    rows = torch.rand(40, 12, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    for size in (0.0, 0.1, 0.4, 2.0):
+        exact, rough, mean = MMD(size)(rows, points), MMD(size).rough()(rows, points), Expectation()(rows, points)
+        assert bool((exact <= rough + 1e-9).all())
+        assert bool((rough <= mean + 1e-12).all())
+
+
+def test_the_largest_slope_has_the_gradient_of_finite_differences() -> None:
+    acquisition = RobustAcquisition(model(d_c=2), UCB(), law(2), WassersteinLipschitz(0.5))
+    x = designs()
+    slope, gradient = acquisition._largest_slope(x)
+    step = 1e-5
+    for k in range(2):
+        shift = step * torch.eye(2, dtype=torch.float64)[k]
+        difference = (acquisition._steepest(x + shift)[0] - acquisition._steepest(x - shift)[0]) / (2.0 * step)
+        assert torch.allclose(gradient[:, k], difference, atol=1e-5, rtol=1e-5)
+    # and the slope itself is that of autograd at the support
+    support = law(2).support
+    for i, row in enumerate(x):
+        joint = torch.cat([row.expand(len(support), -1), support], dim=-1).requires_grad_()
+        (by_autograd,) = torch.autograd.grad(acquisition.score(*acquisition._moments(joint)).sum(), joint)
+        assert float(slope[i]) == pytest.approx(float(by_autograd[:, 2:].norm(dim=-1).max()), rel=1e-9)

@@ -6,6 +6,7 @@ row into one number. The points are made once per maximization and never change 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from edrbo.score import Score
 from edrbo.surrogate.ensemble import Ensemble, PairedEnsemble
 
 ROUGH_ATOMS, FAIR_ATOMS = 4, 8  # context atoms of the stand-ins that screen and climb
+STEP = 1e-5  # of a symmetric difference, in the unit cube
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
@@ -40,6 +42,7 @@ class RobustAcquisition(AcquisitionFunction):
         self.functional = functional
         self.set_X_pending(None)
         self._contexts = points.all
+        self._no_contexts = points.all.new_zeros(1, 0)  # to have the ensemble at any (x, c)
         self._paired: dict[int, PairedEnsemble] = {}
         if score.integrated and not functional.locally_linear:
             raise InvalidValueError(
@@ -59,8 +62,8 @@ class RobustAcquisition(AcquisitionFunction):
         return chunks[0] if len(chunks) == 1 else torch.cat(chunks)
 
     def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Values (N) and gradients (N × d_x) at designs ``x``; without a graph wherever the pieces allow it."""
-        if isinstance(self.model, Ensemble) and isinstance(self.functional, WorstCase):
+        """Values (N) and gradients (N × d_x) at designs ``x``; of an ensemble without a graph through it."""
+        if isinstance(self.model, Ensemble):
             parts = [self._value_and_gradient(part) for part in self._split(x)]
             value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
             return value, gradient
@@ -78,18 +81,37 @@ class RobustAcquisition(AcquisitionFunction):
         return torch.split(x, max(1, rows))
 
     def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        assert isinstance(self.functional, WorstCase)
-        paired = self._on(self._contexts)
         if self.score.integrated:
-            mean, sd, pullback = paired.integrated_and_pullback(x, self._law_at(x))
+            mean, sd, pullback = self._on(self._contexts).integrated_and_pullback(x, self._law_at(x))
             value, by_mean, by_sd = self._slopes(mean, sd)
             return value, pullback(by_mean, by_sd)
-        mean, sd, pullback = paired.moments_and_pullback(x)
+        contexts = self.points.atoms if self.functional.needs_slope else self._contexts
+        mean, sd, pullback = self._on(contexts).moments_and_pullback(x)
         scores, by_mean, by_sd = self._slopes(mean, sd)
-        row = scores.reshape(len(x), -1)
-        worst = self.functional.worst_case(row, self.points)  # by the envelope theorem its own change does not count
-        mass = worst.reshape(-1)
-        return (worst * row).sum(-1), pullback(by_mean * mass, by_sd * mass)
+        row = scores.reshape(len(x), len(contexts))
+        if isinstance(self.functional, WorstCase):
+            worst = self.functional.worst_case(row, self.points)  # by the envelope theorem its own change is no matter
+            mass = worst.reshape(-1)
+            return (worst * row).sum(-1), pullback(by_mean * mass, by_sd * mass)
+        with torch.enable_grad():
+            row.requires_grad_()
+            if self.functional.needs_slope:
+                slope, slope_gradient = self._largest_slope(x)
+                slope.requires_grad_()
+                value = self.functional(self._pad(row), self.points, slope)
+                by_row, by_slope = torch.autograd.grad(value.sum(), [row, slope])
+            else:
+                value = self.functional(row, self.points)
+                (by_row,) = torch.autograd.grad(value.sum(), row)
+        mass = by_row.reshape(-1)
+        gradient = pullback(by_mean * mass, by_sd * mass)
+        if self.functional.needs_slope:
+            gradient += by_slope[:, None] * slope_gradient
+        return value.detach(), gradient
+
+    def _pad(self, row: Tensor) -> Tensor:
+        """Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there."""
+        return torch.nn.functional.pad(row, (0, len(self.points.support)))
 
     def _slopes(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         assert isinstance(self.model, Ensemble)
@@ -101,10 +123,13 @@ class RobustAcquisition(AcquisitionFunction):
             return self._integrated(x)
         if not self.functional.needs_slope:
             return self.functional(self._row(x, self._contexts), self.points)
-        # Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there.
-        values = self._row(x, self.points.atoms)
-        padded = torch.nn.functional.pad(values, (0, len(self.points.support)))
-        return self.functional(padded, self.points, self._largest_slope(x))
+        differentiate = x.requires_grad and torch.is_grad_enabled()
+        slope = (
+            _Slope.apply(x, self._largest_slope)  # type: ignore[no-untyped-call]
+            if differentiate
+            else self._steepest(x)[0]
+        )
+        return self.functional(self._pad(self._row(x, self.points.atoms)), self.points, slope)
 
     def _row(self, x: Tensor, contexts: Tensor) -> Tensor:
         """Scores of every design with every context, N × len(contexts)."""
@@ -155,31 +180,46 @@ class RobustAcquisition(AcquisitionFunction):
         posterior: Any = self.model.posterior(joint.unsqueeze(-2))
         return posterior.mean.reshape(1, -1), posterior.variance.reshape(1, -1).clamp_min(1e-20).sqrt()
 
-    def _largest_slope(self, x: Tensor) -> Tensor:
-        """max_c ‖∇_c s(x, c)‖₂ over the support (N), or the atoms without one, with its gradient in x (Danskin).
+    def _largest_slope(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """max_c ‖∇_c s(x, c)‖₂ over the support (N), or the atoms without one, and its gradient in x (N × d_x).
 
-        The maximizing context is found first, without a graph; only there is the slope differentiated again.
+        By Danskin's theorem that is the gradient at the maximizing c, ∇_x ‖∇_c s‖ = ∂(∇_x s)/∂v with v the direction of
+        ∇_c s: a symmetric difference of gradients that are exact themselves.
         """
-        support = self.points.support if len(self.points.support) else self.points.atoms
         d_x = x.shape[1]
+        slope, at_worst, uphill = self._steepest(x)
+        step = torch.zeros_like(at_worst)
+        step[:, d_x:] = STEP * uphill / slope.clamp_min(1e-300)[:, None]
+        beyond, before = self._gradient(torch.cat([at_worst + step, at_worst - step])).chunk(2)
+        return slope, (beyond - before)[:, :d_x] / (2.0 * STEP)
+
+    def _steepest(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The largest slope (N), the (x, c) it is met at (N × d), and ∇_c s there (N × d_c)."""
+        support = self.points.support if len(self.points.support) else self.points.atoms
+        shape = (len(x), len(support), -1)
+        joint = _pairs(x.detach(), support)
+        slopes = self._gradient(joint)[:, x.shape[1] :].reshape(shape)
+        steepness = slopes.square().sum(-1)
+        each, worst = torch.arange(len(x)), steepness.argmax(-1)
+        return steepness[each, worst].sqrt(), joint.reshape(shape)[each, worst], slopes[each, worst]
+
+    def _gradient(self, joint: Tensor) -> Tensor:
+        """∇s at points (x, c) (N × d)."""
+        if isinstance(self.model, Ensemble):
+            mean, sd, pullback = self._on(self._no_contexts).moments_and_pullback(joint)
+            _, by_mean, by_sd = self._slopes(mean, sd)
+            return pullback(by_mean, by_sd)
         with torch.enable_grad():
-            joint = _pairs(x.detach(), support).requires_grad_()
+            joint = joint.detach().requires_grad_()
             (gradient,) = torch.autograd.grad(self._score(self._moments(joint)).sum(), joint)
-            worst = gradient[:, d_x:].square().sum(-1).reshape(len(x), len(support)).argmax(-1)
-            at_worst = torch.cat([x, support[worst]], dim=-1)
-            if not at_worst.requires_grad:
-                at_worst.requires_grad_()
-            moments = self.model.marginals if isinstance(self.model, Ensemble) else self._moments
-            score = self._score(moments(at_worst)).sum()
-            (gradient,) = torch.autograd.grad(score, at_worst, create_graph=x.requires_grad)
-            slope = (gradient[:, d_x:].square().sum(-1) + 1e-24).sqrt()
-        return slope if x.requires_grad else slope.detach()
+        return gradient
 
     def ladder(self) -> list[Rung]:
         """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
         rough, fair = self._thinned(ROUGH_ATOMS), self._thinned(FAIR_ATOMS)
         if isinstance(rough.model, Ensemble):
-            rough = RobustAcquisition(rough.model.expert(0), self.score, rough.points, self.functional)
+            functional = self.functional if self.score.integrated else self.functional.rough()
+            rough = RobustAcquisition(rough.model.expert(0), self.score, rough.points, functional)
         top = Rung(self)
         return [Rung(rough), top if fair is self else Rung(fair), top]
 
@@ -193,6 +233,21 @@ class RobustAcquisition(AcquisitionFunction):
             return self
         thin = ContextPoints(small.atoms, small.weights, others[::step])
         return RobustAcquisition(self.model, self.score, thin, self.functional)
+
+
+class _Slope(torch.autograd.Function):
+    """The value of ``largest_slope(x)`` = (value, gradient), for autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, largest_slope: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+        slope, gradient = largest_slope(x.detach())
+        ctx.save_for_backward(gradient)
+        return slope
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = ctx.saved_tensors
+        return grad[:, None] * gradient, None
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,8 +52,6 @@ def test_posterior_is_gpytorchs(d: int, known: bool) -> None:
 def test_moments_are_the_marginals_of_the_posterior() -> None:
     gp, points = some_gp(), uniform(50, 3, seed=7)
     mean, sd = gp.moments(points)
-    for fast, plain in zip((mean, sd), gp.marginals(points), strict=True):
-        torch.testing.assert_close(fast, plain, rtol=0, atol=1e-12)
     joint_mean, covariance = gp.posterior(points)
     torch.testing.assert_close(mean, joint_mean, rtol=0, atol=1e-12)
     torch.testing.assert_close(sd.square(), covariance.diagonal(dim1=-2, dim2=-1), rtol=0, atol=1e-12)
@@ -95,13 +93,10 @@ def test_gradient_of_moments(d: int) -> None:
     torch.testing.assert_close(gradient, central_difference(weighted, points), rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("path", ["posterior", "marginals"])
-def test_second_derivatives(path: str) -> None:
+def test_second_derivatives() -> None:
     gp, points = some_gp(d=2), uniform(2, 2, seed=12)
 
     def sd(at: Tensor) -> Tensor:
-        if path == "marginals":
-            return gp.marginals(at)[1].sum()
         return gp.posterior(at)[1].diagonal(dim1=-2, dim2=-1).sqrt().sum()
 
     def squared_slope(at: Tensor) -> Tensor:

@@ -38,6 +38,10 @@ class Functional(ABC):
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
         """``values`` (... × (m + p)) at ``points.all``, differentiable; returns (...)."""
 
+    def rough(self) -> Functional:
+        """A cheap stand-in that ranks designs much alike, for screening many of them."""
+        return self
+
 
 class WorstCase(Functional):
     """The least expectation over a set of distributions on ``points.all``."""

@@ -42,6 +42,25 @@ class MMD(WorstCase):
         worst = _solver(points, self.lengthscale).minimize(rows.numpy(), self.radius)
         return torch.from_numpy(worst).reshape(values.shape)
 
+    def rough(self) -> Functional:
+        return _Segment(self.radius, self.lengthscale)
+
+
+@dataclass(frozen=True)
+class _Segment(Functional):
+    """The least expectation on the way from the law to its worst point, as far as the ball goes: above ``MMD``."""
+
+    radius: float
+    lengthscale: float
+    support_size: int = 0
+
+    def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
+        distances = np.sqrt(_solver(points, self.lengthscale).ball.squared_distances())
+        mean = (points.mass * values).sum(-1)
+        low, where = values.min(-1)
+        share = (self.radius / torch.from_numpy(distances)[where].clamp_min(1e-300)).clamp_max(1.0)
+        return mean + share * (low - mean)
+
 
 @dataclass(frozen=True)
 class MMDMidpoint(Functional):

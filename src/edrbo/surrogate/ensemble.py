@@ -205,11 +205,6 @@ class Ensemble(FantasizeMixin, Model):
         """The model on all pairs of any designs with these contexts (m × d_c)."""
         return PairedEnsemble(self.gp.paired_with(contexts), self.scaling)
 
-    def marginals(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """What ``moments`` gives, differentiable any number of times."""
-        mean, sd = self.gp.marginals(points)
-        return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd
-
     def expert_moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The same for any batch shape: ``X`` (... × q × d) gives two ... × M × q tensors; twice differentiable."""
         mean, covariance = self.gp.posterior(X)

@@ -174,14 +174,6 @@ class ExactGP:
         half = torch.linalg.solve_triangular(self.chol, cross.mT, upper=False)
         return mean, self._gram(points, points) - half.mT @ half
 
-    def marginals(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """What ``moments`` gives, in plain torch: differentiable any number of times."""
-        cross = self._gram(points, self.x)
-        mean = self.hyper.mean[:, None] + (cross @ self.alpha.unsqueeze(-1)).squeeze(-1)
-        half = torch.linalg.solve_triangular(self.chol, cross.mT, upper=False)
-        floor = (MIN_VARIANCE * self.hyper.outputscale)[:, None]
-        return mean, torch.maximum(self.hyper.outputscale[:, None] - half.square().sum(-2), floor).sqrt()
-
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Marginal posterior mean and standard deviation at ``points`` (N × d), each M × N.
 
