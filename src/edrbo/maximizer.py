@@ -38,8 +38,8 @@ class Budget:
     near: int = 64  # of them drawn around the best given start
     kept: int = 40  # of them scored again
     starts: int = 5  # local searches
-    iterations: int = 25  # L-BFGS iterations of each
-    line_search: int = 5  # evaluations of one line search at most
+    iterations: int = 15  # L-BFGS iterations of each
+    line_search: int = 3  # evaluations of one line search at most
     finalists: int = 2  # ends that go on with the objective itself
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
@@ -172,7 +172,7 @@ def _climb(objective: Objective, start: Tensor, free: Tensor, units: _Units, bud
         max_iterations=budget.iterations,
         # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
         max_line_search=budget.line_search,
-        ftol=1e-5,
+        ftol=1e-4,
         gtol=1e-4,
     )
     return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
