@@ -15,7 +15,7 @@ One budget for all methods, stated here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -39,7 +39,8 @@ class Budget:
     kept: int = 40  # of them scored again
     starts: int = 5  # local searches
     iterations: int = 15  # L-BFGS iterations of each
-    line_search: int = 3  # evaluations of one line search at most
+    line_search: int = 5  # evaluations of one line search at most,
+    last_line_search: int = 3  # and once the hill is known: what fails then is a kink
     finalists: int = 2  # ends that go on with the objective itself
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
@@ -93,7 +94,8 @@ def maximize(
     ends, values = _climb(fair, starts, free, units, budget)
     if fair is not objective:
         best = values.argsort(descending=True, stable=True)[: budget.finalists]
-        ends, values = _climb(objective, ends[best], free, units, budget)
+        last = replace(budget, line_search=budget.last_line_search)
+        ends, values = _climb(objective, ends[best], free, units, last)
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
