@@ -23,7 +23,7 @@ from edrbo.functional import Expectation, Functional, WorstCase
 from edrbo.score import Score
 from edrbo.surrogate.ensemble import Ensemble, PairedEnsemble
 
-ROUGH_ATOMS, FAIR_ATOMS = 4, 8  # context atoms of the stand-ins that screen and climb
+ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
 STEP = 1e-5  # of a symmetric difference, in the unit cube
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 

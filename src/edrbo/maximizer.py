@@ -41,7 +41,7 @@ class Budget:
     iterations: int = 15  # L-BFGS iterations of each
     line_search: int = 5  # evaluations of one line search at most,
     last_line_search: int = 3  # and once the hill is known: what fails then is a kink
-    finalists: int = 2  # ends that go on with the objective itself
+    finalists: int = 3  # ends that go on with the objective itself
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
