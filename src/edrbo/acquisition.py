@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -42,8 +43,6 @@ class RobustAcquisition(AcquisitionFunction):
         self.functional = functional
         self.set_X_pending(None)
         self._contexts = points.all
-        self._no_contexts = points.all.new_zeros(1, 0)  # to have the ensemble at any (x, c)
-        self._paired: dict[int, PairedEnsemble] = {}
         if score.integrated and not functional.locally_linear:
             raise InvalidValueError(
                 f"an integrated score has no meaning under {type(functional).__name__}",
@@ -82,13 +81,13 @@ class RobustAcquisition(AcquisitionFunction):
 
     def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         if self.score.integrated:
-            mean, sd, pullback = self._on(self._contexts).integrated_and_pullback(x, self._law_at(x))
+            mean, sd, pullback = self._everywhere.integrated_and_pullback(x, self._law_at(x))
             value, by_mean, by_sd = self._slopes(mean, sd)
             return value, pullback(by_mean, by_sd)
-        contexts = self.points.atoms if self.functional.needs_slope else self._contexts
-        mean, sd, pullback = self._on(contexts).moments_and_pullback(x)
+        paired = self._at_atoms if self.functional.needs_slope else self._everywhere
+        mean, sd, pullback = paired.moments_and_pullback(x)
         scores, by_mean, by_sd = self._slopes(mean, sd)
-        row = scores.reshape(len(x), len(contexts))
+        row = scores.reshape(len(x), -1)
         if isinstance(self.functional, WorstCase):
             worst = self.functional.worst_case(row, self.points)  # by the envelope theorem its own change is no matter
             mass = worst.reshape(-1)
@@ -114,36 +113,36 @@ class RobustAcquisition(AcquisitionFunction):
         return torch.nn.functional.pad(row, (0, len(self.points.support)))
 
     def _slopes(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        assert isinstance(self.model, Ensemble)
-        weights = self.model.weights
+        weights = self._ensemble.weights
         return self.score.value_and_slopes(mean, sd, *([] if weights is None else [weights]))
 
     def _evaluate(self, x: Tensor) -> Tensor:
         if self.score.integrated:
             return self._integrated(x)
         if not self.functional.needs_slope:
-            return self.functional(self._row(x, self._contexts), self.points)
+            return self.functional(self._row(x), self.points)
         differentiate = x.requires_grad and torch.is_grad_enabled()
         slope = (
             _Slope.apply(x, self._largest_slope)  # type: ignore[no-untyped-call]
             if differentiate
             else self._steepest(x)[0]
         )
-        return self.functional(self._pad(self._row(x, self.points.atoms)), self.points, slope)
+        return self.functional(self._pad(self._row(x)), self.points, slope)
 
-    def _row(self, x: Tensor, contexts: Tensor) -> Tensor:
-        """Scores of every design with every context, N × len(contexts)."""
+    def _row(self, x: Tensor) -> Tensor:
+        """Scores of every design with every context that the functional takes scores at (N × contexts)."""
+        atoms_only = self.functional.needs_slope
         if isinstance(self.model, Ensemble):
-            moments = self._on(contexts).moments(x)
+            moments = (self._at_atoms if atoms_only else self._everywhere).moments(x)
         else:
-            moments = self._moments(_pairs(x, contexts))
-        return self._score(moments).reshape(len(x), len(contexts))
+            moments = self._stock_moments(_pairs(x, self.points.atoms if atoms_only else self._contexts))
+        return self._score(moments).reshape(len(x), -1)
 
     def _integrated(self, x: Tensor) -> Tensor:
         """The score of the beliefs about Σ_j w_j f(x, c_j) (N)."""
         contexts, weights = self._contexts, self._law_at(x)
         if isinstance(self.model, Ensemble):
-            return self._score(self._on(contexts).integrated(x, weights))
+            return self._score(self._everywhere.integrated(x, weights))
         posterior: Any = self.model.posterior(_pairs(x, contexts).reshape(len(x), len(contexts), -1))
         weights = weights.expand(len(x), -1).unsqueeze(-1)
         mean = (posterior.mean * weights).sum((-2, -1))
@@ -157,26 +156,38 @@ class RobustAcquisition(AcquisitionFunction):
         assert isinstance(self.functional, WorstCase)
         with torch.no_grad():
             if isinstance(self.model, Ensemble):
-                center, _ = self.model.barycenter(*self._on(self._contexts).moments(x))
+                center, _ = self.model.barycenter(*self._everywhere.moments(x))
             else:
-                center = self._moments(_pairs(x, self._contexts))[0]
+                center = self._stock_moments(_pairs(x, self._contexts))[0]
             return self.functional.worst_case(center.reshape(len(x), -1), self.points)
 
-    def _on(self, contexts: Tensor) -> PairedEnsemble:
-        """The ensemble on these contexts; made once, since contexts do not change during a maximization."""
+    # The ensemble on the contexts that are asked for; made once, since they do not change during a maximization.
+
+    @cached_property
+    def _everywhere(self) -> PairedEnsemble:
+        """On atoms and support."""
+        return self._ensemble.paired_with(self._contexts)
+
+    @cached_property
+    def _at_atoms(self) -> PairedEnsemble:
+        return self._ensemble.paired_with(self.points.atoms)
+
+    @cached_property
+    def _anywhere(self) -> PairedEnsemble:
+        """As a function of (x, c)."""
+        return self._ensemble.paired_with(self._contexts.new_zeros(1, 0))
+
+    @property
+    def _ensemble(self) -> Ensemble:
         assert isinstance(self.model, Ensemble)
-        if id(contexts) not in self._paired:
-            self._paired[id(contexts)] = self.model.paired_with(contexts)
-        return self._paired[id(contexts)]
+        return self.model
 
     def _score(self, moments: tuple[Tensor, Tensor]) -> Tensor:
         weights = self.model.weights if isinstance(self.model, Ensemble) else None
         return self.score(*moments) if weights is None else self.score(*moments, weights)
 
-    def _moments(self, joint: Tensor) -> tuple[Tensor, Tensor]:
-        """Experts' means and standard deviations at N points, M × N each (M = 1 for a stock model)."""
-        if isinstance(self.model, Ensemble):
-            return self.model.moments(joint)
+    def _stock_moments(self, joint: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of a stock BoTorch model at N points, 1 × N each: an ensemble of one."""
         posterior: Any = self.model.posterior(joint.unsqueeze(-2))
         return posterior.mean.reshape(1, -1), posterior.variance.reshape(1, -1).clamp_min(1e-20).sqrt()
 
@@ -206,20 +217,19 @@ class RobustAcquisition(AcquisitionFunction):
     def _gradient(self, joint: Tensor) -> Tensor:
         """∇s at points (x, c) (N × d)."""
         if isinstance(self.model, Ensemble):
-            mean, sd, pullback = self._on(self._no_contexts).moments_and_pullback(joint)
+            mean, sd, pullback = self._anywhere.moments_and_pullback(joint)
             _, by_mean, by_sd = self._slopes(mean, sd)
             return pullback(by_mean, by_sd)
         with torch.enable_grad():
             joint = joint.detach().requires_grad_()
-            (gradient,) = torch.autograd.grad(self._score(self._moments(joint)).sum(), joint)
+            (gradient,) = torch.autograd.grad(self._score(self._stock_moments(joint)).sum(), joint)
         return gradient
 
     def ladder(self) -> list[Rung]:
         """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
         rough, fair = self._thinned(ROUGH_ATOMS), self._thinned(FAIR_ATOMS)
         if isinstance(rough.model, Ensemble):
-            functional = self.functional if self.score.integrated else self.functional.rough()
-            rough = RobustAcquisition(rough.model.expert(0), self.score, rough.points, functional)
+            rough = RobustAcquisition(rough.model.expert(0), self.score, rough.points, self.functional.rough())
         top = Rung(self)
         return [Rung(rough), top if fair is self else Rung(fair), top]
 

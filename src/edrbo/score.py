@@ -104,7 +104,7 @@ class BarycenterUCB(UCB):
     def value_and_slopes(
         self, mean: Tensor, sd: Tensor, weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        if weights is not None or mean.ndim != 2:  # the radius of weighted experts is left to autograd
+        if weights is not None:  # the radius of weighted experts is left to autograd
             return Score.value_and_slopes(self, mean, sd, weights)
         value, by_mean, by_sd = UCB(self.beta).value_and_slopes(mean, sd)
         if self.radius_weight == 0:

@@ -310,9 +310,7 @@ class _WithPullback(torch.autograd.Function):
     """(mean, sd) of ``make(x)`` = (mean, sd, pullback), for autograd."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, make: Callable[[Tensor], tuple[Tensor, Tensor, Pullback]]
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, make: Callable[[Tensor], Differentiable]) -> tuple[Tensor, Tensor]:
         mean, sd, ctx.pullback = make(x.detach())
         return mean, sd
 
