@@ -23,6 +23,7 @@ from edrbo.errors import InvalidValueError
 from edrbo.functional import Expectation, Functional, WorstCase
 from edrbo.score import Score
 from edrbo.surrogate.ensemble import Ensemble, PairedEnsemble
+from edrbo.surrogate.scaling import Warping
 
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
 STEP = 1e-5  # of a symmetric difference, in the unit cube
@@ -48,6 +49,11 @@ class RobustAcquisition(AcquisitionFunction):
                 f"an integrated score has no meaning under {type(functional).__name__}",
                 "its worst-case weights change with the design; take Expectation, CVaR, Minimum, TotalVariation "
                 "or Wasserstein",
+            )
+        if score.integrated and isinstance(model, Ensemble) and isinstance(model.scaling, Warping):
+            raise InvalidValueError(
+                "an integrated score has no meaning for warped outcomes",
+                "the expectation of f is Gaussian only unwarped",
             )
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]

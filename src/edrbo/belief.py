@@ -89,10 +89,8 @@ def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, poi
         model = _with_missing(surrogate, model, extras, points, atoms, weights)
     assert model is not None, "a belief needs at least one outcome"
     if len(extras.failed_x):
-        worst = model.scaling.shift + model.scaling.scale * model.gp.y.min()
-        joint, noise = _spread(extras.failed_x, atoms, weights)
-        variance = FAILURE_NOISE * model.scaling.scale**2 * noise
-        model = model.condition_on_observations(joint, worst.expand(len(joint), 1), variance)
+        joint, share = _spread(extras.failed_x, atoms, weights)
+        model = model.with_modelled(joint, model.gp.y.min().expand(len(joint)), FAILURE_NOISE * share)
     return _hallucinate(model, extras.pending_x, atoms, weights)
 
 
@@ -115,13 +113,14 @@ def _with_missing(
     with torch.no_grad():
         count = len(points.atoms)
         grid, _ = _spread(extras.missing_x, points.atoms, points.weights)
-        center = model.barycenter(*model.moments(grid))[0].reshape(-1, count)
+        center = model.barycenter(*model.gp.moments(grid))[0].reshape(-1, count)
         mean = center @ points.weights
         by_context = (center - mean[:, None]).square() @ points.weights
-    fitted = model.scaling.scale**2 * model.gp.hyper.noise.mean()
-    own = torch.where(own.isnan(), fitted, own)
-    variance = (own + by_context.repeat_interleave(len(atoms))) * share
-    return model.condition_on_observations(joint, outcome[:, None], variance)
+    known = model.scaling.noise(own, outcome)
+    assert known is not None
+    known = torch.where(known.isnan(), model.gp.hyper.noise.mean(), known)
+    variance = (known + by_context.repeat_interleave(len(atoms))) * share
+    return model.with_modelled(joint, model.scaling.standardize(outcome), variance)
 
 
 def _hallucinate(model: Ensemble, x: Tensor, atoms: Tensor, weights: Tensor) -> Ensemble:
@@ -129,9 +128,8 @@ def _hallucinate(model: Ensemble, x: Tensor, atoms: Tensor, weights: Tensor) -> 
         return model
     joint, share = _spread(x, atoms, weights)
     with torch.no_grad():
-        center, _ = model.barycenter(*model.moments(joint))
-    noise = model.scaling.scale**2 * model.gp.hyper.noise.mean() * share
-    return model.condition_on_observations(joint, center[:, None], noise)
+        center, _ = model.barycenter(*model.gp.moments(joint))
+    return model.with_modelled(joint, center, model.gp.hyper.noise.mean() * share)
 
 
 def _few_atoms(points: ContextPoints) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,7 @@ from torch import Tensor
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import Ensemble
 from edrbo.surrogate.exact_gp import safe_cholesky
+from edrbo.surrogate.scaling import Warping
 
 
 def information_gain(gram: Tensor, noise: float, *, halved: bool = False) -> Tensor:
@@ -108,6 +109,8 @@ class TheoryBeta:
     halved: bool = False
 
     def __call__(self, model: Ensemble) -> float:
+        if isinstance(model.scaling, Warping):
+            raise InvalidValueError("the theory's beta is not for warped outcomes", "use a Surrogate")
         hyper, unit = model.gp.hyper, model.scaling.scale
         root = hyper.noise.sqrt()
         norm = posterior_norm(model) if self.B is None else torch.as_tensor(self.B, dtype=torch.float64) / unit

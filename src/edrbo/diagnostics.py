@@ -76,10 +76,9 @@ def leave_one_out(model: Ensemble) -> LeaveOneOut:
     with torch.no_grad():
         precision = torch.cholesky_inverse(model.gp.chol).diagonal(dim1=-2, dim2=-1)  # M × n
         mean = model.gp.y - model.gp.alpha / precision
-        sd = precision.rsqrt()
-    shift, scale = model.scaling.shift, model.scaling.scale
-    expert_mean, expert_sd = shift + scale * mean.numpy(), scale * sd.numpy()
-    y = shift + scale * model.gp.y.numpy()
+        found = model.scaling.moments(mean, precision.rsqrt())
+        y = model.scaling.value(model.gp.y).numpy()
+    expert_mean, expert_sd = (part.numpy() for part in found)
     return LeaveOneOut(y, expert_mean.mean(0), expert_sd.mean(0), expert_mean, expert_sd)
 
 

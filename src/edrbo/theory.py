@@ -36,9 +36,10 @@ from edrbo.confidence import (
     rkhs_norm_lower_estimate,
 )
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.ensemble import Ensemble, Scaling, Surrogate
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters
 from edrbo.surrogate.kernels import get_kernel, gram, scaled_sqdist
+from edrbo.surrogate.scaling import Scaling
 
 __all__ = [
     "FixedSurrogate",

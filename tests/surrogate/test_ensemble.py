@@ -24,7 +24,8 @@ from reference import central_difference, random_data, random_hyper, uniform
 from torch import Tensor
 
 from edrbo.errors import InvalidValueError, UnknownNameError
-from edrbo.surrogate.ensemble import Ensemble, Scaling, Surrogate, radius, single_gp
+from edrbo.surrogate.ensemble import Ensemble, Surrogate, radius, single_gp
+from edrbo.surrogate.scaling import Scaling
 
 UNIT_SQUARE = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 

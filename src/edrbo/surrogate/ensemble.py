@@ -27,11 +27,11 @@ from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from edrbo.errors import InvalidValueError
 from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP, Pullback
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
+from edrbo.surrogate.scaling import Scaling, Warping
 
 Weighting = Literal["equal", "evidence"]
 
@@ -61,25 +61,11 @@ class Surrogate:
         The search begins at ``start``, the hyper-parameters of an earlier fit, and, if ``cold`` or without one, at the
         priors' modes.
         """
-        scaling = Scaling.of(Y)
-        kernels = tuple(get_kernel(name) for name in self.experts)
-        priors = self.priors(X.shape[-1])
-        likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise(Yvar), priors)
-        theta = default_theta(kernels, X.shape[-1], priors)
-        if start is not None:
-            theta = torch.cat([pack(start), theta]) if cold else pack(start)
-        return self.at(X, Y, Yvar, fit(kernels, likelihood, theta))
+        return self._fit(X, Y, Yvar, Scaling.of(Y), start, cold)
 
     def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> Ensemble:
         """Condition on the data at given covariance parameters; the constant mean is profiled."""
-        scaling = Scaling.of(Y)
-        kernels = tuple(get_kernel(name) for name in self.experts)
-        standardized = scaling.standardize(Y)
-        gp = ExactGP.condition(kernels, hyper, X, standardized, scaling.noise(Yvar))
-        mean_sd = self.priors(X.shape[-1]).mean_sd
-        return Ensemble(
-            gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling, self.weighting
-        )
+        return self._at(X, Y, Yvar, hyper, self._scaling(Y, hyper))
 
     def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
         """``model`` with the rows of ``X`` (n × d) it lacks added to its factors, re-standardized to all of ``Y``.
@@ -87,46 +73,46 @@ class Surrogate:
         Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row. Known noise is in units of y,
         so with the standardization the old rows of the factors change too: then they are rebuilt.
         """
+        scaling = model.scaling.again(Y)
         if Yvar is not None and not bool(Yvar.isnan().all()):
-            return self.at(X, Y, Yvar, model.gp.hyper)
-        old = model.gp.x.shape[-2]
-        scaling = Scaling.of(Y)
+            return self._at(X, Y, Yvar, model.gp.hyper, scaling)
+        old, standardized = model.gp.x.shape[-2], scaling.standardize(Y)
+        return self._with_mean(model.gp.extend(X[old:], standardized[old:]), standardized, scaling)
+
+    def _fit(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None, scaling: Scaling, start: Hyperparameters | None, cold: bool
+    ) -> Ensemble:
+        kernels = tuple(get_kernel(name) for name in self.experts)
+        priors = self.priors(X.shape[-1])
+        likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise(Yvar, Y), priors)
+        theta = default_theta(kernels, X.shape[-1], priors)
+        if start is not None:
+            theta = torch.cat([pack(start), theta]) if cold else pack(start)
+        return self._at(X, Y, Yvar, fit(kernels, likelihood, theta), scaling)
+
+    def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
+        kernels = tuple(get_kernel(name) for name in self.experts)
         standardized = scaling.standardize(Y)
-        gp = model.gp.extend(X[old:], standardized[old:])
-        mean_sd = self.priors(X.shape[-1]).mean_sd
-        return Ensemble(
-            gp.with_outcomes(standardized, profile_mean(gp.chol, standardized, mean_sd)), scaling, self.weighting
-        )
+        hyper = self._hyper(hyper, scaling)
+        gp = ExactGP.condition(kernels, hyper, X, standardized, scaling.noise(Yvar, Y))
+        return self._with_mean(gp, standardized, scaling)
+
+    def _with_mean(self, gp: ExactGP, standardized: Tensor, scaling: Scaling) -> Ensemble:
+        mean = profile_mean(gp.chol, standardized, self.priors(gp.x.shape[-1]).mean_sd)
+        return Ensemble(gp.with_outcomes(standardized, mean), scaling, self.weighting)
+
+    def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
+        """What belongs to the outcomes of a fit with these hyper-parameters."""
+        return Scaling.of(Y)
+
+    def _hyper(self, hyper: Hyperparameters, scaling: Scaling) -> Hyperparameters:
+        """The hyper-parameters with those of the scaling."""
+        return hyper
 
 
 def single_gp() -> Surrogate:
     """One squared-exponential GP under BoTorch's dimension-scaled priors, as the published baselines used."""
     return Surrogate(experts=("se",), priors=dimension_scaled)
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """y = shift + scale · standardized."""
-
-    shift: float
-    scale: float
-
-    @classmethod
-    def of(cls, Y: Tensor) -> Scaling:
-        if Y.ndim != 1 or len(Y) == 0 or not bool(Y.isfinite().all()):
-            raise InvalidValueError("outcomes must be a non-empty vector of finite numbers")
-        shift = float(Y.mean())
-        spread = float((Y - shift).square().mean().sqrt())
-        # Outcomes that differ by rounding only carry no scale: fall back to their size, then to one.
-        tiny = 1e-12 * float(Y.abs().max())
-        return cls(shift, spread if spread > tiny else (float(Y.abs().max()) or 1.0))
-
-    def standardize(self, Y: Tensor) -> Tensor:
-        return (Y - self.shift) / self.scale
-
-    def noise(self, Yvar: Tensor | None) -> Tensor | None:
-        """Known variances in standardized units, floored so that repeats stay solvable."""
-        return None if Yvar is None else (Yvar / self.scale / self.scale).clamp_min(1e-8)
 
 
 def barycenter(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -193,13 +179,16 @@ class Ensemble(FantasizeMixin, Model):
     def likelihood(self) -> GaussianLikelihood:
         """Gaussian noise with the experts' mean variance, in units of y; BoTorch's fantasies ask for it."""
         likelihood = GaussianLikelihood(noise_constraint=Positive()).to(self.gp.y)
-        likelihood.noise = self.scaling.scale**2 * self.gp.hyper.noise.mean()
+        likelihood.noise = self._noise_at(torch.zeros_like(self.gp.hyper.noise[0]))
         return likelihood
+
+    def _noise_at(self, modelled: Tensor) -> Tensor:
+        """Variance of the noise in units of y where the modelled value is this."""
+        return self.gp.hyper.noise.mean() * self.scaling.slope(modelled).square()
 
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Each expert's marginal mean and standard deviation at ``points`` (N × d): M × N, in units of y. Fast."""
-        mean, sd = self.gp.moments(points)
-        return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd
+        return self.scaling.moments(*self.gp.moments(points))
 
     def paired_with(self, contexts: Tensor) -> PairedEnsemble:
         """The model on all pairs of any designs with these contexts (m × d_c)."""
@@ -209,7 +198,7 @@ class Ensemble(FantasizeMixin, Model):
         """The same for any batch shape: ``X`` (... × q × d) gives two ... × M × q tensors; twice differentiable."""
         mean, covariance = self.gp.posterior(X)
         variance = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-14)
-        return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * variance.sqrt()
+        return self.scaling.moments(mean, variance.sqrt())
 
     def posterior(  # type: ignore[override]
         self,
@@ -225,23 +214,24 @@ class Ensemble(FantasizeMixin, Model):
         correlations = covariance / (sd.unsqueeze(-1) * sd.unsqueeze(-2))
         weights = self.weights
         correlation = correlations.mean(-3) if weights is None else (weights[..., None, None] * correlations).sum(-3)
-        center, spread = self.barycenter(mean, sd)
+        center, spread = self.barycenter(*self.scaling.moments(mean, sd))
         joint = correlation * spread.unsqueeze(-1) * spread.unsqueeze(-2)
-        center = self.scaling.shift + self.scaling.scale * center
-        joint = self.scaling.scale**2 * joint
         if isinstance(observation_noise, Tensor):
             joint = joint + torch.diag_embed(observation_noise.squeeze(-1).expand(center.shape))
         elif observation_noise:
-            noise = self.scaling.scale**2 * self.gp.hyper.noise.mean()
-            joint = joint + noise * torch.eye(joint.shape[-1], dtype=joint.dtype)
+            joint = joint + torch.diag_embed(self._noise_at(self.barycenter(mean, sd)[0]))
         posterior = GPyTorchPosterior(MultivariateNormal(center, joint))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **kwargs: Any) -> Ensemble:
         """A new model that has also seen ``X`` (... × q × d), ``Y`` (... × q × 1) at the same hyper-parameters."""
-        values = self.scaling.standardize(Y.squeeze(-1))
-        known = None if noise is None else self.scaling.noise(noise.reshape(-1)[: X.shape[-2]])
-        return Ensemble(self.gp.extend(X, values, known), self.scaling, self.weighting)
+        values, q = Y.squeeze(-1), X.shape[-2]
+        known = None if noise is None else self.scaling.noise(noise.reshape(-1)[:q], values.reshape(-1, q).mean(0))
+        return self.with_modelled(X, self.scaling.standardize(values), known)
+
+    def with_modelled(self, X: Tensor, y: Tensor, noise: Tensor | None = None) -> Ensemble:
+        """The same for outcomes ``y`` (... × q) and noise variances (q) as the experts see them, standardized."""
+        return Ensemble(self.gp.extend(X, y, noise), self.scaling, self.weighting)
 
     def transform_inputs(self, X: Tensor, input_transform: Any = None) -> Tensor:
         """Inputs are already in the unit cube; BoTorch's fantasies ask for this hook."""
@@ -261,23 +251,34 @@ class PairedEnsemble:
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Each expert's mean and standard deviation at every design ``x`` (N × d_x) in every context: M × (N·m), the
         context running fastest."""
-        return self._in_units(*self.gp.moments(x))
-
-    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Each expert's belief about Σ_j w_j f(x, c_j), weights m or N × m: mean and standard deviation, M × N."""
-        return self._in_units(*self.gp.integrated(x, weights))
+        return self.scaling.moments(*self.gp.moments(x))
 
     def moments_and_pullback(self, x: Tensor) -> tuple[Tensor, Tensor, Pullback]:
         """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x (N × d_x)."""
         return self._with_units(*self.gp.moments_and_pullback(x))
 
+    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Each expert's belief about Σ_j w_j f(x, c_j), weights m or N × m: mean and standard deviation, M × N.
+
+        Of warped outcomes its variance is Σ_ij w_i w_j σ_i σ_j ρ_ij, with the standard deviations of f and the
+        correlations of the modelled values; then it has no gradient.
+        """
+        if isinstance(self.scaling, Warping):
+            return self._integrated_warped(x.detach(), weights, self.scaling)
+        return self.scaling.moments(*self.gp.integrated(x, weights))
+
     def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Pullback]:
-        """The same for ``integrated``."""
+        """``integrated`` of outcomes that are not warped, with its pullback."""
+        assert not isinstance(self.scaling, Warping)
         return self._with_units(*self.gp.integrated_and_pullback(x, weights))
 
     def _with_units(self, mean: Tensor, sd: Tensor, pullback: Pullback) -> tuple[Tensor, Tensor, Pullback]:
-        scale = self.scaling.scale
-        return *self._in_units(mean, sd), lambda grad_mean, grad_sd: pullback(scale * grad_mean, scale * grad_sd)
+        center, spread, to_modelled = self.scaling.moments_and_pullback(mean, sd)
+        return center, spread, lambda grad_mean, grad_sd: pullback(*to_modelled(grad_mean, grad_sd))
 
-    def _in_units(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
-        return self.scaling.shift + self.scaling.scale * mean, self.scaling.scale * sd
+    def _integrated_warped(self, x: Tensor, weights: Tensor, scaling: Warping) -> tuple[Tensor, Tensor]:
+        mean, sd = self.gp.moments(x)
+        center, spread = scaling.moments(mean, sd)
+        stretched = weights * (spread / sd).reshape(len(sd), len(x), -1)  # M × N × m
+        spreads = [self.gp.expert(m).integrated(x, stretched[m])[1] for m in range(len(sd))]
+        return (center.reshape(stretched.shape) * weights).sum(-1), torch.cat(spreads)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -42,21 +42,24 @@ class Hyperparameters:
     noise: Tensor  # M: variance
     mean: Tensor  # M
     shape: Tensor  # M: α of the rational quadratic, unused by the others
+    power: float = 1.0  # of the outcomes' warping, of all experts together
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types; ``from_dict`` gives the same numbers back exactly."""
-        return {item.name: getattr(self, item.name).tolist() for item in fields(self)}
+        return {name: getattr(self, name).tolist() for name in _PER_EXPERT} | {"power": self.power}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Hyperparameters:
-        return cls(**{item.name: torch.tensor(record[item.name], dtype=torch.float64) for item in fields(cls)})
+        tensors = {name: torch.tensor(record[name], dtype=torch.float64) for name in _PER_EXPERT}
+        return cls(**tensors, power=record.get("power", 1.0))  # records of earlier versions have none
 
     def expert(self, m: int) -> Hyperparameters:
         """Those of expert m alone, M = 1."""
         row = slice(m, m + 1 or None)
-        return Hyperparameters(
-            self.lengthscale[row], self.outputscale[row], self.noise[row], self.mean[row], self.shape[row]
-        )
+        return replace(self, **{name: getattr(self, name)[row] for name in _PER_EXPERT})
+
+
+_PER_EXPERT = ("lengthscale", "outputscale", "noise", "mean", "shape")
 
 
 def safe_cholesky(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
@@ -205,6 +208,10 @@ class PairedGP:
     d_x: int
     contexts: Tensor  # m × d_c
     context_sqdist: Tensor  # M × m × n: between contexts and training data
+
+    def expert(self, m: int) -> PairedGP:
+        """Expert m alone, M = 1."""
+        return replace(self, gp=self.gp.expert(m), context_sqdist=self.context_sqdist[m : m + 1])
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean and standard deviation of every design ``x`` (N × d_x) in every context, the context
