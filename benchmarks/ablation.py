@@ -1,6 +1,6 @@
 """Which part of EDRBO does the work: a plugin for the benchmark with one part changed at a time, and some pairs.
 
-    edrbo bench run --plugin benchmarks/ablation.py --methods edrbo,ABLATION --seeds 300:305 --evaluations 100 \\
+    edrbo bench run --plugin benchmarks/ablation.py --methods edrbo,ABLATION --seeds 300:304 --evaluations 100 \\
         --workers 2 --out ablation
 
 where ABLATION stands for the names below, joined by commas (``python benchmarks/ablation.py`` prints them).
@@ -9,7 +9,6 @@ where ABLATION stands for the names below, joined by commas (``python benchmarks
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -19,11 +18,13 @@ from edrbo.context import Empirical
 from edrbo.functional import Expectation
 from edrbo.methods import Method
 from edrbo.score import BarycenterUCB
-from edrbo.surrogate.ensemble import Ensemble, Scaling, Surrogate
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.fit import Likelihood, unpack
 from edrbo.surrogate.kernels import get_kernel
 from edrbo.surrogate.priors import Priors, dimension_scaled
+from edrbo.surrogate.scaling import Scaling
+from edrbo.surrogate.warped import WarpedSurrogate
 
 STEPS, SLOWEST, FASTEST, HALF_CYCLE = 110, 1e-4, 1e-2, 10  # of the published program's fit
 
@@ -51,7 +52,7 @@ class TruncatedFit(Surrogate):
     ) -> Ensemble:
         scaling = Scaling.of(Y)
         kernels = tuple(get_kernel(name) for name in self.experts)
-        likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise(Yvar), self.priors(X.shape[-1]))
+        likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise(Yvar, Y), self.priors(X.shape[-1]))
         raw = torch.zeros(len(kernels), X.shape[-1] + 3, dtype=torch.float64)
         first, second = torch.zeros_like(raw), torch.zeros_like(raw)
         for step in range(1, STEPS + 1):
@@ -76,7 +77,6 @@ PUBLISHED, BOTORCH, ML = TruncatedFit(priors=flat), Surrogate(priors=dimension_s
 # The published radius cancels when candidates are compared (docs/methods.md): radius=none is the published one too.
 METHODS = {
     "radius=none": variant(OURS, NONE),
-    "radius=half": variant(OURS, BarycenterUCB(radius_weight=math.sqrt(0.5))),
     "prior=published": variant(PUBLISHED, PAPER),
     "prior=published+radius=none": variant(PUBLISHED, NONE),
     "prior=botorch": variant(BOTORCH, PAPER),
@@ -89,7 +89,9 @@ METHODS = {
     "beta=3": variant(OURS, BarycenterUCB(3.0)),
     "integrated": variant(OURS, BarycenterUCB(integrated=True)),
     "integrated+beta=3": variant(OURS, BarycenterUCB(3.0, integrated=True)),
-    "integrated+radius=none": variant(OURS, BarycenterUCB(radius_weight=0.0, integrated=True)),
+    "warped": variant(WarpedSurrogate(), PAPER),
+    "warped+radius=none": variant(WarpedSurrogate(), NONE),
+    "warped+expert=se": variant(WarpedSurrogate(experts=("se",)), PAPER),
 }
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ from edrbo.bench.results import Results, load_results
 
 REFERENCE = "edrbo"
 DRAWS = 2000
-GROUPS = (
-    ("radius", "#0072B2"),
-    ("prior", "#D55E00"),
-    ("expert", "#009E73"),
-    ("beta", "#CC79A7"),
-    ("integrated", "#000"),
-)
+GROUPS = {
+    "radius": "#0072B2",
+    "prior": "#D55E00",
+    "expert": "#009E73",
+    "beta": "#CC79A7",
+    "integrated": "#000000",
+    "warped": "#E69F00",
+}
 
 
 def regrets(results: Results, problem: str, method: str, seeds: list[int]) -> np.ndarray:

@@ -57,7 +57,7 @@ def test_settings_are_those_of_the_paper() -> None:
     assert METHODS["edrbo"].score == BarycenterUCB(1.5, math.sqrt(2))
 
 
-@pytest.mark.parametrize("name", [*NINE, "edrbo-published", "edrbo-integrated"])
+@pytest.mark.parametrize("name", [*NINE, "edrbo-published", "edrbo-integrated", "edrbo-warped"])
 @pytest.mark.parametrize("d_c", [1, 2])
 def test_every_method_runs_and_repeats_itself(name: str, d_c: int) -> None:
     one, two = run(name, 7, d_c), run(name, 7, d_c)

@@ -23,6 +23,7 @@ from edrbo.functional import (
 )
 from edrbo.score import UCB, BarycenterUCB, DesignUCB, Score
 from edrbo.surrogate.ensemble import Surrogate, single_gp
+from edrbo.surrogate.warped import WarpedSurrogate
 
 FunctionalSchedule = Callable[[int, int], Functional]
 
@@ -64,6 +65,7 @@ METHODS: dict[str, Method] = {
     "edrbo": Method(experts, BarycenterUCB(), Empirical(), Expectation()),
     "edrbo-published": Method(experts, BarycenterUCB(radius_weight=0.0), Empirical(), Expectation()),
     "edrbo-integrated": Method(experts, BarycenterUCB(integrated=True), Empirical(), Expectation()),
+    "edrbo-warped": Method(WarpedSurrogate(), BarycenterUCB(), Empirical(), Expectation()),
     "erbo": Method(gp, UCB(), Empirical(), Expectation()),
     "wdrbo": Method(gp, UCB(), Empirical(), lambda n, d_c: WassersteinLipschitz(0.3 / math.sqrt(n))),
     "sbo-kde": Method(gp, UCB(), KDE(samples=512), Expectation()),

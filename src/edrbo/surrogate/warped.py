@@ -10,9 +10,11 @@ from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
 
-COARSE = (0.0, 0.5, 1.0, 1.5, 2.0)  # powers tried by a cold fit
-STEP = 0.25  # a warm fit tries the power before and one step to either side
+COARSE = (0.0, 0.5, 1.0, 1.5, 2.0)  # powers tried each time the data have doubled
+STEP = 0.25  # otherwise the power moves by one step at most
+CLOSE = 2.0  # a neighbouring power is fitted if its log evidence with the kernels at hand comes as near as this
 POWER_SD = 0.5  # of the normal prior of the power, around 1
+FEW = 10  # outcomes; up to here every fit is cold, and the power climbs step by step
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,22 @@ class WarpedSurrogate(Surrogate):
         start: Hyperparameters | None = None,
         cold: bool = True,
     ) -> Ensemble:
-        powers: tuple[float, ...] = COARSE
-        if start is not None and not cold:
-            powers = tuple(p for p in (start.power - STEP, start.power, start.power + STEP) if 0.0 <= p <= 2.0)
-        fits = [self._fit(X, Y, Yvar, Warping.bent(Y, power), start, cold) for power in powers]
-        return max(fits, key=lambda model: _log_evidence(model, Y))
+        power = 1.0 if start is None else start.power
+        best = self._fit(X, Y, Yvar, Warping.bent(Y, power), start, cold)
+        others = COARSE if cold and len(Y) > FEW else self._promising(best, Y, power)
+        fits = [self._fit(X, Y, Yvar, Warping.bent(Y, p), best.gp.hyper, False) for p in others if p != power]
+        return max([best, *fits], key=lambda model: _log_evidence(model, Y))
+
+    def _promising(self, model: Ensemble, Y: Tensor, power: float) -> tuple[float, ...]:
+        """The better of the neighbouring powers, if it is worth a fit."""
+
+        def with_power(other: float) -> float:
+            scaling = Warping.bent(Y, other)
+            return _log_evidence(self._with_mean(model.gp, scaling.standardize(Y), scaling), Y)
+
+        known = {other: with_power(other) for other in (power - STEP, power + STEP) if 0.0 <= other <= 2.0}
+        other = max(known, key=lambda p: known[p])
+        return (other,) if known[other] > _log_evidence(model, Y) - CLOSE else ()
 
     def _hyper(self, hyper: Hyperparameters, scaling: Scaling) -> Hyperparameters:
         assert isinstance(scaling, Warping)
