@@ -10,7 +10,8 @@ from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
 
-COARSE = (0.0, 0.5, 1.0, 1.5, 2.0)  # powers tried each time the data have doubled
+LEAST, MOST = 0.5, 1.5  # stronger bends foretell more skewed beliefs, and explore more than they gain (docs/why.md)
+COARSE = (LEAST, 1.0, MOST)  # powers tried each time the data have doubled
 STEP = 0.25  # otherwise the power moves by one step at most
 CLOSE = 2.0  # a neighbouring power is fitted if its log evidence with the kernels at hand comes as near as this
 POWER_SD = 0.5  # of the normal prior of the power, around 1
@@ -47,7 +48,7 @@ class WarpedSurrogate(Surrogate):
             scaling = Warping.bent(Y, other)
             return _log_evidence(self._with_mean(model.gp, scaling.standardize(Y), scaling), Y)
 
-        known = {other: with_power(other) for other in (power - STEP, power + STEP) if 0.0 <= other <= 2.0}
+        known = {other: with_power(other) for other in (power - STEP, power + STEP) if LEAST <= other <= MOST}
         other = max(known, key=lambda p: known[p])
         return (other,) if known[other] > _log_evidence(model, Y) - CLOSE else ()
 
