@@ -20,6 +20,7 @@ from edrbo.errors import InvalidValueError
 MomentPullback = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # ∂/∂(mean, sd) of y → of the modelled value
 
 _roots, _shares = np.polynomial.hermite_e.hermegauss(9)
+FLAT = 1e-12  # powers below are zero
 NODES, SHARES = torch.from_numpy(_roots), torch.from_numpy(_shares / _shares.sum())  # of a standard normal
 
 
@@ -140,14 +141,14 @@ class Warping(Scaling):
         z = (Y - self.center) / self.unit
         log_size, power = z.abs().log1p(), self._power_at(z)
         return z.sign() * torch.where(
-            power == 0, log_size, (power * log_size).expm1() / torch.where(power == 0, 1, power)
+            power < FLAT, log_size, (power * log_size).expm1() / torch.where(power < FLAT, 1, power)
         )
 
     def _unbend(self, modelled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """sign(z), log(1 + |z|) and the power in force."""
         bent = self.shift + self.scale * modelled
         size, power = bent.abs(), self._power_at(bent)
-        log_size = torch.where(power == 0, size, (power * size).log1p() / _nonzero(power))
+        log_size = torch.where(power < FLAT, size, (power * size).log1p() / _nonzero(power))
         return bent.sign(), log_size, power
 
     def _power_at(self, side: Tensor) -> Tensor:
@@ -156,7 +157,7 @@ class Warping(Scaling):
 
 
 def _nonzero(power: Tensor) -> Tensor:
-    return torch.where(power == 0, 1.0, power)
+    return torch.where(power < FLAT, 1.0, power)
 
 
 def _center_and_spread(Y: Tensor) -> tuple[float, float]:
