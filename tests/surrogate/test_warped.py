@@ -253,3 +253,37 @@ def _rest() -> tuple:
     from edrbo.context import Empirical
 
     return Empirical(), Expectation()
+
+
+def test_a_stored_optimizer_goes_on_exactly_as_the_first() -> None:
+    """With everything that conditions the model in units of its own: failures, missing contexts, pending designs."""
+    optimizer = Optimizer(Space(design={"x": (0, 1)}, context={"c": (0, 1)}), "edrbo-warped", seed=2)
+    rng = np.random.default_rng(0)
+    for i in range(14):
+        suggestion = optimizer.ask()
+        c = float(rng.random())
+        value = math.exp(4.0 * math.sin(5.0 * suggestion["x"]) * c)
+        if i == 6:
+            optimizer.tell(suggestion, context=[c], failed=True)
+        else:
+            optimizer.tell(suggestion, context=None if i == 9 else [c], value=value)
+    optimizer.ask()  # stays pending
+    assert optimizer.model is not None
+    power = optimizer.model.gp.hyper.power
+    assert power != 1.0
+    again = Optimizer.from_json(optimizer.to_json())
+    assert again.ask(3) == optimizer.ask(3)
+    assert again.recommend() == optimizer.recommend()
+    assert again.model is not None
+    assert again.model.gp.hyper.power == power
+
+
+def test_a_pending_design_shrinks_the_uncertainty_and_moves_no_mean() -> None:
+    X, Y = peaked(25)
+    model = WarpedSurrogate().fit(X, Y)
+    point = double([[0.9, 0.1]])
+    center = model.barycenter(*model.gp.moments(point))[0]
+    after = model.with_modelled(point, center, double([1e-4]))
+    before_sd = model.barycenter(*model.gp.moments(point))[1]
+    assert after.barycenter(*after.gp.moments(point))[1].item() < 0.5 * before_sd.item()
+    assert after.barycenter(*after.gp.moments(point))[0].item() == pytest.approx(center.item(), abs=0.05)

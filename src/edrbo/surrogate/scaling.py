@@ -140,9 +140,8 @@ class Warping(Scaling):
         """sign(z) ((1 + |z|)^p − 1) / p with p = power above zero and 2 − power below; log(1 + |z|) for p = 0."""
         z = (Y - self.center) / self.unit
         log_size, power = z.abs().log1p(), self._power_at(z)
-        return z.sign() * torch.where(
-            power < FLAT, log_size, (power * log_size).expm1() / torch.where(power < FLAT, 1, power)
-        )
+        bent = torch.where(power < FLAT, log_size, (power * log_size).expm1() / _nonzero(power))
+        return z.sign() * bent
 
     def _unbend(self, modelled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """sign(z), log(1 + |z|) and the power in force."""
