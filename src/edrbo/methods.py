@@ -65,7 +65,7 @@ METHODS: dict[str, Method] = {
     "edrbo": Method(experts, BarycenterUCB(), Empirical(), Expectation()),
     "edrbo-published": Method(experts, BarycenterUCB(radius_weight=0.0), Empirical(), Expectation()),
     "edrbo-integrated": Method(experts, BarycenterUCB(integrated=True), Empirical(), Expectation()),
-    "edrbo-warped": Method(WarpedSurrogate(), BarycenterUCB(), Empirical(), Expectation()),
+    "edrbo-warped": Method(WarpedSurrogate(), BarycenterUCB(1.0), Empirical(), Expectation()),
     "erbo": Method(gp, UCB(), Empirical(), Expectation()),
     "wdrbo": Method(gp, UCB(), Empirical(), lambda n, d_c: WassersteinLipschitz(0.3 / math.sqrt(n))),
     "sbo-kde": Method(gp, UCB(), KDE(samples=512), Expectation()),
