@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from pathlib import Path
@@ -9,12 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edrbo import Method, Optimizer, Space, Surrogate, method_names
+from edrbo import Method, Optimizer, Space, Surrogate, maximize, method_names, minimize
+from edrbo.cli.new import new
 from edrbo.context import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.functional import MMD, CVaR, Expectation, Minimum, TotalVariation, Wasserstein
-from edrbo.methods import METHODS, get_method
+from edrbo.methods import DEFAULT, METHODS, get_method
+from edrbo.optuna_sampler import EDRBOSampler
 from edrbo.score import UCB, BarycenterUCB, DesignUCB
+from edrbo.study import Study
+from edrbo.study.settings import Settings
 from edrbo.surrogate.ensemble import single_gp
 
 NINE = ["edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb"]
@@ -113,3 +118,10 @@ def test_the_page_has_a_section_for_each_method_and_its_example_runs() -> None:
     for value in (0.1, 0.4, 0.2, 0.3, 0.5):
         optimizer.tell(optimizer.ask(), {"c": value}, value)
     assert 0.0 <= optimizer.ask()["x"] <= 1.0
+
+
+def test_every_door_opens_to_the_same_default() -> None:
+    """The command line names it a second time, so as not to load the models only to print its help."""
+    doors = (Optimizer, maximize, minimize, Study.open, EDRBOSampler, Settings, new)
+    assert {inspect.signature(door).parameters["method"].default for door in doors} == {DEFAULT}
+    assert DEFAULT in METHODS

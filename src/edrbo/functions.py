@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edrbo.errors import InvalidValueError
-from edrbo.methods import Method
+from edrbo.methods import DEFAULT, Method
 from edrbo.optimizer import Direction, Optimizer
 from edrbo.recommendation import Recommendation
 from edrbo.space import Space
@@ -30,7 +30,7 @@ def maximize(
     space: Space,
     evaluations: int,
     *,
-    method: str | Method = "edrbo",
+    method: str | Method = DEFAULT,
     seed: int = 0,
     progress: Progress | None = None,
     **settings: Any,
@@ -56,7 +56,7 @@ def minimize(
     space: Space,
     evaluations: int,
     *,
-    method: str | Method = "edrbo",
+    method: str | Method = DEFAULT,
     seed: int = 0,
     progress: Progress | None = None,
     **settings: Any,

@@ -23,7 +23,7 @@ from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
 from edrbo.evidence import Evidence
 from edrbo.history import ContextLog
 from edrbo.maximizer import maximize
-from edrbo.methods import Method, get_method
+from edrbo.methods import DEFAULT, Method, get_method
 from edrbo.recommendation import (
     Z95,
     Prediction,
@@ -73,7 +73,7 @@ class Optimizer:
     def __init__(
         self,
         space: Space,
-        method: str | Method = "edrbo",
+        method: str | Method = DEFAULT,
         *,
         direction: Direction = "maximize",
         seed: int = 0,

@@ -16,7 +16,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from edrbo.errors import EdrboError, InvalidContextError
-from edrbo.methods import Method
+from edrbo.methods import DEFAULT, Method
 from edrbo.optimizer import INITIAL, Direction, Optimizer
 from edrbo.optuna_sampler.translation import (
     CONTEXT,
@@ -56,7 +56,7 @@ class EDRBOSampler(BaseSampler):
     def __init__(
         self,
         context: Mapping[str, Any] | None = None,
-        method: str | Method = "edrbo",
+        method: str | Method = DEFAULT,
         seed: int | None = None,
         *,
         forgetting: float | None = None,

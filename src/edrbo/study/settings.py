@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edrbo.errors import EdrboError, StudyError
+from edrbo.methods import DEFAULT
 from edrbo.optimizer import INITIAL, Direction, Optimizer
 from edrbo.space import Space
 
@@ -18,7 +19,7 @@ class Settings:
     """The arguments of ``Optimizer``, in a form that can be stored."""
 
     space: Space
-    method: str = "edrbo"
+    method: str = DEFAULT
     direction: Direction = "maximize"
     seed: int = 0
     forgetting: float | None = None

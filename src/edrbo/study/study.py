@@ -10,6 +10,7 @@ from typing import Any, overload
 from edrbo.data import Observations
 from edrbo.errors import InvalidValueError
 from edrbo.history import ContextLog
+from edrbo.methods import DEFAULT
 from edrbo.optimizer import INITIAL, Direction, Optimizer, Suggestion
 from edrbo.recommendation import Recommendation
 from edrbo.space import Space
@@ -60,7 +61,7 @@ class Study:
         space: Space | None = None,
         *,
         name: str | None = None,
-        method: str = "edrbo",
+        method: str = DEFAULT,
         direction: Direction = "maximize",
         seed: int = 0,
         forgetting: float | None = None,
