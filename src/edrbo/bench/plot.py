@@ -82,7 +82,7 @@ def _draw_panel(axes: Axes, results: Results, problem: str, of: Curve) -> None:
             continue
         steps, mean, spread = curves(runs, of)
         color, dashes = style(method, results.methods)
-        front = 3 if method == "edrbo" else 2
+        front = 3 if method.startswith("edrbo") else 2
         # A regret that reached zero has no place on a log axis; the line ends there.
         shown = np.where(mean > 0, mean, np.nan)
         axes.plot(steps, shown, color=color, linestyle=LINES[dashes], linewidth=1.5, zorder=front)
