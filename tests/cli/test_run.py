@@ -186,3 +186,21 @@ def test_interrupted(study: Study, tmp_path: Path, number: signal.Signals) -> No
     assert not Path(f"/proc/{pid}").exists()
     assert len(study.pending) == 1
     assert not study.state.failed
+
+
+def test_stopped_while_a_command_starts(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C after the command has begun and before it is on the list of those to end."""
+    runner = Runner(study, python("import time; time.sleep(5)"))
+    begun: list[subprocess.Popen[str]] = []
+    start = subprocess.Popen
+
+    def interrupted(*words: Any, **settings: Any) -> subprocess.Popen[str]:
+        begun.append(start(*words, **settings))
+        runner._stop()
+        return begun[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    runner.run(3)
+    assert [child.returncode for child in begun] == [-signal.SIGKILL]
+    assert runner.succeeded == runner.failed == 0
+    assert len(study.pending) == 1

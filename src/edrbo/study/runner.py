@@ -89,8 +89,8 @@ class Runner:
         todo += [None] * (evaluations - len(todo))
         todo.reverse()
         with ThreadPoolExecutor(self._workers) as pool:
-            futures = [pool.submit(self._work, todo) for _ in range(self._workers)]
             try:
+                futures = [pool.submit(self._work, todo) for _ in range(self._workers)]
                 wait(futures, return_when="FIRST_EXCEPTION")
             finally:
                 self._stop()
@@ -151,6 +151,8 @@ class Runner:
             raise StudyError(f"cannot start {arguments[0]!r}: {problem.strerror}", "check the command") from None
         with self._lock:
             self._children.add(child)
+            if self._stopped.is_set():  # between the start of the command and here: nobody else would end it
+                _end(child)
         try:
             output, errors = child.communicate(json.dumps(suggestion.design), timeout=self._timeout)
         except subprocess.TimeoutExpired:
