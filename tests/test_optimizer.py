@@ -56,7 +56,7 @@ def test_it_finds_the_design_that_is_best_on_average() -> None:
 
 
 def test_recommend_for_one_context_is_contextual() -> None:
-    optimizer = filled(25, method="edrbo")  # the default stays closer to the best average, and knows less of its ends
+    optimizer = filled(25)
     low, high = optimizer.recommend(context={"c": 0.0}), optimizer.recommend(context={"c": 1.0})
     assert low.design["x"] == pytest.approx(0.4, abs=0.06)
     assert high.design["x"] == pytest.approx(0.8, abs=0.06)
@@ -118,8 +118,8 @@ def test_json_round_trip_continues_bit_for_bit() -> None:
 
 
 def test_a_batch_is_aware_of_itself_and_of_what_is_pending() -> None:
-    optimizer = filled(10, method="edrbo")
-    alone = [filled(10, method="edrbo").ask()["x"]]
+    optimizer = filled(10)
+    alone = [filled(10).ask()["x"]]
     batch = [s["x"] for s in optimizer.ask(4)]
     assert batch[0] == alone[0]
     assert len({round(x, 3) for x in batch}) == 4

@@ -59,7 +59,7 @@ def minmax_bounds(n: int, d_c: int) -> Functional:
     return MMDMidpoint(mmd_radius(n), grid_points=1024)
 
 
-DEFAULT = "edrbo-warped"  # chosen by evidence on the nine problems and on others (docs/why.md)
+DEFAULT = "edrbo"  # chosen by evidence, with and without noise (docs/why.md)
 
 experts, gp = Surrogate(), single_gp()
 

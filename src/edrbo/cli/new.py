@@ -27,7 +27,7 @@ def new(
     design: Annotated[list[str] | None, typer.Option("--design", "-d", help=DESIGN_HELP)] = None,
     context: Annotated[list[str] | None, typer.Option("--context", "-c", help=CONTEXT_HELP)] = None,
     direction: Annotated[str, typer.Option(help="maximize or minimize")] = "maximize",
-    method: Annotated[str, typer.Option(help="edrbo-warped, edrbo, erbo, wdrbo, …: see docs/methods")] = "edrbo-warped",
+    method: Annotated[str, typer.Option(help="edrbo, edrbo-warped, erbo, wdrbo, …: see docs/methods")] = "edrbo",
     storage: Annotated[str | None, typer.Option(help="A file beside the TOML, or postgresql://user@host/db.")] = None,
     name: Annotated[str | None, typer.Option(help="The study's name in its storage.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed and data, same suggestions.")] = 0,

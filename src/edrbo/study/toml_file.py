@@ -3,7 +3,7 @@
 format = 1
 storage = "coating.db"        # beside this file, or postgresql://user@host/database
 direction = "maximize"
-method = "edrbo-warped"
+method = "edrbo"
 
 [design]
 speed = [1.0, 9.0]
