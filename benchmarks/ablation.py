@@ -1,6 +1,6 @@
 """Which part of EDRBO does the work: a plugin for the benchmark with one part changed at a time, and some pairs.
 
-    edrbo bench run --plugin benchmarks/ablation.py --methods edrbo,ABLATION --seeds 300:304 --evaluations 100 \\
+    edrbo bench run --plugin benchmarks/ablation.py --methods edrbo,ABLATION --seeds 300:303 --evaluations 100 \\
         --workers 2 --out ablation
 
 where ABLATION stands for the names below, joined by commas (``python benchmarks/ablation.py`` prints them).
@@ -9,13 +9,14 @@ where ABLATION stands for the names below, joined by commas (``python benchmarks
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from edrbo.context import Empirical
-from edrbo.functional import Expectation
+from edrbo.context import KDE, Empirical
+from edrbo.functional import Expectation, WassersteinLipschitz
 from edrbo.methods import Method
 from edrbo.score import BarycenterUCB
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
@@ -89,6 +90,8 @@ METHODS = {
     "beta=3": variant(OURS, BarycenterUCB(3.0)),
     "integrated": variant(OURS, BarycenterUCB(integrated=True)),
     "integrated+beta=3": variant(OURS, BarycenterUCB(3.0, integrated=True)),
+    "law=kde": Method(OURS, PAPER, KDE(samples=512), Expectation()),
+    "law=wasserstein": Method(OURS, PAPER, Empirical(), lambda n, d_c: WassersteinLipschitz(0.3 / math.sqrt(n))),
     "warped": variant(WarpedSurrogate(), PAPER),
     "warped+radius=none": variant(WarpedSurrogate(), NONE),
     "warped+expert=se": variant(WarpedSurrogate(experts=("se",)), PAPER),

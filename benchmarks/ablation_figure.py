@@ -23,6 +23,7 @@ GROUPS = {
     "expert": "#009E73",
     "beta": "#CC79A7",
     "integrated": "#000000",
+    "law": "#56B4E9",
     "warped": "#E69F00",
 }
 
