@@ -49,7 +49,9 @@ def main() -> None:
         center, spread = (part.reshape(2, -1) @ weights for part in barycenter(mean, sd))
         apart = radius(mean, sd).reshape(2, -1) @ weights
         of_expectation = paired.integrated(designs, weights)[1].mean(0)
-    table = Table(title=f"{record.header['problem']}, {record.header['method']}, seed {seed}, {len(seen)} observations")
+    table = Table(
+        title=f"edrbo's model of {len(seen)} observations by {record.header['method']}, {problem.name}, seed {seed}"
+    )
     headings = ("design", "true", "μ̄", "σ̄", "ε̂", "μ̄ + βσ̄", "μ̄ + βσ̄ − √2ε̂", "sd of the expectation")
     for heading in headings:
         table.add_column(heading, justify="right")

@@ -53,7 +53,7 @@ class RobustAcquisition(AcquisitionFunction):
         if score.integrated and isinstance(model, Ensemble) and isinstance(model.scaling, Warping):
             raise InvalidValueError(
                 "an integrated score has no meaning for warped outcomes",
-                "the expectation of f is Gaussian only unwarped",
+                "use a Surrogate, not a WarpedSurrogate",
             )
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]

@@ -93,7 +93,6 @@ class Surrogate:
     def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
         standardized = scaling.standardize(Y)
-        hyper = self._hyper(hyper, scaling)
         gp = ExactGP.condition(kernels, hyper, X, standardized, scaling.noise(Yvar, Y))
         return self._with_mean(gp, standardized, scaling)
 
@@ -104,10 +103,6 @@ class Surrogate:
     def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
         """What belongs to the outcomes of a fit with these hyper-parameters."""
         return Scaling.of(Y)
-
-    def _hyper(self, hyper: Hyperparameters, scaling: Scaling) -> Hyperparameters:
-        """The hyper-parameters with those of the scaling."""
-        return hyper
 
 
 def single_gp() -> Surrogate:

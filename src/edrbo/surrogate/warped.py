@@ -15,7 +15,7 @@ COARSE = (LEAST, 1.0, MOST)  # powers tried each time the data have doubled
 STEP = 0.25  # otherwise the power moves by one step at most
 CLOSE = 2.0  # a neighbouring power is fitted if its log evidence with the kernels at hand comes as near as this
 POWER_SD = 0.5  # of the normal prior of the power, around 1
-FEW = 10  # outcomes; up to here every fit is cold, and the power climbs step by step
+FEW = 10  # outcomes; up to here the power climbs step by step however cold the fit is
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class WarpedSurrogate(Surrogate):
         other = max(known, key=lambda p: known[p])
         return (other,) if known[other] > _log_evidence(model, Y) - CLOSE else ()
 
-    def _hyper(self, hyper: Hyperparameters, scaling: Scaling) -> Hyperparameters:
+    def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
         assert isinstance(scaling, Warping)
-        return replace(hyper, power=scaling.power)
+        return super()._at(X, Y, Yvar, replace(hyper, power=scaling.power), scaling)
 
     def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
         return Warping.bent(Y, hyper.power)
