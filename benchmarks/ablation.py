@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from edrbo.context import KDE, Empirical
-from edrbo.functional import Expectation, WassersteinLipschitz
-from edrbo.methods import Method
-from edrbo.score import BarycenterUCB
+from edrbo.acquisition.functional import Expectation, WassersteinLipschitz
+from edrbo.acquisition.methods import Method
+from edrbo.acquisition.score import BarycenterUCB
+from edrbo.context.laws import KDE, Empirical
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.fit import Likelihood, unpack

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from edrbo.bench.results import Results, load_results
+from edrbo.bench.analysis.results import Results, load_results
 
 REFERENCE = "edrbo"
 DRAWS = 2000

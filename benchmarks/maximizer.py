@@ -21,13 +21,13 @@ from botorch.optim import optimize_acqf
 from botorch.utils.sampling import draw_sobol_samples, manual_seed
 from torch import Tensor
 
-from edrbo.acquisition import RobustAcquisition
+from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.functional import Expectation
+from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.score import BarycenterUCB
 from edrbo.bench.problems import get
-from edrbo.context import ContextHistory, Empirical
-from edrbo.functional import Expectation
-from edrbo.maximizer import maximize
-from edrbo.optimizer import Optimizer
-from edrbo.score import BarycenterUCB
+from edrbo.context.laws import ContextHistory, Empirical
+from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import Surrogate
 

@@ -28,8 +28,8 @@ from states import state
 
 import edrbo
 from edrbo import Optimizer
+from edrbo.acquisition.methods import METHODS
 from edrbo.bench import problems
-from edrbo.methods import METHODS
 from edrbo.streams import stream
 from edrbo.surrogate.schedule import fit_sizes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from edrbo import Optimizer, Space
+from edrbo.acquisition.methods import Method
 from edrbo.bench import problems
-from edrbo.bench.problem import Problem
-from edrbo.methods import Method
+from edrbo.bench.problems.problem import Problem
 from edrbo.streams import stream
 
 

@@ -17,10 +17,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from edrbo.bench.journal import read_journal
-from edrbo.bench.learner import OptimizerLearner, Setup
-from edrbo.bench.plugin import get_problem
-from edrbo.score import BETA, SQRT2
+from edrbo.acquisition.score import BETA, SQRT2
+from edrbo.bench.learners.learner import OptimizerLearner, Setup
+from edrbo.bench.run.journal import read_journal
+from edrbo.bench.run.plugin import get_problem
 from edrbo.surrogate.ensemble import barycenter, radius
 
 

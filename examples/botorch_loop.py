@@ -11,9 +11,9 @@ from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from edrbo import RobustAcquisition
-from edrbo.context import ContextPoints, box_points
-from edrbo.functional import Wasserstein
-from edrbo.score import UCB
+from edrbo.acquisition.functional import Wasserstein
+from edrbo.acquisition.score import UCB
+from edrbo.context.laws import ContextPoints, box_points
 
 torch.manual_seed(0)
 generator = torch.Generator().manual_seed(0)

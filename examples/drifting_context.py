@@ -7,7 +7,7 @@ and a forecast is better still.
 import numpy as np
 
 import edrbo
-from edrbo.diagnostics import context_shift
+from edrbo.report.diagnostics import context_shift
 
 rng = np.random.default_rng(3)
 space = edrbo.Space(design={"setting": (0, 10)}, context={"load": (0, 10)})

@@ -9,9 +9,9 @@ import math
 import numpy as np
 
 from edrbo import Method, Optimizer, Space, Surrogate
-from edrbo.context import Empirical
-from edrbo.functional import Expectation
-from edrbo.score import BarycenterUCB
+from edrbo.acquisition.functional import Expectation
+from edrbo.acquisition.score import BarycenterUCB
+from edrbo.context.laws import Empirical
 from edrbo.theory import FixedSurrogate, TheoryBeta, regret_bounds
 
 NOISE_SD, STEPS = 0.05, 25

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from edrbo.bench import problems
-from edrbo.bench.draw import BLUE, COLOR_MAP, FINE_LINE, LEVELS, VERMILION, slice_designs, slice_values
-from edrbo.bench.problem import Problem
+from edrbo.bench.problems.picture import BLUE, COLOR_MAP, FINE_LINE, LEVELS, VERMILION, slice_designs, slice_values
+from edrbo.bench.problems.problem import Problem
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "further-problems.png"
 COLUMNS = 4

@@ -9,9 +9,9 @@ import torch
 
 from edrbo import Ensemble, Optimizer, Space
 from edrbo.bench import problems
-from edrbo.bench.problem import Problem
-from edrbo.context import sobol_points
-from edrbo.theory import (
+from edrbo.bench.problems.problem import Problem
+from edrbo.context.laws import sobol_points
+from edrbo.theory.bounds import (
     RegretBounds,
     information_gain,
     lipschitz_constants,
@@ -21,7 +21,7 @@ from edrbo.theory import (
     rkhs_norm_lower_estimate,
     unit_kernel,
 )
-from edrbo.theory_plot import draw_bounds
+from edrbo.theory.plot import draw_bounds
 
 STEPS, SEED = 200, 100
 BETA, NOISE, DELTA = 1.5, 0.01, 0.05

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import time
 
-from edrbo.bench.portfolio_data import SHIPPED, read_portfolio_data
-from edrbo.bench.problems.portfolio import SHIPPED_FIT, make_record
+from edrbo.bench.problems.portfolio.data import SHIPPED, read_portfolio_data
+from edrbo.bench.problems.portfolio.problem import SHIPPED_FIT, make_record
 
 
 def main() -> None:

@@ -28,9 +28,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from scipy.stats import qmc
 
-from edrbo.bench import portfolio_market, portfolio_simulator, portfolio_solver
-from edrbo.bench.portfolio_market import Market, make_market
-from edrbo.bench.portfolio_simulator import COLUMNS, MARKET_SEED, Backtest, backtest
+from edrbo.bench.problems.portfolio import market as portfolio_market
+from edrbo.bench.problems.portfolio import simulator as portfolio_simulator
+from edrbo.bench.problems.portfolio import solver as portfolio_solver
+from edrbo.bench.problems.portfolio.market import Market, make_market
+from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, Backtest, backtest
 
 Array = NDArray[np.float64]
 
@@ -38,7 +40,9 @@ N_ROWS = 3000
 INPUT_SEED = 0
 CHUNK_ROWS = 250
 DIGITS = 9
-DATA_DIRECTORY = Path(__file__).resolve().parents[1] / "src" / "edrbo" / "bench" / "data"
+DATA_DIRECTORY = (
+    Path(__file__).resolve().parents[1] / "src" / "edrbo" / "bench" / "problems" / "portfolio" / "data_files"
+)
 
 
 def make_inputs(n: int = N_ROWS) -> Array:

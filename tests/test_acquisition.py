@@ -11,10 +11,9 @@ from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
 from torch import Tensor
 
-from edrbo import acquisition as module
-from edrbo.acquisition import RobustAcquisition
-from edrbo.context import ContextHistory, ContextPoints, Empirical, box_points
-from edrbo.functional import (
+from edrbo.acquisition import acquisition as module
+from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.functional import (
     Expectation,
     Functional,
     Minimum,
@@ -22,7 +21,8 @@ from edrbo.functional import (
     Wasserstein,
     WassersteinLipschitz,
 )
-from edrbo.score import UCB, BarycenterUCB, Score
+from edrbo.acquisition.score import UCB, BarycenterUCB, Score
+from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, box_points
 from edrbo.surrogate.ensemble import Ensemble, Surrogate, single_gp
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from edrbo import Method, Optimizer, Space, Surrogate
-from edrbo.context import Empirical, sobol_points
+from edrbo.acquisition.functional import Expectation
+from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
+from edrbo.context.laws import Empirical, sobol_points
 from edrbo.errors import InvalidValueError
-from edrbo.functional import Expectation
-from edrbo.score import UCB, BarycenterUCB, DesignUCB
 from edrbo.surrogate.ensemble import Ensemble, barycenter
 from edrbo.surrogate.kernels import EXPERTS
-from edrbo.theory import (
+from edrbo.theory.bounds import (
     FixedSurrogate,
     TheoryBeta,
     beta,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from edrbo.context import (
+from edrbo.context.laws import (
     KDE,
     MAX_ATOMS,
     MAX_ATOMS_LINE,

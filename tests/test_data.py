@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edrbo.data import Observations
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
+from edrbo.records.observations import Observations
 
 
 def three() -> Observations:

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import edrbo
 from edrbo.cli import app
-from edrbo.draw import draw_belief
 from edrbo.errors import InvalidSpaceError
+from edrbo.report.belief_picture import draw_belief
 
 
 def test_the_demo_finds_the_order_and_draws_it(tmp_path: Path) -> None:

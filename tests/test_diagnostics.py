@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.stats import norm, wasserstein_distance_nd
 
-from edrbo.diagnostics import _transport, context_shift, leave_one_out
 from edrbo.errors import InvalidContextError
+from edrbo.report.diagnostics import _transport, context_shift, leave_one_out
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 

@@ -9,7 +9,7 @@ import pytest
 
 from edrbo import Space
 from edrbo.errors import InvalidValueError
-from edrbo.history import KEPT_ROWS, ContextLog
+from edrbo.records.context_log import KEPT_ROWS, ContextLog
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 10)})
 

@@ -7,10 +7,8 @@ import torch
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from edrbo.acquisition import RobustAcquisition
-from edrbo.context import ContextPoints
-from edrbo.errors import InvalidValueError
-from edrbo.functional import (
+from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.functional import (
     KL,
     MMD,
     CVaR,
@@ -23,7 +21,9 @@ from edrbo.functional import (
     Wasserstein,
     WassersteinLipschitz,
 )
-from edrbo.score import UCB, BarycenterUCB, Score
+from edrbo.acquisition.score import UCB, BarycenterUCB, Score
+from edrbo.context.laws import ContextPoints
+from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import Ensemble, Surrogate, barycenter, radius, single_gp
 
 LINEAR: list[Functional] = [Expectation(), Minimum(), TotalVariation(0.4), CVaR(0.3), Wasserstein(0.1)]

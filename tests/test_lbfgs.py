@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize, rosen, rosen_der
 
-from edrbo.lbfgs import minimize_batch
+from edrbo.surrogate.lbfgs import minimize_batch
 
 Array = NDArray[np.float64]
 Scalar = Callable[[Array], tuple[float, Array]]

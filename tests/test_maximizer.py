@@ -15,12 +15,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from edrbo.acquisition import RobustAcquisition
+from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.functional import Expectation
+from edrbo.acquisition.maximizer import Budget, maximize
+from edrbo.acquisition.score import BarycenterUCB
 from edrbo.bench.problems import get
-from edrbo.context import ContextHistory, ContextPoints, Empirical, sobol_points
-from edrbo.functional import Expectation
-from edrbo.maximizer import Budget, maximize
-from edrbo.score import BarycenterUCB
+from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, sobol_points
 from edrbo.space import Categorical, Integer, Real, Space
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from edrbo import Method, Optimizer, Space, Surrogate, maximize, method_names, minimize
+from edrbo.acquisition.functional import MMD, CVaR, Expectation, Minimum, TotalVariation, Wasserstein
+from edrbo.acquisition.methods import DEFAULT, METHODS, get_method
+from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
 from edrbo.cli.new import new
-from edrbo.context import KDE, Box, Empirical, Grid
+from edrbo.context.laws import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError, UnknownNameError
-from edrbo.functional import MMD, CVaR, Expectation, Minimum, TotalVariation, Wasserstein
-from edrbo.methods import DEFAULT, METHODS, get_method
-from edrbo.optuna_sampler import EDRBOSampler
-from edrbo.score import UCB, BarycenterUCB, DesignUCB
+from edrbo.optuna import EDRBOSampler
 from edrbo.study import Study
 from edrbo.study.settings import Settings
 from edrbo.surrogate.ensemble import single_gp

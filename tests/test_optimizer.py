@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edrbo import Categorical, Integer, Method, Optimizer, Real, Space, Surrogate
-from edrbo.context import Empirical
+from edrbo.acquisition.functional import Expectation
+from edrbo.acquisition.score import UCB
+from edrbo.context.laws import Empirical
 from edrbo.errors import (
     ContextBoundsWarning,
     EdrboError,
@@ -21,8 +23,6 @@ from edrbo.errors import (
     UnknownNameError,
     UnknownSuggestionError,
 )
-from edrbo.functional import Expectation
-from edrbo.score import UCB
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 

@@ -18,10 +18,10 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.samplers import BaseSampler
 from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
 
+from edrbo.acquisition.methods import method_names
 from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError, UnknownNameError
-from edrbo.methods import method_names
-from edrbo.optuna_sampler import EDRBOSampler
-from edrbo.optuna_sampler.translation import SHARED, Translation, from_core, to_core, variable_of
+from edrbo.optuna import EDRBOSampler
+from edrbo.optuna.translation import SHARED, Translation, from_core, to_core, variable_of
 
 
 @pytest.fixture(autouse=True)

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from edrbo import Optimizer
+from edrbo.acquisition.score import UCB
 from edrbo.errors import InvalidValueError
-from edrbo.score import UCB
 from edrbo.surrogate.kernels import EXPERTS
-from edrbo.theory import (
+from edrbo.theory.bounds import (
     FixedSurrogate,
     acquisition_lipschitz,
     beta,
@@ -30,7 +30,7 @@ from edrbo.theory import (
     trivial_bound,
     unit_kernel,
 )
-from edrbo.theory_plot import draw_bounds
+from edrbo.theory.plot import draw_bounds
 
 
 def points(n: int, d: int, seed: int) -> Tensor:

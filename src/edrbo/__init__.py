@@ -12,13 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edrbo.acquisition import RobustAcquisition
-    from edrbo.data import Observations
-    from edrbo.functions import Result, maximize, minimize
-    from edrbo.methods import Method, method_names
-    from edrbo.optimizer import Optimizer, Suggestion
-    from edrbo.optuna_sampler import EDRBOSampler
-    from edrbo.recommendation import Recommendation
+    from edrbo.acquisition.acquisition import RobustAcquisition
+    from edrbo.acquisition.methods import Method, method_names
+    from edrbo.optimizer.loop import Result, maximize, minimize
+    from edrbo.optimizer.optimizer import Optimizer, Suggestion
+    from edrbo.optimizer.recommendation import Recommendation
+    from edrbo.optuna import EDRBOSampler
+    from edrbo.records.observations import Observations
     from edrbo.space import Categorical, Integer, Real, Space
     from edrbo.study import Study
     from edrbo.surrogate.ensemble import Ensemble, Surrogate
@@ -27,23 +27,23 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Categorical": "edrbo.space",
-    "EDRBOSampler": "edrbo.optuna_sampler",
+    "EDRBOSampler": "edrbo.optuna",
     "Ensemble": "edrbo.surrogate.ensemble",
     "Integer": "edrbo.space",
-    "Method": "edrbo.methods",
-    "Observations": "edrbo.data",
-    "Optimizer": "edrbo.optimizer",
+    "Method": "edrbo.acquisition.methods",
+    "Observations": "edrbo.records.observations",
+    "Optimizer": "edrbo.optimizer.optimizer",
     "Real": "edrbo.space",
-    "Recommendation": "edrbo.recommendation",
-    "Result": "edrbo.functions",
-    "RobustAcquisition": "edrbo.acquisition",
+    "Recommendation": "edrbo.optimizer.recommendation",
+    "Result": "edrbo.optimizer.loop",
+    "RobustAcquisition": "edrbo.acquisition.acquisition",
     "Space": "edrbo.space",
     "Study": "edrbo.study",
-    "Suggestion": "edrbo.optimizer",
+    "Suggestion": "edrbo.optimizer.optimizer",
     "Surrogate": "edrbo.surrogate.ensemble",
-    "maximize": "edrbo.functions",
-    "method_names": "edrbo.methods",
-    "minimize": "edrbo.functions",
+    "maximize": "edrbo.optimizer.loop",
+    "method_names": "edrbo.acquisition.methods",
+    "minimize": "edrbo.optimizer.loop",
 }
 
 __all__ = [

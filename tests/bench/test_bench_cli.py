@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from edrbo.bench import portfolio_data, problems
-from edrbo.bench.cli import app
-from edrbo.bench.portfolio_data import COLUMNS, ENVIRONMENT_VARIABLE
+from edrbo.bench import problems
+from edrbo.bench.problems.portfolio import data as portfolio_data
+from edrbo.bench.problems.portfolio import problem as portfolio_problem
+from edrbo.bench.problems.portfolio.data import COLUMNS, ENVIRONMENT_VARIABLE
+from edrbo.cli.bench.problems import app
 from edrbo.errors import InvalidValueError, UnknownNameError
 
 
 @pytest.fixture(autouse=True)
 def own_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio_data, "user_data_directory", lambda: tmp_path / "user")
-    monkeypatch.setattr(problems.portfolio, "user_data_directory", lambda: tmp_path / "user")
+    monkeypatch.setattr(portfolio_problem, "user_data_directory", lambda: tmp_path / "user")
     monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
 
 

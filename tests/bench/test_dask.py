@@ -11,11 +11,11 @@ from pathlib import Path
 import distributed
 import pytest
 
-from edrbo.bench import dask_execute
-from edrbo.bench.dask_execute import Answer, compute, connect, run_on_dask
-from edrbo.bench.execute import Event
-from edrbo.bench.journal import Failure, Journal, journal_path, read_journal
-from edrbo.bench.replicate import Evaluation, Replicate, Settings, run_replicate
+from edrbo.bench.run import dask_cluster
+from edrbo.bench.run.dask_cluster import Answer, compute, connect, run_on_dask
+from edrbo.bench.run.execute import Event
+from edrbo.bench.run.journal import Failure, Journal, journal_path, read_journal
+from edrbo.bench.run.replicate import Evaluation, Replicate, Settings, run_replicate
 from edrbo.errors import EdrboError
 
 SETTINGS = Settings(evaluations=6)
@@ -73,7 +73,7 @@ def test_an_error_is_an_answer_and_a_recorded_row(tmp_path: Path) -> None:
     broken = Replicate("newsvendor", "unknown", 0, SETTINGS)
     header = {"hash": broken.settings_hash(), "versions": {}, "machine": {"host": "there"}}
     answer = Answer(header, (), Failure("Error: no", "Traceback"))
-    events = list(dask_execute._write(answer, broken, tmp_path))
+    events = list(dask_cluster._write(answer, broken, tmp_path))
     assert [event.kind for event in events] == ["started", "failed"]
     record = read_journal(journal_path(tmp_path, broken))
     assert record is not None
@@ -84,13 +84,13 @@ def test_an_error_is_an_answer_and_a_recorded_row(tmp_path: Path) -> None:
 def test_a_worker_with_other_code_is_refused(tmp_path: Path) -> None:
     answer = compute(REPLICATES[0], None)
     other = replace(answer, header={**answer.header, "hash": "another"})
-    (event,) = dask_execute._write(other, REPLICATES[0], tmp_path)
+    (event,) = dask_cluster._write(other, REPLICATES[0], tmp_path)
     assert event.failure is not None
     assert "another version" in event.failure.error
     assert read_journal(journal_path(tmp_path, REPLICATES[0])) is None
 
 
 def test_a_missing_scheduler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_execute, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.2)
     with pytest.raises(EdrboError, match="no Dask scheduler"), connect("tcp://127.0.0.1:9"):
         pass

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from edrbo.bench import problems
-from edrbo.bench.draw import LINE, draw_problem, save_picture, slice_values
+from edrbo.bench.problems.picture import LINE, draw_problem, save_picture, slice_values
 
 
 @pytest.mark.parametrize("name", ["newsvendor", "complicated-hartmann", "modified-branin"])

@@ -16,21 +16,21 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from edrbo.bench.commands import register
-from edrbo.bench.execute import Event, carry_out, record_failure, run_on_processes
-from edrbo.bench.journal import Failure, Journal, Record, journal_path, make_header, read_journal
-from edrbo.bench.plugin import PAPER_METHODS, Plugin
 from edrbo.bench.problems import further_names, names
-from edrbo.bench.progress import Progress
-from edrbo.bench.replicate import Evaluation, Replicate, Settings, run_replicate
-from edrbo.bench.sweep import all_replicates, make_plan, read_seeds, sole_writer
+from edrbo.bench.run.execute import Event, carry_out, record_failure, run_on_processes
+from edrbo.bench.run.journal import Failure, Journal, Record, journal_path, make_header, read_journal
+from edrbo.bench.run.plugin import PAPER_METHODS, Plugin
+from edrbo.bench.run.progress import Progress
+from edrbo.bench.run.replicate import Evaluation, Replicate, Settings, run_replicate
+from edrbo.bench.run.sweep import all_replicates, make_plan, read_seeds, sole_writer
+from edrbo.cli.bench.results import register
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 
 SETTINGS = Settings(evaluations=6)
 PLUGIN = """
 import os
-from edrbo.bench.adapters import RandomSearch
-from edrbo.bench.learner import Learner
+from edrbo.bench.learners.adapters import RandomSearch
+from edrbo.bench.learners.learner import Learner
 
 class Broken(Learner):
     def __init__(self, setup):
@@ -116,7 +116,7 @@ def test_an_unwritable_directory_is_a_failure_and_not_a_crash(tmp_path: Path) ->
 
 PROGRAM = """
 import typer
-from edrbo.bench.commands import register
+from edrbo.cli.bench.results import register
 app = typer.Typer()
 app.callback()(lambda: None)
 register(app)

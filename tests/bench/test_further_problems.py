@@ -9,8 +9,8 @@ from scipy.ndimage import maximum_filter
 from edrbo.bench import problems
 from edrbo.bench.problems.beacons import CENTERS, HEIGHTS
 from edrbo.bench.problems.kiln import NOISE_SHARE
+from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.wing import MOVE, SHAPE
-from edrbo.bench.shift import shifted
 
 
 def inner_maxima(values: np.ndarray) -> int:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edrbo.bench import journal as journal_module
-from edrbo.bench.journal import Failure, Journal, is_finished, journal_path, journal_paths, read_journal
-from edrbo.bench.provenance import reachable_modules
-from edrbo.bench.replicate import Evaluation, Replicate, Result, Settings
+from edrbo.bench.run import journal as journal_module
+from edrbo.bench.run.journal import Failure, Journal, is_finished, journal_path, journal_paths, read_journal
+from edrbo.bench.run.provenance import reachable_modules
+from edrbo.bench.run.replicate import Evaluation, Replicate, Result, Settings
 
 REPLICATE = Replicate("newsvendor", "random", 1, Settings(4, initial=2))
 EVALUATIONS = [Evaluation(t, (0.1 + t / 7,), (1 / 3,), -t / 3, 0.1**t, 1e-3) for t in range(4)]
@@ -120,14 +120,17 @@ def test_half_a_replicate_begins_again_under_other_versions(tmp_path: Path, monk
 
 
 def test_the_code_that_counts_is_what_a_replicate_can_reach() -> None:
-    found = reachable_modules("edrbo.bench.replicate")
+    found = reachable_modules("edrbo.bench.run.replicate")
     assert {
-        "edrbo.optimizer",
+        "edrbo.optimizer.optimizer",
         "edrbo.surrogate.fit",
-        "edrbo.bench.optuna_adapter",
+        "edrbo.bench.learners.optuna_samplers",
         "edrbo.bench.problems.camel",
     } <= found.keys()
-    assert not {"edrbo.bench.table", "edrbo.bench.execute", "edrbo.bench.report", "edrbo.cli"} & found.keys()
+    assert (
+        not {"edrbo.bench.analysis.table", "edrbo.bench.run.execute", "edrbo.bench.analysis.report", "edrbo.cli"}
+        & found.keys()
+    )
 
 
 def test_values_json_cannot_hold_are_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from edrbo.bench.distributions import (
+from edrbo.bench.problems.oracle.distributions import (
     Affine,
     BurrXII,
     Cauchy,
@@ -18,7 +18,7 @@ from edrbo.bench.distributions import (
     Uniform,
     equal_mixture,
 )
-from edrbo.bench.laws import Clipped, Product, clipped_normal, iid, uniform
+from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_normal, iid, uniform
 from edrbo.errors import InvalidValueError
 
 WITH_REFERENCE = [

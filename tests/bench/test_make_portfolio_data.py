@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edrbo.bench.portfolio_market import Market, make_market
-from edrbo.bench.portfolio_simulator import COLUMNS, MARKET_SEED, backtest
-from edrbo.bench.portfolio_solver import TOLERANCE
+from edrbo.bench.problems.portfolio.market import Market, make_market
+from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, backtest
+from edrbo.bench.problems.portfolio.solver import TOLERANCE
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "src" / "edrbo" / "bench" / "data"
+DATA = ROOT / "src" / "edrbo/bench/problems/portfolio/data_files"
 
 
 @pytest.fixture(scope="module")

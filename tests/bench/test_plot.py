@@ -11,13 +11,21 @@ import typer
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
-from edrbo.bench.adapters import ADAPTERS
-from edrbo.bench.commands import register
-from edrbo.bench.palette import DASHES, FIXED, OKABE_ITO, style
-from edrbo.bench.plot import WINDOW, curves, draw_ranks, draw_regret, draw_seconds, save_figures, smoothed_regret
-from edrbo.bench.plugin import PAPER_METHODS, method_names
-from edrbo.bench.results import export
-from edrbo.bench.stats import rank, summarize
+from edrbo.bench.analysis.palette import DASHES, FIXED, OKABE_ITO, style
+from edrbo.bench.analysis.plot import (
+    WINDOW,
+    curves,
+    draw_ranks,
+    draw_regret,
+    draw_seconds,
+    save_figures,
+    smoothed_regret,
+)
+from edrbo.bench.analysis.results import export
+from edrbo.bench.analysis.stats import rank, summarize
+from edrbo.bench.learners.adapters import ADAPTERS
+from edrbo.bench.run.plugin import PAPER_METHODS, method_names
+from edrbo.cli.bench.results import register
 from edrbo.errors import InvalidValueError
 
 

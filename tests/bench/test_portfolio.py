@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from edrbo.bench import portfolio_data, problems
-from edrbo.bench.laws import clipped_normal, iid
-from edrbo.bench.portfolio_data import (
+from edrbo.bench import problems
+from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.problems.portfolio import data as portfolio_data
+from edrbo.bench.problems.portfolio import problem as portfolio_problem
+from edrbo.bench.problems.portfolio.data import (
     COLUMNS,
     ENVIRONMENT_VARIABLE,
     PortfolioData,
@@ -21,9 +23,9 @@ from edrbo.bench.portfolio_data import (
     imported_path,
     read_portfolio_data,
 )
-from edrbo.bench.portfolio_fit import fit_portfolio_surrogate, negative_log_likelihood
-from edrbo.bench.portfolio_surrogate import PUBLISHED, Hyperparameters, PortfolioSurrogate, kernel
-from edrbo.bench.problems.portfolio import fit_record
+from edrbo.bench.problems.portfolio.fit import fit_portfolio_surrogate, negative_log_likelihood
+from edrbo.bench.problems.portfolio.problem import fit_record
+from edrbo.bench.problems.portfolio.surrogate import PUBLISHED, Hyperparameters, PortfolioSurrogate, kernel
 from edrbo.errors import InvalidValueError
 
 ORIGINAL = Path(__file__).parents[3] / "shared" / "data" / "portfolio_evals.csv"
@@ -53,7 +55,7 @@ def write_csv(path: Path, table: np.ndarray, header: str = ",".join(COLUMNS)) ->
 @pytest.fixture(autouse=True)
 def own_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio_data, "user_data_directory", lambda: tmp_path / "user")
-    monkeypatch.setattr(problems.portfolio, "user_data_directory", lambda: tmp_path / "user")
+    monkeypatch.setattr(portfolio_problem, "user_data_directory", lambda: tmp_path / "user")
     monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
 
 
@@ -239,7 +241,7 @@ def test_shipped_data_say_that_they_are_regenerated() -> None:
     assert problem.data.startswith("regenerated, seed ")
     assert problem.data.endswith("not comparable with published numbers")
     shipped = read_portfolio_data(portfolio_data.SHIPPED)
-    stored = json.loads(problems.portfolio.SHIPPED_FIT.read_text(encoding="utf-8"))
+    stored = json.loads(portfolio_problem.SHIPPED_FIT.read_text(encoding="utf-8"))
     assert stored["fingerprint"] == shipped.fingerprint
     assert len(shipped.outputs) == 3_000
 

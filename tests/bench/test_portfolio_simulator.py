@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from edrbo.bench.portfolio_market import CASH_RETURN, ESTIMATE_WINDOW, Market, _trailing_mean, make_market
-from edrbo.bench.portfolio_simulator import MARKET_SEED, Policies, backtest
-from edrbo.bench.portfolio_solver import TradingProblems, prox_hold, prox_trade, solve
+from edrbo.bench.problems.portfolio.market import CASH_RETURN, ESTIMATE_WINDOW, Market, _trailing_mean, make_market
+from edrbo.bench.problems.portfolio.simulator import MARKET_SEED, Policies, backtest
+from edrbo.bench.problems.portfolio.solver import TradingProblems, prox_hold, prox_trade, solve
 from edrbo.errors import InvalidValueError
 
 # How far from the value of another solver the design lets a back-test be, in percent a year.

@@ -13,13 +13,13 @@ import torch
 
 from edrbo import Optimizer, Space
 from edrbo.bench import problems
-from edrbo.bench.adapters import ADAPTERS
-from edrbo.bench.judge import ROBUST_REGRETS, robust_regrets
-from edrbo.bench.learner import Learner, Setup, initial_designs
-from edrbo.bench.maximum import maximize_worst_case
-from edrbo.bench.plugin import PAPER_METHODS, Plugin, make_learner, method_names
-from edrbo.bench.replicate import Evaluation, Replicate, Result, Settings, run_replicate
-from edrbo.bench.shift import shifted
+from edrbo.bench.learners.adapters import ADAPTERS
+from edrbo.bench.learners.learner import Learner, Setup, initial_designs
+from edrbo.bench.problems.oracle.maximum import maximize_worst_case
+from edrbo.bench.problems.oracle.shift import shifted
+from edrbo.bench.run.judge import ROBUST_REGRETS, robust_regrets
+from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, make_learner, method_names
+from edrbo.bench.run.replicate import Evaluation, Replicate, Result, Settings, run_replicate
 from edrbo.errors import InvalidDesignError, InvalidValueError, UnknownNameError
 
 SETTINGS = Settings(evaluations=9)
@@ -147,10 +147,10 @@ def test_impossible_settings_are_refused(settings: tuple[int, int]) -> None:
 
 PLUGIN = """
 import numpy as np
-from edrbo.bench.laws import clipped_normal, iid
-from edrbo.bench.learner import Learner
-from edrbo.bench.problem import Problem
-from edrbo.methods import METHODS as KNOWN
+from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.learners.learner import Learner
+from edrbo.bench.problems.problem import Problem
+from edrbo.acquisition.methods import METHODS as KNOWN
 
 class Middle(Learner):
     def __init__(self, setup):
@@ -204,10 +204,10 @@ DATACLASS_PLUGIN = """
 from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
-from edrbo.context import Empirical
-from edrbo.functional import Expectation
-from edrbo.methods import Method
-from edrbo.score import UCB
+from edrbo.context.laws import Empirical
+from edrbo.acquisition.functional import Expectation
+from edrbo.acquisition.methods import Method
+from edrbo.acquisition.score import UCB
 from edrbo.surrogate.ensemble import single_gp
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from browser import CHROMIUM, Browser, Page
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
-from edrbo.bench.commands import register
-from edrbo.bench.journal import Failure
-from edrbo.bench.report import build_page, write_report
-from edrbo.bench.report.data import page_data
-from edrbo.bench.results import FailedRun, Results, export
-from edrbo.bench.stats import STATISTICS, critical_difference, rank, summarize
-from edrbo.bench.table import format_pair
+from edrbo.bench.analysis.report import build_page, write_report
+from edrbo.bench.analysis.report.data import page_data
+from edrbo.bench.analysis.results import FailedRun, Results, export
+from edrbo.bench.analysis.stats import STATISTICS, critical_difference, rank, summarize
+from edrbo.bench.analysis.table import format_pair
+from edrbo.bench.run.journal import Failure
+from edrbo.cli.bench.results import register
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 EVIL = "</script><script>window.broken = 1</script>"

@@ -13,12 +13,21 @@ import typer
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
-from edrbo.bench.commands import register
-from edrbo.bench.journal import Failure
-from edrbo.bench.results import FailedRun, export
-from edrbo.bench.stats import STATISTICS, Cell, summarize
-from edrbo.bench.table import RANK_ROW, Entry, build_table, format_pair, to_csv, to_latex, to_markdown, to_terminal
-from edrbo.bench.tables import notes, render
+from edrbo.bench.analysis.results import FailedRun, export
+from edrbo.bench.analysis.stats import STATISTICS, Cell, summarize
+from edrbo.bench.analysis.table import (
+    RANK_ROW,
+    Entry,
+    build_table,
+    format_pair,
+    to_csv,
+    to_latex,
+    to_markdown,
+    to_terminal,
+)
+from edrbo.bench.analysis.tables import notes, render
+from edrbo.bench.run.journal import Failure
+from edrbo.cli.bench.results import register
 from edrbo.errors import UnknownNameError
 
 

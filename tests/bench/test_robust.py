@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import linprog
 
 from edrbo.bench import problems
-from edrbo.bench.maximum import maximize_worst_case
-from edrbo.bench.robust import _expected_loss
-from edrbo.bench.shift import shift_law
+from edrbo.bench.problems.oracle.maximum import maximize_worst_case
+from edrbo.bench.problems.oracle.robust import _expected_loss
+from edrbo.bench.problems.oracle.shift import shift_law
 from edrbo.errors import InvalidValueError
 
 

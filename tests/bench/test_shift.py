@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edrbo.bench import problems
-from edrbo.bench.distributions import Normal
-from edrbo.bench.laws import clipped_normal, iid
-from edrbo.bench.shift import Drift, DriftingProblem, shift_law, shifted, with_noise
+from edrbo.bench.problems.oracle.distributions import Normal
+from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.problems.oracle.shift import Drift, DriftingProblem, shift_law, shifted, with_noise
 from edrbo.errors import InvalidValueError
 
 SHIFTS = [

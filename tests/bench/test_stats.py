@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 from made_up import METHODS, PROBLEMS, made_up
 from scipy import stats as scipy_stats
 
-from edrbo.bench.execute import carry_out
-from edrbo.bench.journal import Failure, Journal
-from edrbo.bench.judge import ROBUST_REGRETS
-from edrbo.bench.replicate import Replicate, Settings
-from edrbo.bench.results import Results, Run, export, load_published, load_results, only_problems
-from edrbo.bench.significance import significance
-from edrbo.bench.stats import (
+from edrbo.bench.analysis.results import Results, Run, export, load_published, load_results, only_problems
+from edrbo.bench.analysis.significance import significance
+from edrbo.bench.analysis.stats import (
     STATISTICS,
     Cell,
     Ranks,
@@ -31,6 +27,10 @@ from edrbo.bench.stats import (
     statistic,
     summarize,
 )
+from edrbo.bench.run.execute import carry_out
+from edrbo.bench.run.journal import Failure, Journal
+from edrbo.bench.run.judge import ROBUST_REGRETS
+from edrbo.bench.run.replicate import Replicate, Settings
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 
 

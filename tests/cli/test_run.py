@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from edrbo.errors import StudyError
-from edrbo.optimizer import Suggestion
+from edrbo.optimizer.optimizer import Suggestion
 from edrbo.space import Space
 from edrbo.study import Study
 from edrbo.study.runner import Runner, fill, read_answer

@@ -17,10 +17,10 @@ from scipy.optimize import differential_evolution
 from scipy.stats import qmc
 
 from edrbo.bench import problems
-from edrbo.bench.laws import clipped_normal, iid
-from edrbo.bench.portfolio_data import ENVIRONMENT_VARIABLE
-from edrbo.bench.problem import Problem
-from edrbo.bench.problems.portfolio import SHIPPED_FIT
+from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.problems.portfolio.data import ENVIRONMENT_VARIABLE
+from edrbo.bench.problems.portfolio.problem import SHIPPED_FIT
+from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidContextError, InvalidDesignError, UnknownNameError
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"

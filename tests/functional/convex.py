@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.context import ContextPoints
+from edrbo.context.laws import ContextPoints
 
 Constraints = Callable[[cp.Variable, np.ndarray, np.ndarray], list[cp.Constraint]]
 

@@ -9,9 +9,9 @@ import torch
 from convex import random_points, random_rows
 from torch import Tensor
 
-from edrbo.context import ContextPoints
+from edrbo.acquisition.functional import Expectation, MMDMidpoint, Wasserstein, WassersteinLipschitz
+from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
-from edrbo.functional import Expectation, MMDMidpoint, Wasserstein, WassersteinLipschitz
 
 
 def midpoint_by_hand(row: list[float], points: ContextPoints, radius: float) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from convex import random_points, random_rows
 
-from edrbo.context import KDE, Box, ContextHistory, ContextPoints, Grid, Law
-from edrbo.functional import MMD, Minimum, MMDMidpoint, TotalVariation
+from edrbo.acquisition.functional import MMD, Minimum, MMDMidpoint, TotalVariation
+from edrbo.context.laws import KDE, Box, ContextHistory, ContextPoints, Grid, Law
 
 
 def history(n: int, dim: int, lower: float = 0.0, upper: float = 1.0) -> ContextHistory:

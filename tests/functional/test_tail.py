@@ -8,9 +8,9 @@ import pytest
 import torch
 from convex import random_points, random_rows
 
-from edrbo.context import ContextPoints
+from edrbo.acquisition.functional import CVaR, Expectation, VaR
+from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
-from edrbo.functional import CVaR, Expectation, VaR
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.05, 0.3, 0.75, 1.0])

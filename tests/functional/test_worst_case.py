@@ -12,9 +12,7 @@ from convex import random_points, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edrbo.context import ContextPoints
-from edrbo.errors import InvalidValueError
-from edrbo.functional import (
+from edrbo.acquisition.functional import (
     KL,
     MMD,
     ChiSquare,
@@ -25,6 +23,8 @@ from edrbo.functional import (
     Wasserstein,
     WorstCase,
 )
+from edrbo.context.laws import ContextPoints
+from edrbo.errors import InvalidValueError
 
 Case = tuple[Callable[[float], WorstCase], Callable[[float], convex.Constraints], bool]
 

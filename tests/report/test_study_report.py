@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from edrbo.errors import EdrboError
 from edrbo.report import report_page
-from edrbo.report.facts import drawn_contexts, gather
+from edrbo.report.contents import drawn_contexts, gather
 from edrbo.report.svg import Chart, number, span, ticks
 from edrbo.space import Categorical, Integer, Real, Space
 from edrbo.study import Study

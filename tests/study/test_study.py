@@ -24,7 +24,7 @@ from edrbo.errors import (
     UnknownNameError,
     UnknownSuggestionError,
 )
-from edrbo.optimizer import Optimizer
+from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Space
 from edrbo.study import Study, turns
 from edrbo.study.fits import same_state

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from edrbo.errors import ContextBoundsWarning, StudyError
 from edrbo.space import Space
 from edrbo.study import Study
+from edrbo.study.csv_file import export_csv, import_csv
 from edrbo.study.fits import same_state
-from edrbo.study.table import export_csv, import_csv
 
 
 def export(study: Study, path: Path) -> Path:

@@ -68,7 +68,7 @@ def test_an_optuna_study_that_is_not_ours(tmp_path: Path, line: Space) -> None:
     assert Study.open(where, line).settings == Settings(line)
 
 
-@pytest.mark.parametrize("module", ["edrbo.study", "edrbo.optuna_sampler"])
+@pytest.mark.parametrize("module", ["edrbo.study", "edrbo.optuna"])
 def test_without_optuna_there_is_a_hint(module: str) -> None:
     code = f"import sys; sys.modules['optuna'] = None; import {module}"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from edrbo import Optimizer, Space
-from edrbo.acquisition import RobustAcquisition
-from edrbo.context import ContextPoints, Empirical
-from edrbo.diagnostics import leave_one_out
+from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.functional import Expectation
+from edrbo.acquisition.methods import Method
+from edrbo.acquisition.score import UCB, BarycenterUCB
+from edrbo.context.laws import ContextPoints, Empirical
 from edrbo.errors import InvalidValueError
-from edrbo.functional import Expectation
-from edrbo.methods import Method
-from edrbo.score import UCB, BarycenterUCB
+from edrbo.report.diagnostics import leave_one_out
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping

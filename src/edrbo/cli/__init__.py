@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 
 from edrbo import __version__
-from edrbo.bench import cli as bench_cli
-from edrbo.bench import commands as bench_commands
 from edrbo.cli import demo, study
+from edrbo.cli.bench import problems as bench_problems
+from edrbo.cli.bench import results as bench_results
 from edrbo.errors import EdrboError
 
 app = typer.Typer(
@@ -35,8 +35,8 @@ def edrbo(
 
 demo.register(app)
 study.register(app)
-bench_commands.register(bench_cli.app)
-app.add_typer(bench_cli.app, name="bench")
+bench_results.register(bench_problems.app)
+app.add_typer(bench_problems.app, name="bench")
 
 
 def main() -> None:

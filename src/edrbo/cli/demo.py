@@ -33,7 +33,7 @@ def demo(
 
     from edrbo import Optimizer, Space
     from edrbo.bench import problems
-    from edrbo.draw import draw_belief
+    from edrbo.report.belief_picture import draw_belief
     from edrbo.streams import stream
 
     torch.set_num_threads(1)

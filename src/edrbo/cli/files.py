@@ -26,7 +26,7 @@ def import_table(
     as_json: JsonOption = False,
 ) -> None:
     """Take in evaluations and contexts from a CSV file; all rows are checked first."""
-    from edrbo.study.table import import_csv
+    from edrbo.study.csv_file import import_csv
 
     with opened(study) as opened_study:
         counts = import_csv(opened_study, file)
@@ -42,7 +42,7 @@ def export_table(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Write everything as CSV; `edrbo import` gives it back exactly."""
-    from edrbo.study.table import export_csv
+    from edrbo.study.csv_file import export_csv
 
     with opened(study) as opened_study:
         if file == "-":

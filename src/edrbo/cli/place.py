@@ -77,7 +77,7 @@ def read_context(space: Space, words: Sequence[str] | None) -> dict[str, float] 
 
 def read_design(space: Space, words: Sequence[str]) -> dict[str, Any]:
     """``NAME=VALUE`` words as a design."""
-    from edrbo.study.table import read_value
+    from edrbo.study.csv_file import read_value
 
     design = {}
     for name, text in map(split_word, words):
@@ -100,6 +100,6 @@ def split_word(word: str) -> tuple[str, str]:
 def read_forecast(space: Space, path: Path | None) -> Any:
     if path is None:
         return None
-    from edrbo.study.table import read_contexts_csv
+    from edrbo.study.csv_file import read_contexts_csv
 
     return read_contexts_csv(space, path)[0]

@@ -93,7 +93,7 @@ def add_contexts(
     as_json: JsonOption = False,
 ) -> None:
     """Take in contexts that were seen without an outcome."""
-    from edrbo.study.table import read_contexts_csv
+    from edrbo.study.csv_file import read_contexts_csv
 
     with opened(study) as opened_study:
         rows, weights = read_contexts_csv(opened_study.space, file)

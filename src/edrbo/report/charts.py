@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from edrbo.diagnostics import Z95
-from edrbo.report.facts import Facts, Slice
+from edrbo.acquisition.score import SQRT2
+from edrbo.report.contents import Facts, Slice
+from edrbo.report.diagnostics import Z95
 from edrbo.report.svg import Chart, number, span
-from edrbo.score import SQRT2
 from edrbo.space import Categorical, Real
 
 MOST_DOTS = 1_500  # dots in one chart

@@ -13,7 +13,7 @@ import numpy as np
 
 from edrbo import __version__
 from edrbo.report import charts
-from edrbo.report.facts import Facts, gather
+from edrbo.report.contents import Facts, gather
 from edrbo.report.svg import Chart, number, one_line
 from edrbo.study import Study
 from edrbo.study.storage import describe

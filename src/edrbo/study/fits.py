@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from edrbo import __version__
-from edrbo.data import Observations
 from edrbo.errors import StudyError
-from edrbo.optimizer import Optimizer
-from edrbo.state import State
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.records.observations import Observations
+from edrbo.records.state import State
 from edrbo.study.ledger import Ledger
 from edrbo.surrogate.exact_gp import Hyperparameters
 

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from edrbo.data import Observations
 from edrbo.errors import StudyError
-from edrbo.history import ContextBatch, ContextLog
+from edrbo.records.context_log import ContextBatch, ContextLog
+from edrbo.records.observations import Observations
+from edrbo.records.state import State
 from edrbo.space import Categorical, Integer, Space, Variable
-from edrbo.state import State
 
 Array = NDArray[np.float64]
 Order = tuple[int, int, int, str]

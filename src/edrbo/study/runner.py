@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnknownSuggestionError
-from edrbo.optimizer import Suggestion
+from edrbo.optimizer.optimizer import Suggestion
 from edrbo.space import Space
+from edrbo.space.tables import close_match
 from edrbo.study.study import Study
-from edrbo.tables import close_match
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 GIVE_UP = 3  # if as many evaluations fail before the first success, the command is at fault, not the designs

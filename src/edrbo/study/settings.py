@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from edrbo.acquisition.methods import DEFAULT
 from edrbo.errors import EdrboError, StudyError
-from edrbo.methods import DEFAULT
-from edrbo.optimizer import INITIAL, Direction, Optimizer
+from edrbo.optimizer.optimizer import INITIAL, Direction, Optimizer
 from edrbo.space import Space
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read

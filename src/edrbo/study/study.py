@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, overload
 
-from edrbo.data import Observations
+from edrbo.acquisition.methods import DEFAULT
 from edrbo.errors import InvalidValueError
-from edrbo.history import ContextLog
-from edrbo.methods import DEFAULT
-from edrbo.optimizer import INITIAL, Direction, Optimizer, Suggestion
-from edrbo.recommendation import Recommendation
+from edrbo.optimizer.optimizer import INITIAL, Direction, Optimizer, Suggestion
+from edrbo.optimizer.recommendation import Recommendation
+from edrbo.records.context_log import ContextLog
+from edrbo.records.observations import Observations
+from edrbo.records.state import State
 from edrbo.space import Space
-from edrbo.state import State
 from edrbo.study.fits import Fits
 from edrbo.study.ledger import Ledger
 from edrbo.study.opening import open_study

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
-from edrbo.optimizer import INITIAL
+from edrbo.optimizer.optimizer import INITIAL
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.study.settings import Settings
 from edrbo.study.storage import is_url

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from edrbo.errors import StudyError
-from edrbo.state import State
+from edrbo.records.state import State
 from edrbo.study.ledger import Ledger
 from edrbo.study.owner import is_dead
 

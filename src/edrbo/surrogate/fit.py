@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.lbfgs import minimize_batch
 from edrbo.surrogate.exact_gp import Hyperparameters, noise_per_expert, safe_cholesky
 from edrbo.surrogate.kernels import Kernel, RationalQuadratic, gram_and_slope
+from edrbo.surrogate.lbfgs import minimize_batch
 from edrbo.surrogate.priors import LogNormal, Priors
 
 LENGTHSCALE_BOUNDS = (5e-3, 50.0)

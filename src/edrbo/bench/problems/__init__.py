@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from edrbo.bench.problem import Problem
 from edrbo.bench.problems.ackley import ackley_problem
 from edrbo.bench.problems.beacons import beacons_problem
 from edrbo.bench.problems.branin import modified_branin_problem
@@ -20,7 +19,8 @@ from edrbo.bench.problems.dose import dose_response_problem
 from edrbo.bench.problems.hartmann import complicated_hartmann, hartmann_problem
 from edrbo.bench.problems.kiln import noisy_kiln_problem
 from edrbo.bench.problems.newsvendor import newsvendor_problem
-from edrbo.bench.problems.portfolio import portfolio_normal, portfolio_uniform
+from edrbo.bench.problems.portfolio.problem import portfolio_normal, portfolio_uniform
+from edrbo.bench.problems.problem import Problem
 from edrbo.bench.problems.ripples import ripples_problem
 from edrbo.bench.problems.seasons import two_seasons_problem
 from edrbo.bench.problems.wing import wing_problem

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray
-from edrbo.bench.laws import Product, clipped_normal, iid
-from edrbo.bench.problem import Problem, in_chunks
+from edrbo.bench.problems.oracle.distributions import AnyArray
+from edrbo.bench.problems.oracle.laws import Product, clipped_normal, iid
+from edrbo.bench.problems.problem import Problem, in_chunks
 
 # At x = (0.5, 0.5) f has a cusp at c = 0.5, and nearby designs bend as sharply: panels shrink towards it.
 BREAKS = (0.5, *(0.5 + sign * 2.0**-k for sign in (-1, 1) for k in range(7, 20)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray, Array, Normal, Uniform
-from edrbo.bench.laws import Clipped, Product
-from edrbo.bench.problem import Problem, in_chunks
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Normal, Uniform
+from edrbo.bench.problems.oracle.laws import Clipped, Product
+from edrbo.bench.problems.problem import Problem, in_chunks
 
 HEIGHTS = np.array([3.0, 2.6, 2.2, 1.8, 2.4])
 CENTERS = np.array(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray, Array
-from edrbo.bench.laws import Product, clipped_normal, iid
-from edrbo.bench.problem import Problem, in_chunks
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array
+from edrbo.bench.problems.oracle.laws import Product, clipped_normal, iid
+from edrbo.bench.problems.problem import Problem, in_chunks
 
 
 def _root_branin(u: AnyArray, v: AnyArray) -> AnyArray:

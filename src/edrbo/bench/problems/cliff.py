@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray
-from edrbo.bench.laws import clipped_normal, iid
-from edrbo.bench.problem import Problem
+from edrbo.bench.problems.oracle.distributions import AnyArray
+from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.problems.problem import Problem
 
 STEEPNESS = 30.0
 DROP = 4.0

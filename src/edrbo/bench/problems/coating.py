@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray, Mixture, Normal, Uniform
-from edrbo.bench.laws import Clipped, Product
-from edrbo.bench.problem import Problem
+from edrbo.bench.problems.oracle.distributions import AnyArray, Mixture, Normal, Uniform
+from edrbo.bench.problems.oracle.laws import Clipped, Product
+from edrbo.bench.problems.problem import Problem
 
 TARGET_THICKNESS = 0.45
 WET_HUMIDITY, BLISTER_HEAT = 1.5, 2.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray, Cauchy, Mixture, Normal
-from edrbo.bench.laws import Clipped, Product
-from edrbo.bench.problem import Problem, in_chunks
+from edrbo.bench.problems.oracle.distributions import AnyArray, Cauchy, Mixture, Normal
+from edrbo.bench.problems.oracle.laws import Clipped, Product
+from edrbo.bench.problems.problem import Problem, in_chunks
 
 
 def _response(dose: AnyArray, sensitivity: AnyArray) -> AnyArray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray, Cauchy, Normal, equal_mixture
-from edrbo.bench.laws import Clipped, Product, clipped_normal, iid
-from edrbo.bench.problem import Problem
+from edrbo.bench.problems.oracle.distributions import AnyArray, Cauchy, Normal, equal_mixture
+from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_normal, iid
+from edrbo.bench.problems.problem import Problem
 
 ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
 A = np.array(

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray
-from edrbo.bench.laws import clipped_normal, iid
-from edrbo.bench.problem import Problem
-from edrbo.bench.shift import with_noise
+from edrbo.bench.problems.oracle.distributions import AnyArray
+from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.problems.oracle.shift import with_noise
+from edrbo.bench.problems.problem import Problem
 
 NOISE_SHARE = 0.05
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray
-from edrbo.bench.laws import Product, clipped_burr, iid
-from edrbo.bench.problem import Problem
+from edrbo.bench.problems.oracle.distributions import AnyArray
+from edrbo.bench.problems.oracle.laws import Product, clipped_burr, iid
+from edrbo.bench.problems.problem import Problem
 
 SCALE = 5.0
 CENTER = np.array([0.37, 0.58])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray, Mixture, Normal
-from edrbo.bench.laws import Clipped, iid
-from edrbo.bench.problem import Problem
+from edrbo.bench.problems.oracle.distributions import AnyArray, Mixture, Normal
+from edrbo.bench.problems.oracle.laws import Clipped, iid
+from edrbo.bench.problems.problem import Problem
 
 
 def two_seasons(x: AnyArray, c: AnyArray) -> AnyArray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.distributions import AnyArray, Uniform
-from edrbo.bench.laws import Clipped, Product, iid
-from edrbo.bench.problem import Problem
+from edrbo.bench.problems.oracle.distributions import AnyArray, Uniform
+from edrbo.bench.problems.oracle.laws import Clipped, Product, iid
+from edrbo.bench.problems.problem import Problem
 
 # Best shape at half speed, and how it moves from still to full speed.
 SHAPE = np.array([0.35, 0.62, 0.48, 0.27, 0.71, 0.55])

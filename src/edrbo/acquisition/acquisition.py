@@ -1,0 +1,284 @@
+"""RobustAcquisition = score × context law × functional, as a BoTorch ``AcquisitionFunction``.
+
+For every design x the score is evaluated at (x, c) for all points c of the law (a row), and the functional turns the
+row into one number. The points are made once per maximization and never change inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from edrbo.acquisition.functional import Expectation, Functional, WorstCase
+from edrbo.acquisition.score import Score
+from edrbo.context.compression import compress
+from edrbo.context.laws import ContextPoints
+from edrbo.errors import InvalidValueError
+from edrbo.surrogate.ensemble import Ensemble, PairedEnsemble
+from edrbo.surrogate.scaling import Warping
+
+ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
+STEP = 1e-5  # of a symmetric difference, in the unit cube
+CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
+
+
+class RobustAcquisition(AcquisitionFunction):
+    """α(x) = functional_c s(x, c).
+
+    ``model`` is an ``Ensemble`` (fast path) or any single-output BoTorch model on (x, c); the last d_c inputs are the
+    context. Inputs and contexts are in the coding the model was trained on.
+    """
+
+    def __init__(self, model: Model, score: Score, points: ContextPoints, functional: Functional) -> None:
+        super().__init__(model=model)
+        self.score = score
+        self.points = points
+        self.functional = functional
+        self.set_X_pending(None)
+        self._contexts = points.all
+        if score.integrated and not functional.locally_linear:
+            raise InvalidValueError(
+                f"an integrated score has no meaning under {type(functional).__name__}",
+                "its worst-case weights change with the design; take Expectation, CVaR, Minimum, TotalVariation "
+                "or Wasserstein",
+            )
+        if score.integrated and isinstance(model, Ensemble) and isinstance(model.scaling, Warping):
+            raise InvalidValueError(
+                "an integrated score has no meaning for warped outcomes",
+                "use a Surrogate, not a WarpedSurrogate",
+            )
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """``X`` is b × 1 × d_x; gives b values."""
+        return self.evaluate(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-2])
+
+    def evaluate(self, x: Tensor) -> Tensor:
+        """Values (N) at designs ``x`` (N × d_x), differentiable in ``x``."""
+        chunks = [self._evaluate(part) for part in self._split(x)]
+        return chunks[0] if len(chunks) == 1 else torch.cat(chunks)
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Values (N) and gradients (N × d_x) at designs ``x``; of an ensemble without a graph through it."""
+        if isinstance(self.model, Ensemble):
+            parts = [self._value_and_gradient(part) for part in self._split(x)]
+            value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
+            return value, gradient
+        x = x.detach().requires_grad_()
+        value = self.evaluate(x)
+        (gradient,) = torch.autograd.grad(value.sum(), x)
+        return value.detach(), gradient
+
+    def _split(self, x: Tensor) -> tuple[Tensor, ...]:
+        """As many designs at a time as keep the largest temporary small."""
+        rows = len(x)
+        if isinstance(self.model, Ensemble):
+            width = self.model.num_experts * self.model.gp.x.shape[-2] * len(self._contexts)
+            rows = CHUNK // max(width, 1)
+        return torch.split(x, max(1, rows))
+
+    def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        if self.score.integrated:
+            mean, sd, pullback = self._everywhere.integrated_and_pullback(x, self._law_at(x))
+            value, by_mean, by_sd = self._slopes(mean, sd)
+            return value, pullback(by_mean, by_sd)
+        paired = self._at_atoms if self.functional.needs_slope else self._everywhere
+        mean, sd, pullback = paired.moments_and_pullback(x)
+        scores, by_mean, by_sd = self._slopes(mean, sd)
+        row = scores.reshape(len(x), -1)
+        if isinstance(self.functional, WorstCase):
+            worst = self.functional.worst_case(row, self.points)  # by the envelope theorem its own change is no matter
+            mass = worst.reshape(-1)
+            return (worst * row).sum(-1), pullback(by_mean * mass, by_sd * mass)
+        with torch.enable_grad():
+            row.requires_grad_()
+            if self.functional.needs_slope:
+                slope, slope_gradient = self._largest_slope(x)
+                slope.requires_grad_()
+                value = self.functional(self._pad(row), self.points, slope)
+                by_row, by_slope = torch.autograd.grad(value.sum(), [row, slope])
+            else:
+                value = self.functional(row, self.points)
+                (by_row,) = torch.autograd.grad(value.sum(), row)
+        mass = by_row.reshape(-1)
+        gradient = pullback(by_mean * mass, by_sd * mass)
+        if self.functional.needs_slope:
+            gradient += by_slope[:, None] * slope_gradient
+        return value.detach(), gradient
+
+    def _pad(self, row: Tensor) -> Tensor:
+        """Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there."""
+        return torch.nn.functional.pad(row, (0, len(self.points.support)))
+
+    def _slopes(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        weights = self._ensemble.weights
+        return self.score.value_and_slopes(mean, sd, *([] if weights is None else [weights]))
+
+    def _evaluate(self, x: Tensor) -> Tensor:
+        if self.score.integrated:
+            return self._integrated(x)
+        if not self.functional.needs_slope:
+            return self.functional(self._row(x), self.points)
+        differentiate = x.requires_grad and torch.is_grad_enabled()
+        slope = (
+            _Slope.apply(x, self._largest_slope)  # type: ignore[no-untyped-call]
+            if differentiate
+            else self._steepest(x)[0]
+        )
+        return self.functional(self._pad(self._row(x)), self.points, slope)
+
+    def _row(self, x: Tensor) -> Tensor:
+        """Scores of every design with every context that the functional takes scores at (N × contexts)."""
+        atoms_only = self.functional.needs_slope
+        if isinstance(self.model, Ensemble):
+            moments = (self._at_atoms if atoms_only else self._everywhere).moments(x)
+        else:
+            moments = self._stock_moments(_pairs(x, self.points.atoms if atoms_only else self._contexts))
+        return self._score(moments).reshape(len(x), -1)
+
+    def _integrated(self, x: Tensor) -> Tensor:
+        """The score of the beliefs about Σ_j w_j f(x, c_j) (N)."""
+        contexts, weights = self._contexts, self._law_at(x)
+        if isinstance(self.model, Ensemble):
+            return self._score(self._everywhere.integrated(x, weights))
+        posterior: Any = self.model.posterior(_pairs(x, contexts).reshape(len(x), len(contexts), -1))
+        weights = weights.expand(len(x), -1).unsqueeze(-1)
+        mean = (posterior.mean * weights).sum((-2, -1))
+        variance = (weights.mT @ posterior.distribution.covariance_matrix @ weights).squeeze((-2, -1))
+        return self._score((mean[None], variance[None].clamp_min(1e-20).sqrt()))
+
+    def _law_at(self, x: Tensor) -> Tensor:
+        """The law (m), or of each design the law that is worst for its mean (N × m), without gradient."""
+        if isinstance(self.functional, Expectation):
+            return self.points.mass
+        assert isinstance(self.functional, WorstCase)
+        with torch.no_grad():
+            if isinstance(self.model, Ensemble):
+                center, _ = self.model.barycenter(*self._everywhere.moments(x))
+            else:
+                center = self._stock_moments(_pairs(x, self._contexts))[0]
+            return self.functional.worst_case(center.reshape(len(x), -1), self.points)
+
+    # The ensemble on the contexts that are asked for; made once, since they do not change during a maximization.
+
+    @cached_property
+    def _everywhere(self) -> PairedEnsemble:
+        """On atoms and support."""
+        return self._ensemble.paired_with(self._contexts)
+
+    @cached_property
+    def _at_atoms(self) -> PairedEnsemble:
+        return self._ensemble.paired_with(self.points.atoms)
+
+    @cached_property
+    def _anywhere(self) -> PairedEnsemble:
+        """As a function of (x, c)."""
+        return self._ensemble.paired_with(self._contexts.new_zeros(1, 0))
+
+    @property
+    def _ensemble(self) -> Ensemble:
+        assert isinstance(self.model, Ensemble)
+        return self.model
+
+    def _score(self, moments: tuple[Tensor, Tensor]) -> Tensor:
+        weights = self.model.weights if isinstance(self.model, Ensemble) else None
+        return self.score(*moments) if weights is None else self.score(*moments, weights)
+
+    def _stock_moments(self, joint: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of a stock BoTorch model at N points, 1 × N each: an ensemble of one."""
+        posterior: Any = self.model.posterior(joint.unsqueeze(-2))
+        return posterior.mean.reshape(1, -1), posterior.variance.reshape(1, -1).clamp_min(1e-20).sqrt()
+
+    def _largest_slope(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """max_c ‖∇_c s(x, c)‖₂ over the support (N), or the atoms without one, and its gradient in x (N × d_x).
+
+        By Danskin's theorem that is the gradient at the maximizing c, ∇_x ‖∇_c s‖ = ∂(∇_x s)/∂v with v the direction of
+        ∇_c s: a symmetric difference of gradients that are exact themselves.
+        """
+        d_x = x.shape[1]
+        slope, at_worst, uphill = self._steepest(x)
+        step = torch.zeros_like(at_worst)
+        step[:, d_x:] = STEP * uphill / slope.clamp_min(1e-300)[:, None]
+        beyond, before = self._gradient(torch.cat([at_worst + step, at_worst - step])).chunk(2)
+        return slope, (beyond - before)[:, :d_x] / (2.0 * STEP)
+
+    def _steepest(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The largest slope (N), the (x, c) it is met at (N × d), and ∇_c s there (N × d_c)."""
+        support = self.points.support if len(self.points.support) else self.points.atoms
+        shape = (len(x), len(support), -1)
+        joint = _pairs(x.detach(), support)
+        slopes = self._gradient(joint)[:, x.shape[1] :].reshape(shape)
+        steepness = slopes.square().sum(-1)
+        each, worst = torch.arange(len(x)), steepness.argmax(-1)
+        return steepness[each, worst].sqrt(), joint.reshape(shape)[each, worst], slopes[each, worst]
+
+    def _gradient(self, joint: Tensor) -> Tensor:
+        """∇s at points (x, c) (N × d)."""
+        if isinstance(self.model, Ensemble):
+            mean, sd, pullback = self._anywhere.moments_and_pullback(joint)
+            _, by_mean, by_sd = self._slopes(mean, sd)
+            return pullback(by_mean, by_sd)
+        with torch.enable_grad():
+            joint = joint.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(self._score(self._stock_moments(joint)).sum(), joint)
+        return gradient
+
+    def ladder(self) -> list[Rung]:
+        """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
+        rough, fair = self._thinned(ROUGH_ATOMS), self._thinned(FAIR_ATOMS)
+        if isinstance(rough.model, Ensemble):
+            rough = RobustAcquisition(rough.model.expert(0), self.score, rough.points, self.functional.rough())
+        top = Rung(self)
+        return [Rung(rough), top if fair is self else Rung(fair), top]
+
+    def _thinned(self, size: int) -> RobustAcquisition:
+        """The same acquisition on at most ``size`` atoms and ``size`` support points."""
+        points = self.points
+        others = torch.cat([points.atoms[points.weights == 0], points.support])
+        step = max(1, -(-len(others) // size))
+        small = compress(points.atoms, points.weights, size)
+        if len(small.atoms) + len(others[::step]) >= len(self._contexts):
+            return self
+        thin = ContextPoints(small.atoms, small.weights, others[::step])
+        return RobustAcquisition(self.model, self.score, thin, self.functional)
+
+
+class _Slope(torch.autograd.Function):
+    """The value of ``largest_slope(x)`` = (value, gradient), for autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, largest_slope: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+        slope, gradient = largest_slope(x.detach())
+        ctx.save_for_backward(gradient)
+        return slope
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = ctx.saved_tensors
+        return grad[:, None] * gradient, None
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """An acquisition function as the maximizer wants it: N × d_x → N."""
+
+    acquisition: RobustAcquisition
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.acquisition.evaluate(x)
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.acquisition.value_and_gradient(x)
+
+
+def _pairs(x: Tensor, contexts: Tensor) -> Tensor:
+    """Every design with every context: (N·m) × (d_x + d_c), the context running fastest."""
+    return torch.cat([x.repeat_interleave(len(contexts), dim=0), contexts.repeat(len(x), 1)], dim=-1)

@@ -1,0 +1,157 @@
+"""Worst cases over balls in f-divergences: Kullback–Leibler and χ².
+
+Both only re-weigh the atoms that have mass, so support points and atoms of weight zero get none, and
+the largest ball gives the minimum over the atoms with mass.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from edrbo.acquisition.functional.base import WorstCase, check_radius
+from edrbo.context.laws import ContextPoints
+
+__all__ = ["KL", "ChiSquare"]
+
+MAX_STEPS = 200  # a limit that is not met: Newton needs about ten steps, bisection alone about a hundred
+
+
+@dataclass(frozen=True)
+class KL(WorstCase):
+    """min { pᵀs : Σ p ln(p/w) ≤ radius }: p ∝ w exp(−θ s), with the θ that spends the radius."""
+
+    radius: float
+    support_size: int = 0
+
+    def __post_init__(self) -> None:
+        check_radius(self.radius)
+
+    def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
+        scores, mass = _unit_scores(values, points)
+        lowest = _given_minimum(scores, mass)
+        if self.radius == 0.0:
+            worst = mass.expand_as(scores)
+        else:
+            at_minimum = (mass * (lowest > 0)).sum(-1)
+            tilted = _tilt(scores, mass, _spend(scores, mass, at_minimum, self.radius))[0]
+            everything = (self.radius >= -at_minimum.log()).unsqueeze(-1)
+            worst = torch.where(everything, lowest, tilted)
+        return _pad(worst, values)
+
+
+@dataclass(frozen=True)
+class ChiSquare(WorstCase):
+    """min { pᵀs : Σ (p − w)²/w ≤ radius }: p ∝ w (η − s)₊, with the η that spends the radius."""
+
+    radius: float
+    support_size: int = 0
+
+    def __post_init__(self) -> None:
+        check_radius(self.radius)
+
+    def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
+        scores, mass = _unit_scores(values, points)
+        lowest = _given_minimum(scores, mass)
+        if self.radius == 0.0:
+            return _pad(mass.expand_as(scores), values)
+        active = _below_threshold(scores, mass, self.radius)
+        kept = mass * active
+        total = kept.sum(-1, keepdim=True)
+        mean = (kept * scores).sum(-1, keepdim=True) / total
+        variance = (kept * (scores - mean).square()).sum(-1, keepdim=True) / total
+        # On the active set Σ w (η−s)² = (1 + radius) (Σ w (η−s))² is quadratic in η − mean.
+        room = (1.0 + self.radius) * total - 1.0
+        threshold = mean + (variance / room.clamp_min(1e-300)).sqrt()
+        worst = mass * (threshold - scores).clamp_min(0.0)
+        spent = worst.sum(-1, keepdim=True)
+        at_minimum = (mass * (lowest > 0)).sum(-1, keepdim=True)
+        everything = (self.radius >= 1.0 / at_minimum - 1.0) | (spent <= 0) | (room <= 0)
+        worst = torch.where(everything, lowest, worst / torch.where(everything, 1.0, spent))
+        return _pad(worst, values)
+
+
+def _unit_scores(values: Tensor, points: ContextPoints) -> tuple[Tensor, Tensor]:
+    """Scores at the atoms with mass, every row shifted and scaled to [0, 1] (... × m), and their mass (m).
+
+    Atoms without mass get score 0.5 and stay at mass 0.
+    """
+    m = len(points.weights)
+    has_mass = points.weights > 0
+    scores = values[..., :m]
+    low = scores.masked_fill(~has_mass, math.inf).amin(-1, keepdim=True)
+    high = scores.masked_fill(~has_mass, -math.inf).amax(-1, keepdim=True)
+    span = torch.where(high > low, high - low, 1.0)
+    return torch.where(has_mass, (scores - low) / span, 0.5), points.weights
+
+
+def _given_minimum(scores: Tensor, mass: Tensor) -> Tensor:
+    """The law given that the score is minimal (... × m); scores from ``_unit_scores``."""
+    lowest = mass * (scores == 0.0)
+    return lowest / lowest.sum(-1, keepdim=True)
+
+
+def _pad(worst: Tensor, values: Tensor) -> Tensor:
+    """Zeros for the support (... × (m + p))."""
+    return torch.nn.functional.pad(worst, (0, values.shape[-1] - worst.shape[-1]))
+
+
+def _tilt(scores: Tensor, mass: Tensor, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """p ∝ w exp(−θ s) (... × m), its divergence KL(p‖w) (...) and variance of the score (...)."""
+    unscaled = mass * torch.exp(-theta.unsqueeze(-1) * scores)
+    total = unscaled.sum(-1)
+    tilted = unscaled / total.unsqueeze(-1)
+    mean = (tilted * scores).sum(-1)
+    variance = (tilted * (scores - mean.unsqueeze(-1)).square()).sum(-1)
+    return tilted, (-theta * mean - total.log()).clamp_min(0.0), variance
+
+
+def _spend(scores: Tensor, mass: Tensor, at_minimum: Tensor, radius: float) -> Tensor:
+    """θ with KL(p_θ‖w) = radius (...), where it exists; KL increases with θ.
+
+    Newton on √KL, which is nearly linear in θ at first, kept inside a bracket.
+    """
+    variance = _tilt(scores, mass, torch.zeros_like(at_minimum))[2]
+    theta = (2.0 * radius / variance.clamp_min(1e-300)).sqrt().clamp_max(1e18)
+    low, high = torch.zeros_like(theta), torch.full_like(theta, math.inf)
+    reachable = (radius < -at_minimum.log()) & (variance > 0)
+    for _ in range(MAX_STEPS):
+        _, spent, variance = _tilt(scores, mass, theta)
+        low = torch.where(spent <= radius, theta, low)
+        high = torch.where(spent > radius, theta, high)
+        root = spent.sqrt()
+        newton = theta + (math.sqrt(radius) - root) * 2.0 * root / (theta * variance).clamp_min(1e-300)
+        middle = torch.where(high.isfinite(), 0.5 * (low + high), 4.0 * theta)
+        # The first of these steps that stays inside the bracket and makes real progress.
+        inside = (newton > low) & (newton < high) & (newton < 16.0 * theta)
+        proposed = torch.where(inside, newton, middle)
+        moving = reachable & ((proposed - theta).abs() > 1e-13 * theta)
+        theta = torch.where(moving, proposed, theta)
+        if not bool(moving.any()):
+            break
+    return theta
+
+
+def _below_threshold(scores: Tensor, mass: Tensor, radius: float) -> Tensor:
+    """Which atoms lie below the threshold η of the χ² worst case (... × m).
+
+    The divergence of w (η − s)₊ falls as η grows; it is known in closed form at every η = s_j, so the
+    atoms below the solution are those at which it still exceeds the radius.
+    """
+    ordered, order = scores.sort(dim=-1, stable=True)
+    weights = mass.expand_as(scores).gather(-1, order)
+    zeroth = weights.cumsum(-1)
+    first = (weights * ordered).cumsum(-1)
+    second = (weights * ordered.square()).cumsum(-1)
+    linear = ordered * zeroth - first
+    quadratic = ordered.square() * zeroth - 2.0 * ordered * first + second
+    exceeds = quadratic > (1.0 + radius) * linear.square()
+    exceeds |= linear <= 0.0  # the atoms at the minimum, where the divergence has no finite value
+    # Divergence is monotone: everything before the last atom that exceeds is below the threshold too.
+    count = (exceeds * torch.arange(1, scores.shape[-1] + 1)).amax(-1, keepdim=True)
+    return torch.zeros_like(scores, dtype=torch.bool).scatter_(
+        -1, order, torch.arange(scores.shape[-1]).expand_as(scores) < count
+    )

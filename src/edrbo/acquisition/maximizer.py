@@ -1,0 +1,253 @@
+"""The only maximizer of acquisition functions: screening in two stages, then batched local search.
+
+The objective comes as a ladder of stand-ins, cheapest first and the objective itself last (one rung is fine).
+
+1. A scrambled-Sobol' set plus the given starts (and points around the best of them) is scored on the lowest rung; the
+   best are scored again on the rung below the top.
+2. From several of the best, far apart, bounded L-BFGS climbs there in the continuous variables; the best ends climb on
+   with the objective itself.
+3. Integer and categorical variables are searched by exchanging one variable's level at a time, followed by another
+   climb, until nothing improves.
+
+One budget for all methods, stated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.context.laws import sobol_points
+from edrbo.space import Space
+from edrbo.surrogate.lbfgs import minimize_batch
+
+Objective = Callable[[Tensor], Tensor]  # N × d_x → N
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How hard to search."""
+
+    screened: int = 768  # quasi-random designs scored on the lowest rung
+    near: int = 64  # of them drawn around the best given start
+    kept: int = 40  # of them scored again
+    starts: int = 5  # local searches
+    iterations: int = 15  # L-BFGS iterations of each
+    line_search: int = 5  # evaluations of one line search at most,
+    last_line_search: int = 3  # and once the hill is known: what fails then is a kink
+    finalists: int = 3  # ends that go on with the objective itself
+    probes: int = 24  # points of one round of direct search, and
+    probe_rounds: int = 8  # rounds of it (objectives with kinks only)
+    exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
+
+
+BUDGET = Budget()
+
+
+@dataclass(frozen=True)
+class Maximum:
+    x: Tensor  # d_x
+    value: float
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Level and spread of the objective over the candidates: what a small change is small against."""
+
+    level: float
+    spread: float
+
+    @classmethod
+    def of(cls, values: Tensor) -> _Units:
+        level = float(values.max())
+        return cls(level, max(level - float(values.min()), 1e-6 * abs(level), 1e-300))
+
+
+def maximize(
+    ladder: Sequence[Objective],
+    space: Space,
+    *,
+    seed: int,
+    starts: Tensor | None = None,
+    kinks: bool = False,
+    budget: Budget = BUDGET,
+) -> Maximum:
+    """The design (coded, feasible) with the largest objective ``ladder[-1]`` that the budget finds.
+
+    ``starts`` (S × d_x) are designs worth looking at: observed ones, the last suggestion. With ``kinks`` the best end
+    is improved by direct search, since gradients stall where pieces of a worst case meet.
+    """
+    objective, rough = ladder[-1], ladder[0]
+    fair = ladder[max(len(ladder) - 2, 0)]
+    free = ~_discrete_columns(space)
+    with torch.no_grad():
+        candidates = _screen(rough, space, seed, starts, budget)
+        values = fair(candidates)
+    units = _Units.of(values)
+    starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
+    ends, values = _climb(fair, starts, free, units, budget)
+    if fair is not objective:
+        best = values.argsort(descending=True, stable=True)[: budget.finalists]
+        last = replace(budget, line_search=budget.last_line_search)
+        ends, values = _climb(objective, ends[best], free, units, last)
+    winner = int(values.argmax())
+    x, value = ends[winner], float(values[winner])
+    if not space.continuous:
+        x, value = _exchange(objective, space, x, value, free, units, budget)
+    if kinks and bool(free.any()):
+        x, value = _probe(objective, x, value, free, seed, budget)
+    return Maximum(x, value)
+
+
+def _discrete_columns(space: Space) -> Tensor:
+    discrete = torch.zeros(space.d_x, dtype=torch.bool)
+    for column in space.columns:
+        discrete[column.start : column.stop] = column.kind != "real"
+    return discrete
+
+
+def _screen(rough: Objective, space: Space, seed: int, starts: Tensor | None, budget: Budget) -> Tensor:
+    """The ``kept`` most promising designs of stage one, and the best given start whatever its rank.
+
+    Half of them are the best, half the best that are apart: the best alone may all lie on one hill, and the rough
+    objective need not rank the hills right.
+    """
+    points = _snap(space, sobol_points(space.d_x, budget.screened, seed))
+    values = rough(points)
+    incumbents = []
+    if starts is not None and len(starts):
+        at_starts = rough(starts)
+        incumbent = starts[at_starts.argmax()]
+        generator = torch.Generator().manual_seed(seed)
+        noise = torch.randn(budget.near, space.d_x, generator=generator, dtype=torch.float64)
+        # steps from about 0.1 down to 0.001: the stand-in need not know the right scale
+        steps = torch.logspace(-1, -3, budget.near, dtype=torch.float64)[:, None]
+        near = _snap(space, (incumbent + steps * noise).clamp(0.0, 1.0))
+        points, values = torch.cat([points, starts, near]), torch.cat([values, at_starts, rough(near)])
+        incumbents = [incumbent[None]]
+    best = values.argsort(descending=True, stable=True)[: budget.kept // 2]
+    kept = torch.zeros(len(points), dtype=torch.bool)
+    kept[best] = True
+    kept[_spread_out(points, values, budget.kept - len(best), apart=0.1)] = True
+    return torch.cat([points[kept], *incumbents])
+
+
+def _snap(space: Space, x: Tensor) -> Tensor:
+    return x if space.continuous else torch.from_numpy(space.snap(x.numpy()))
+
+
+def _spread_out(points: Tensor, values: Tensor, count: int, apart: float) -> Tensor:
+    """Indices of the best points, each more than ``apart`` (largest coordinate) from those already taken."""
+    order = values.argsort(descending=True, stable=True)
+    taken: list[int] = []
+    free = torch.ones(len(points), dtype=torch.bool)
+    for i in order.tolist():
+        if free[i]:
+            taken.append(i)
+            free &= (points - points[i]).abs().amax(-1) > apart
+        if len(taken) == count:
+            break
+    return torch.tensor(taken)
+
+
+def _climb(objective: Objective, start: Tensor, free: Tensor, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
+    """Bounded L-BFGS from each row of ``start`` in the ``free`` columns; ends (S × d_x) and values (S)."""
+    if not bool(free.any()):
+        with torch.no_grad():
+            return start, objective(start)
+
+    def negative(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        value, gradient = _value_and_gradient(objective, torch.from_numpy(points))
+        return (units.level - value.numpy()) / units.spread, -(gradient * free).numpy() / units.spread
+
+    ends, costs = minimize_batch(
+        negative,
+        start.numpy(),
+        np.zeros(start.shape[1]),
+        np.ones(start.shape[1]),
+        max_iterations=budget.iterations,
+        # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
+        max_line_search=budget.line_search,
+        ftol=1e-4,
+        gtol=1e-4,
+    )
+    return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
+
+
+def _value_and_gradient(objective: Objective, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The objective's own ``value_and_gradient`` if it has one, else autograd."""
+    if hasattr(objective, "value_and_gradient"):
+        value, gradient = objective.value_and_gradient(x)
+        return value, gradient
+    x = x.detach().requires_grad_()
+    value = objective(x)
+    (gradient,) = torch.autograd.grad(value.sum(), x)
+    return value.detach(), gradient
+
+
+def _probe(
+    objective: Objective, x: Tensor, value: float, free: Tensor, seed: int, budget: Budget
+) -> tuple[Tensor, float]:
+    """Direct search around ``x``: Gaussian steps that shrink whenever a round brings nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    step = 0.05
+    for _ in range(budget.probe_rounds):
+        noise = torch.randn(budget.probes, len(x), generator=generator, dtype=torch.float64)
+        around = (x + step * noise * free).clamp(0.0, 1.0)
+        with torch.no_grad():
+            values = objective(around)
+        best = int(values.argmax())
+        if float(values[best]) > value:
+            x, value = around[best], float(values[best])
+        else:
+            step *= 0.35
+    return x, value
+
+
+def _exchange(
+    objective: Objective, space: Space, x: Tensor, value: float, free: Tensor, units: _Units, budget: Budget
+) -> tuple[Tensor, float]:
+    """Coordinate exchange over the levels of the discrete variables, climbing again after each move."""
+    for _ in range(budget.exchange_rounds):
+        neighbors = _neighbors(space, x)
+        with torch.no_grad():
+            values = objective(neighbors)
+        promising = neighbors[values.argsort(descending=True, stable=True)[: budget.starts]]
+        ends, found = _climb(objective, promising, free, units, budget)
+        best = int(found.argmax())
+        if not float(found[best]) > value:
+            break
+        x, value = ends[best], float(found[best])
+    return x, value
+
+
+def _neighbors(space: Space, x: Tensor, most: int = 32) -> Tensor:
+    """Designs that differ from ``x`` in one discrete variable; of a long integer range the nearest and a spread."""
+    rows = []
+    for column in space.columns:
+        if column.kind == "real":
+            continue
+        levels = torch.from_numpy(_some_levels(space, column.name, column.size, x[column.start : column.stop], most))
+        changed = x.repeat(len(levels), 1)
+        changed[:, column.start : column.stop] = levels
+        rows.append(changed)
+    return torch.cat(rows)
+
+
+def _some_levels(space: Space, name: str, size: int, current: Tensor, most: int) -> Array:
+    if size <= most:
+        return space.levels(name)
+    # a long integer: its neighbors on both sides at doubling distances, and an even spread of the range
+    step = 1.0 / size
+    offsets = step * 2.0 ** np.arange(0, int(np.log2(size)))
+    coded = np.concatenate([float(current[0]) + offsets, float(current[0]) - offsets, np.linspace(0, 1, most // 2)])
+    column = next(c for c in space.columns if c.name == name)
+    probe = np.full((len(coded), space.d_x), 0.5)
+    probe[:, column.start] = np.clip(coded, 0.0, 1.0)
+    return space.snap(probe)[:, column.start : column.stop]

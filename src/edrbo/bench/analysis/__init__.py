@@ -1,0 +1,1 @@
+"""What the runs say: statistics, tests, tables, figures, the page."""

@@ -1,0 +1,117 @@
+"""The numbers a report page holds, as plain JSON types."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from edrbo.bench.analysis.palette import style
+from edrbo.bench.analysis.plot import Curve, cumulative_regret, curves, smoothed_regret
+from edrbo.bench.analysis.results import PUBLISHED, Results
+from edrbo.bench.analysis.significance import significance
+from edrbo.bench.analysis.stats import STATISTICS, summarize
+from edrbo.bench.analysis.tables import TESTED, notes
+from edrbo.bench.problems.oracle.distributions import Array
+
+MOST_POINTS = 200  # of a curve; longer ones are thinned
+MOST_METHODS = 40  # critical values are stored up to here
+ALPHA = 0.05
+
+
+def page_data(results: Results, published: Results | None, title: str) -> dict[str, Any]:
+    shown = results if published is None else Results((*results.runs, *published.runs))
+    return {
+        "title": title,
+        "problems": shown.problems,
+        "methods": [_method(name, shown) for name in shown.methods],
+        "curves": {
+            "cumulative": _curves(shown, cumulative_regret),
+            "instantaneous": _curves(shown, smoothed_regret),
+        },
+        "statistics": dict(STATISTICS),
+        "cells": {name: _cells(shown, name) for name in STATISTICS},
+        "critical": _critical_values(),
+        "alpha": ALPHA,
+        "tests": _tests(results),
+        "notes": notes(results),
+        "settings": _settings(results),
+        "failures": [
+            {"name": f"{one.problem} / {one.method} / {one.seed}", **vars(one.failure)} for one in results.failures
+        ],
+    }
+
+
+def _method(name: str, results: Results) -> dict[str, Any]:
+    runs = [run for run in results.runs if run.method == name]
+    color, dashes = style(name, results.methods)
+    later = [run.seconds[run.initial :] if len(run.seconds) > run.initial else run.seconds for run in runs]
+    return {
+        "name": name,
+        "color": color,
+        "dashes": dashes,
+        "published": PUBLISHED in name,
+        "runs": len(runs),
+        "seconds": _number(float(np.mean(np.concatenate(later)))),
+        "total": _number(float(sum(run.seconds.sum() for run in runs))),
+    }
+
+
+def _curves(results: Results, of: Curve) -> dict[str, Any]:
+    """problem → {"steps", method → {"mean", "sd"}}; a panel begins to be interesting after ``initial`` steps."""
+    table: dict[str, Any] = {}
+    for problem in results.problems:
+        found = {m: list(results.of(problem, m).values()) for m in results.methods}
+        drawn = {method: curves(runs, of) for method, runs in found.items() if runs}
+        length = min(len(steps) for steps, _, _ in drawn.values())
+        keep = np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(int))
+        initial = next(runs[0].initial for runs in found.values() if runs)
+        table[problem] = {
+            "steps": (keep + 1).tolist(),
+            "initial": initial,
+            "methods": {
+                method: {"mean": _numbers(mean[keep]), "sd": _numbers(spread[keep])}
+                for method, (_, mean, spread) in drawn.items()
+            },
+        }
+    return table
+
+
+def _cells(results: Results, name: str) -> dict[str, dict[str, list[Any]]]:
+    table: dict[str, dict[str, list[Any]]] = {}
+    for (problem, method), cell in summarize(results, name).items():
+        table.setdefault(problem, {})[method] = [_number(cell.mean), _number(cell.std), cell.seeds]
+    return table
+
+
+def _critical_values() -> list[float | None]:
+    """q_α of Nemenyi's test for k = 0, 1, 2, … methods, so that a page can leave methods out."""
+    from scipy.stats import studentized_range
+
+    values = np.asarray(studentized_range.ppf(1 - ALPHA, np.arange(2, MOST_METHODS + 1), np.inf))
+    return [None, None, *(round(float(value) / math.sqrt(2), 4) for value in values)]
+
+
+def _tests(results: Results) -> list[dict[str, Any]]:
+    found = [significance(results, name, "edrbo") for name in TESTED if "edrbo" in results.methods]
+    return [{"title": one.title, "lines": one.lines()} for one in found if one is not None]
+
+
+def _settings(results: Results) -> list[list[str]]:
+    """Rows of (name, value) for the last part of the page."""
+    rows = [["replicates", f"{len(results.runs)} finished, {len(results.failures)} failed"]]
+    rows.append(["seeds", ", ".join(map(str, sorted({run.seed for run in results.runs})))])
+    for key in ("settings", "versions", "machine"):
+        for value in results.distinct(key):
+            if isinstance(value, dict):
+                rows.append([key, ", ".join(f"{name} {entry}" for name, entry in value.items())])
+    return rows
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.5g}") if math.isfinite(value) else None
+
+
+def _numbers(values: Array) -> list[float | None]:
+    return [_number(float(value)) for value in values]

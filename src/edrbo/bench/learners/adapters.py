@@ -1,0 +1,51 @@
+"""What people would use instead: random search, Optuna's TPE and GP samplers, BoTorch's LogNEI, all on x alone.
+
+They begin with the same designs as edrbo's methods, see the same contexts and outcomes, and ignore the contexts. The
+samplers of Optuna and random search recommend the best design observed, which is what ``study.best_params`` gives;
+LogNEI recommends the observed design with the best posterior mean.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from edrbo.bench.learners.context_free import ContextFree
+from edrbo.bench.learners.learner import Array, Learner, LearnerFactory, Setup
+from edrbo.errors import MissingExtraError
+from edrbo.streams import stream
+
+
+@final
+class RandomSearch(ContextFree):
+    def propose(self) -> Array:
+        return stream(self.setup.seed, "random search", len(self._y)).random(self.setup.d_x)
+
+    def recommend(self) -> Array:
+        return self.best_observed()
+
+
+def tpe(setup: Setup) -> Learner:
+    return _optuna("tpe", setup)
+
+
+def optuna_gp(setup: Setup) -> Learner:
+    return _optuna("gp", setup)
+
+
+def _optuna(sampler: str, setup: Setup) -> Learner:
+    try:
+        from edrbo.bench.learners.optuna_samplers import OptunaLearner
+    except ModuleNotFoundError:
+        raise MissingExtraError("Optuna is not installed", "pip install 'edrbo[bench]'") from None
+    return OptunaLearner(setup, sampler)
+
+
+def lognei(setup: Setup) -> Learner:
+    from edrbo.bench.learners.log_nei import LogNEI
+
+    return LogNEI(setup)
+
+
+ADAPTERS: dict[str, LearnerFactory] = {"random": RandomSearch, "tpe": tpe, "optuna-gp": optuna_gp, "lognei": lognei}
+# The package whose version is part of what an adapter is.
+ADAPTER_PACKAGES = {"random": "numpy", "tpe": "optuna", "optuna-gp": "optuna", "lognei": "botorch"}

@@ -1,0 +1,86 @@
+"""What the benchmark asks of a method: suggest a design, observe the outcome, recommend in the end.
+
+A learner is a function of its setup and of what it observed: a fresh one that is told the same evaluations goes on
+exactly as the first. Chance comes from streams named by the seed and the number of evaluations, never from a generator
+that lives on. This is what lets an interrupted replicate go on to the same numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.acquisition.methods import Method
+from edrbo.context.laws import sobol_points
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.space import Space
+from edrbo.streams import stream_seed
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All a learner knows before the first evaluation: sizes, its seed, and how many designs are quasi-random."""
+
+    d_x: int
+    d_c: int
+    seed: int
+    initial: int
+
+
+class Learner(ABC):
+    """Maximizes E_c f(x, c) over x in the unit cube."""
+
+    @abstractmethod
+    def suggest(self) -> Array:
+        """The next design, shape (d_x,)."""
+
+    @abstractmethod
+    def observe(self, x: Array, c: Array, y: float) -> None:
+        """An evaluation: design (d_x,), context (d_c,) and outcome. It may be one that was never suggested here."""
+
+    @abstractmethod
+    def recommend(self) -> Array:
+        """The design this learner would put to use, shape (d_x,)."""
+
+
+LearnerFactory = Callable[[Setup], Learner]
+
+
+def initial_designs(setup: Setup) -> Array:
+    """The designs every method begins with, (initial × d_x): those of ``Optimizer`` with the same seed."""
+    points = sobol_points(setup.d_x, setup.initial, stream_seed(setup.seed, "initial design"))
+    return np.asarray(points.numpy(), dtype=np.float64)
+
+
+class OptimizerLearner(Learner):
+    """edrbo's own methods."""
+
+    def __init__(self, setup: Setup, method: str | Method) -> None:
+        space = Space(
+            design={f"x{j + 1}": (0.0, 1.0) for j in range(setup.d_x)},
+            context={f"c{k + 1}": (0.0, 1.0) for k in range(setup.d_c)},
+        )
+        self._optimizer = Optimizer(space, method, seed=setup.seed, initial=setup.initial)
+
+    def suggest(self) -> Array:
+        return _values(self._optimizer.ask().design)
+
+    def observe(self, x: Array, c: Array, y: float) -> None:
+        optimizer = self._optimizer
+        if not optimizer.state.pending:  # an evaluation of an earlier process, whose suggestion counts as asked
+            optimizer.restore(optimizer.state.ask([x]))
+        (key,) = optimizer.state.pending
+        optimizer.tell(key, context=list(map(float, c)), value=y)
+
+    def recommend(self) -> Array:
+        return _values(self._optimizer.recommend().design)
+
+
+def _values(design: dict[str, float]) -> Array:
+    return np.array(list(design.values()), dtype=np.float64)

@@ -1,0 +1,53 @@
+"""Optuna's samplers as learners."""
+
+from __future__ import annotations
+
+import warnings
+from typing import final
+
+import numpy as np
+import optuna
+
+from edrbo.bench.learners.context_free import ContextFree
+from edrbo.bench.learners.learner import Array, Setup
+
+
+@final
+class OptunaLearner(ContextFree):
+    """A sampler of Optuna with its default settings, after the shared initial designs.
+
+    The sampler is seeded anew at every step, and the study holds finished trials alone: both depend on what was
+    observed and on nothing else.
+    """
+
+    def __init__(self, setup: Setup, sampler: str) -> None:
+        super().__init__(setup)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)  # workers share the terminal with the progress display
+        self._sampler = sampler
+        self._space: dict[str, optuna.distributions.BaseDistribution] = {
+            f"x{j + 1}": optuna.distributions.FloatDistribution(0.0, 1.0) for j in range(setup.d_x)
+        }
+        self._study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler())
+        self._told = 0
+
+    def _seeded(self) -> optuna.samplers.BaseSampler:
+        seed, startup = self.step_seed(self._sampler), self.setup.initial
+        if self._sampler == "tpe":
+            return optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup)
+        return optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup)
+
+    def propose(self) -> Array:
+        for x, y in zip(self.x[self._told :], self.y[self._told :], strict=True):
+            params = dict(zip(self._space, map(float, x), strict=True))
+            self._study.add_trial(optuna.trial.create_trial(value=float(y), params=params, distributions=self._space))
+        self._told = len(self.y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # experimental samplers say so at every step
+            self._study.sampler = self._seeded()
+            trial = self._study.ask(self._space)
+        # The trial comes back as a finished one when it has been observed; samplers skip failed ones.
+        self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        return np.array([trial.params[name] for name in self._space])
+
+    def recommend(self) -> Array:
+        return self.best_observed()

@@ -1,0 +1,1 @@
+"""Exact expectations, optima and worst cases of the problems, by quadrature."""

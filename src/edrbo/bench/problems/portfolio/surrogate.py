@@ -1,0 +1,122 @@
+"""The Gaussian process that turns simulator evaluations into a portfolio problem.
+
+Squared-exponential kernel with a lengthscale per input, output scale 1, constant mean, on standardized
+outputs. The problem's f is *minus* the posterior mean, because the stored values are negated returns. The
+kernel is a product over inputs, so E_c f(x, c) costs one kernel column in x and one dot product:
+
+    E f(x) = −shift − Σ_i k_x(x, x_i) · [α_i E k_c(c, c_i)],
+
+where the bracket is computed once for a context law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array
+from edrbo.bench.problems.oracle.laws import Product
+from edrbo.bench.problems.portfolio.data import PortfolioData
+from edrbo.bench.problems.problem import in_chunks
+
+D_X = 3
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Of the kernel and the mean, on outputs standardized with ``output_mean`` and ``output_sd``."""
+
+    lengthscales: tuple[float, ...]
+    noise: float
+    mean: float
+    output_mean: float
+    output_sd: float
+
+
+# Those of the published problem, for the original 3,000 evaluations.
+PUBLISHED = Hyperparameters(
+    lengthscales=(0.1043747, 2.836797, 0.1289441, 0.2533536, 0.7843871),
+    noise=0.01901184,
+    mean=-0.5037033,
+    output_mean=-2.885738,
+    output_sd=3.829588,
+)
+
+
+def kernel(a: AnyArray, b: Array, lengthscales: Sequence[float]) -> AnyArray:
+    """exp(−½ Σ_j (a_j − b_j)²/ℓ_j²): (n, d), (m, d) → (n, m); analytic in a."""
+    a, b = a / np.asarray(lengthscales), b / np.asarray(lengthscales)
+    exponent = a @ b.T
+    exponent -= (a**2).sum(-1)[:, None] / 2
+    exponent -= (b**2).sum(-1) / 2
+    return np.asarray(np.exp(exponent, out=exponent))
+
+
+@dataclass(frozen=True, eq=False)
+class PortfolioSurrogate:
+    """Minus the posterior mean, and its exact expectation over independent contexts."""
+
+    designs: Array
+    contexts: Array
+    hyperparameters: Hyperparameters
+    # α·sd of the posterior mean Σ α_i k(·, z_i), in the units of the outputs.
+    coefficients: Array
+    _context_factors: dict[Product, Array] = field(default_factory=dict, init=False, repr=False)
+
+    @staticmethod
+    def of(data: PortfolioData, hyperparameters: Hyperparameters) -> PortfolioSurrogate:
+        """Condition on the data: one Cholesky factorization."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        h = hyperparameters
+        covariance = kernel(data.inputs, data.inputs, h.lengthscales)
+        covariance[np.diag_indices_from(covariance)] += h.noise
+        residual = (data.outputs - h.output_mean) / h.output_sd - h.mean
+        factor = cho_factor(covariance, lower=True, overwrite_a=True, check_finite=False)
+        coefficients = h.output_sd * cho_solve(factor, residual, check_finite=False)
+        return PortfolioSurrogate(data.inputs[:, :D_X], data.inputs[:, D_X:], h, coefficients)
+
+    @property
+    def _constant(self) -> float:
+        h = self.hyperparameters
+        return h.output_mean + h.output_sd * h.mean
+
+    def _design_kernel(self, x: AnyArray) -> AnyArray:
+        return kernel(x, self.designs, self.hyperparameters.lengthscales[:D_X])
+
+    def _context_kernel(self, c: AnyArray) -> AnyArray:
+        return kernel(c, self.contexts, self.hyperparameters.lengthscales[D_X:])
+
+    def objective(self, x: AnyArray, c: AnyArray) -> AnyArray:
+        """f(x, c): (…, 3), (…, 2) → (…)."""
+        if c.ndim == 2 and x.ndim >= 2 and x.shape[-2] == 1:
+            # Every design with every context: the kernel factorizes, so a matrix product does it.
+            columns = self._design_kernel(x.reshape(-1, D_X)) * self.coefficients
+            table = columns @ self._context_kernel(c).T
+            return np.asarray(-self._constant - table.reshape(*x.shape[:-2], len(c)))
+        shape = np.broadcast_shapes(x.shape[:-1], c.shape[:-1])
+        both = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (x, c)]
+        rows = np.concatenate(both, axis=-1).reshape(-1, D_X + c.shape[-1])
+        inputs = np.hstack([self.designs, self.contexts])
+        scales = self.hyperparameters.lengthscales
+        mean = in_chunks(lambda z: kernel(z, inputs, scales) @ self.coefficients, rows, len(inputs))
+        return np.asarray(-self._constant - mean.reshape(shape))
+
+    def expectation(self, x: AnyArray, law: Product) -> AnyArray:
+        """E f(x) for independent contexts: (n, 3) → (n,)."""
+        if law not in self._context_factors:
+            self._context_factors[law] = self._context_factor(law)
+        factor = self._context_factors[law]
+        mean = in_chunks(lambda part: self._design_kernel(part) @ factor, x, len(factor))
+        return np.asarray(-self._constant - mean)
+
+    def _context_factor(self, law: Product) -> Array:
+        """α_i E k_c(c, c_i), shape (n,): a one-dimensional integral for each context variable."""
+        factor = self.coefficients
+        for j, component in enumerate(law.components):
+            nodes, weights = component.quadrature()
+            scale = self.hyperparameters.lengthscales[D_X + j : D_X + j + 1]
+            factor = factor * (weights @ kernel(nodes[:, None], self.contexts[:, j : j + 1], scale))
+        return np.asarray(factor)

@@ -1,0 +1,159 @@
+"""What a benchmark problem is: one function f, one context law, and exact oracles made from the two.
+
+Symbols: x design (…, d_x), c context (…, d_c), f(x, c) outcome, P law of c, E f(x) = E_{c~P} f(x, c),
+x* a maximizer of E f over the unit cube. Observations and oracles come from the same f.
+
+Gradients are taken by the complex step, ∂g/∂x_j = Im g(x + ih e_j)/h with h = 1e-30: exact to rounding and
+free of a step-size choice, as long as f is written with analytic NumPy functions and comparisons of real
+parts (``np.minimum`` and ``np.maximum`` do that, ``np.abs`` does not).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array
+from edrbo.bench.problems.oracle.laws import Product
+from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError
+
+COMPLEX_STEP = 1e-30
+# Large enough to keep the interpreter out of the loop, small enough for the cache.
+CHUNK_ELEMENTS = 1 << 18
+
+Objective = Callable[[AnyArray, AnyArray], AnyArray]
+Expectation = Callable[[AnyArray, Product], AnyArray]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Maximize E f(x) over x in [0, 1]^d_x.
+
+    ``objective(x, c)`` broadcasts (…, d_x) with (…, d_c) to (…). ``expectation(x, law)`` maps (n, d_x) to
+    (n,) by a product rule or closed form where there is one; without it the tensor quadrature rule is used,
+    with panels ending at ``breaks``. ``landmark`` is a design worth trying first when E f is maximized (a
+    symmetry point). ``noise_sd`` is the standard deviation of the observation noise; oracles never contain
+    it. ``data`` says which data a problem stands on when it is not a formula.
+    """
+
+    name: str
+    description: str
+    d_x: int
+    law: Product
+    objective: Objective
+    expectation: Expectation | None = None
+    breaks: tuple[float, ...] = ()
+    landmark: tuple[float, ...] | None = None
+    noise_sd: float = 0.0
+    data: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.noise_sd) and self.noise_sd >= 0):
+            raise InvalidValueError(f"noise_sd must be a non-negative number, got {self.noise_sd}.")
+
+    @property
+    def d_c(self) -> int:
+        return self.law.d_c
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of the design, 2 × d_x: lower row, upper row."""
+        return np.stack([np.zeros(self.d_x), np.ones(self.d_x)])
+
+    @property
+    def context_bounds(self) -> Array:
+        """Bounds of the context, 2 × d_c."""
+        return np.stack([np.zeros(self.d_c), np.ones(self.d_c)])
+
+    def evaluate(self, x: Array, c: Array) -> Array:
+        """f(x, c) without noise: (…, d_x), (…, d_c) → (…)."""
+        x, c = self._designs(x), np.asarray(c, dtype=float)
+        if c.ndim == 0 or c.shape[-1] != self.d_c:
+            raise InvalidContextError(
+                f"{self.name} takes contexts of length {self.d_c}, got shape {c.shape}.",
+                "the last dimension runs over the context variables",
+            )
+        return np.asarray(self.objective(x, c))
+
+    def observe(self, x: Array, c: Array, rng: np.random.Generator) -> Array:
+        """What a learner sees: f(x, c) plus noise of standard deviation ``noise_sd``."""
+        value = self.evaluate(x, c)
+        return value + self.noise_sd * rng.standard_normal(value.shape) if self.noise_sd else value
+
+    def sample_contexts(self, n: int, rng: np.random.Generator) -> Array:
+        """n contexts drawn from P, shape (n, d_c)."""
+        return self.law.sample(n, rng)
+
+    def expected(self, x: Array, law: Product | None = None) -> Array:
+        """E f(x) under P, or under another ``law``: (…, d_x) → (…), exact."""
+        x = self._designs(x)
+        return self._expectation(x.reshape(-1, self.d_x), law).reshape(x.shape[:-1])
+
+    def expected_and_gradient(self, x: Array, law: Product | None = None) -> tuple[Array, Array]:
+        """E f(x) and its gradient: (…, d_x) → (…), (…, d_x)."""
+        x = self._designs(x)
+        flat = x.reshape(-1, self.d_x)
+        steps = flat[None] + 1j * COMPLEX_STEP * np.eye(self.d_x)[:, None, :]
+        values = self._expectation(steps.reshape(-1, self.d_x), law).reshape(self.d_x, -1)
+        gradient = values.imag.T / COMPLEX_STEP
+        return values[0].real.reshape(x.shape[:-1]), gradient.reshape(x.shape)
+
+    def worst_case(self, x: Array, radius: float) -> Array:
+        """Worst E_Q f(x) over laws Q on the context cube within Wasserstein-1 distance ``radius`` of P."""
+        from edrbo.bench.problems.oracle.robust import worst_case
+
+        x = self._designs(x)
+        return worst_case(self, x.reshape(-1, self.d_x), radius).reshape(x.shape[:-1])
+
+    @cached_property
+    def x_star(self) -> Array:
+        """A maximizer of E f, shape (d_x,): found by optimization at first use."""
+        from edrbo.bench.problems.oracle.maximum import maximize_expected
+
+        return maximize_expected(self)
+
+    @cached_property
+    def optimum(self) -> float:
+        """max_x E f(x) = E f(x*)."""
+        return float(self.expected(self.x_star))
+
+    @cached_property
+    def value_range(self) -> float:
+        """max − min of E f, the minimum over a quasi-random set: a scale for comparing regrets."""
+        from edrbo.bench.problems.oracle.maximum import quasi_random_designs
+
+        return self.optimum - float(self.expected(quasi_random_designs(self.d_x)).min())
+
+    def regret(self, x: Array) -> Array:
+        """Instantaneous expected regret E f(x*) − E f(x): (…, d_x) → (…)."""
+        return self.optimum - self.expected(x)
+
+    def _designs(self, x: Array) -> Array:
+        x = np.asarray(x, dtype=float)
+        if x.ndim == 0 or x.shape[-1] != self.d_x:
+            raise InvalidDesignError(
+                f"{self.name} takes designs of length {self.d_x}, got shape {x.shape}.",
+                "the last dimension runs over the design variables",
+            )
+        return x
+
+    def _expectation(self, x: AnyArray, law: Product | None) -> AnyArray:
+        """(n, d_x) → (n,), real or complex."""
+        law = self.law if law is None else law
+        if law.d_c != self.d_c:
+            raise InvalidContextError(f"{self.name} has {self.d_c} context variables, the law has {law.d_c}.")
+        if self.expectation is not None:
+            return self.expectation(x, law)
+        nodes, weights = law.quadrature(self.breaks)
+        return in_chunks(lambda part: self.objective(part[:, None, :], nodes) @ weights, x, len(weights))
+
+
+def in_chunks(function: Callable[[AnyArray], AnyArray], x: AnyArray, width: int) -> AnyArray:
+    """``function`` over the rows of x, a few at a time so that rows × width temporaries stay small."""
+    rows = max(1, CHUNK_ELEMENTS // max(1, width))
+    if len(x) == 0:
+        return np.zeros(0)
+    return np.concatenate([function(x[i : i + rows]) for i in range(0, len(x), rows)])

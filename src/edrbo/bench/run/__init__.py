@@ -1,0 +1,1 @@
+"""Running replicates: one at a time, on processes, on a cluster, and what is kept of them."""

@@ -1,0 +1,171 @@
+"""One replicate: a pure function of problem, method, seed and settings.
+
+Contexts, observation noise, initial designs and the method draw from streams of their own, children of the one seed:
+for a seed, all methods see the same first designs and the same contexts, and measuring never changes a run. The oracle
+(regrets) is asked only after the learner has been told all it will ever see of an evaluation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import edrbo
+from edrbo.bench.learners.learner import Array, Setup
+from edrbo.bench.problems.problem import Problem
+from edrbo.bench.run.judge import robust_regrets
+from edrbo.bench.run.plugin import Plugin, describe_method, get_problem, make_learner
+from edrbo.errors import InvalidDesignError, InvalidValueError
+from edrbo.streams import stream
+
+FORMAT = 1  # of what a replicate computes; a change makes old results unreadable as finished ones
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``initial`` quasi-random designs are part of the ``evaluations``; ``noise`` is a standard deviation."""
+
+    evaluations: int = 200
+    initial: int = 5
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.initial <= self.evaluations:
+            raise InvalidValueError(
+                f"{self.evaluations} evaluations with {self.initial} initial ones",
+                "at least one initial design, and no more of them than evaluations",
+            )
+
+
+@dataclass(frozen=True)
+class Replicate:
+    problem: str
+    method: str
+    seed: int
+    settings: Settings = Settings()
+    plugin: Plugin | None = None
+
+    def __str__(self) -> str:
+        return f"{self.problem} / {self.method} / {self.seed}"
+
+    def record(self) -> dict[str, Any]:
+        """Names and settings, for people and for tables."""
+        return {"problem": self.problem, "method": self.method, "seed": self.seed, "settings": asdict(self.settings)}
+
+    def data(self) -> str | None:
+        """Which data the problem stands on, when it is not a formula."""
+        return _problem(self).data
+
+    def settings_hash(self) -> str:
+        """Changes with anything that is meant to change results: never with the machine or the libraries."""
+        problem = _problem(self)
+        record = {
+            **self.record(),
+            "format": FORMAT,
+            "edrbo": edrbo.__version__,
+            "problem definition": _problem_fingerprint(problem),
+            "method definition": describe_method(self.method, problem.d_c, self.plugin),
+        }
+        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Step ``t`` (from 0): design, context and outcome as the learner saw them, then what only the oracle knows.
+
+    ``seconds`` is the time the suggestion took.
+    """
+
+    t: int
+    x: tuple[float, ...]
+    c: tuple[float, ...]
+    y: float
+    regret: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """The recommendation after the last evaluation and its regrets; ``seconds`` of all suggestions and of this one."""
+
+    recommendation: tuple[float, ...]
+    simple_regret: float
+    robust_regret: dict[str, float]
+    seconds: float
+
+
+def run_replicate(
+    replicate: Replicate, past: Sequence[Evaluation] = (), record: Callable[[Evaluation], None] | None = None
+) -> Result:
+    """Go on from ``past`` to the end; ``record`` is given each new evaluation as soon as it is complete."""
+    problem, settings, seed = _problem(replicate), replicate.settings, replicate.seed
+    contexts = problem.sample_contexts(settings.evaluations, stream(seed, "contexts", replicate.problem))
+    with _one_thread():
+        learner = make_learner(
+            replicate.method, Setup(problem.d_x, problem.d_c, seed, settings.initial), replicate.plugin
+        )
+        seconds = 0.0
+        for one in past:
+            learner.observe(np.array(one.x), np.array(one.c), one.y)
+            seconds += one.seconds
+        for t in range(len(past), settings.evaluations):
+            started = time.perf_counter()
+            x = _checked(learner.suggest(), problem)
+            spent = time.perf_counter() - started
+            y = float(problem.observe(x, contexts[t], stream(seed, "observation noise", replicate.problem, t)))
+            learner.observe(x, contexts[t], y)
+            seconds += spent
+            regret = float(problem.regret(x))
+            if record is not None:
+                record(Evaluation(t, tuple(x.tolist()), tuple(contexts[t].tolist()), y, regret, spent))
+        started = time.perf_counter()
+        x = _checked(learner.recommend(), problem)
+        seconds += time.perf_counter() - started
+    return Result(tuple(x.tolist()), float(problem.regret(x)), robust_regrets(problem, x), seconds)
+
+
+def _problem(replicate: Replicate) -> Problem:
+    return _observed_with(get_problem(replicate.problem, replicate.plugin), replicate.settings.noise)
+
+
+@lru_cache(maxsize=64)
+def _observed_with(problem: Problem, noise: float) -> Problem:
+    return replace(problem, noise_sd=noise) if noise else problem
+
+
+def _checked(x: Array, problem: Problem) -> Array:
+    x = np.asarray(x, dtype=np.float64)
+    if x.shape != (problem.d_x,) or not ((x >= 0) & (x <= 1)).all():
+        raise InvalidDesignError(f"the method suggested {x!r}", f"a point of [0, 1]^{problem.d_x} is needed")
+    return x
+
+
+@lru_cache(maxsize=64)
+def _problem_fingerprint(problem: Problem) -> str:
+    """What a problem is, by its values: f and E f at fixed points, to nine digits to be the same on all machines."""
+    rng = np.random.default_rng(0)
+    x, c = rng.random((32, problem.d_x)), rng.random((32, problem.d_c))
+    values = [*problem.evaluate(x, c), *problem.expected(x[:8])]
+    text = " ".join([problem.law.describe(), f"{problem.noise_sd:.9g}", *(f"{value:.9g}" for value in values)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums over several threads round differently; results must not depend on the number of cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,145 @@
+"""What the data say: the surrogate conditioned on everything known, and the law of the next context.
+
+Rows with a known context train the surrogate. The others enter as *spread* observations: at a few atoms of the context
+law at once, each with its noise divided by the atom's weight, so that together they weigh as one observation.
+
+    an outcome without a context    y at the atoms, noise + the variance of f over the law
+    a failed evaluation             the worst outcome so far, at the atoms
+    a pending suggestion            the model's own mean: only the uncertainty shrinks (hallucination)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.functional import Expectation, Functional
+from edrbo.acquisition.methods import Method
+from edrbo.acquisition.score import Score
+from edrbo.context.compression import compress
+from edrbo.context.laws import ContextHistory, ContextPoints, Given
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.fit import default_theta, unpack
+from edrbo.surrogate.kernels import get_kernel
+
+SPREAD_ATOMS = 4
+FAILURE_NOISE = 1e-2  # variance, relative to that of the outcomes
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What is known besides complete observations; designs coded, outcomes in the model's units."""
+
+    missing_x: Tensor
+    missing_y: Tensor
+    missing_noise: Tensor
+    failed_x: Tensor
+    pending_x: Tensor
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A model of f on (x, c) and a context law, ready for acquisition functions."""
+
+    model: Ensemble
+    points: ContextPoints
+    functional: Functional
+    score: Score
+
+    def acquisition(self) -> RobustAcquisition:
+        return RobustAcquisition(self.model, self.score, self.points, self.functional)
+
+    def with_pending(self, x: Tensor) -> Belief:
+        """The belief once ``x`` (q × d_x) is being evaluated."""
+        return replace(self, model=_hallucinate(self.model, x, *_few_atoms(self.points)))
+
+
+def believe(
+    method: Method,
+    model: Ensemble | None,
+    extras: Extras,
+    history: ContextHistory,
+    fixed: Tensor | None,
+    n: int,
+    seed: int,
+) -> Belief:
+    """Put model, law and functional of ``method`` together.
+
+    ``model`` has seen the complete observations (None if there are none); ``fixed`` (1 × d_c) is a known next context.
+    """
+    d_c = len(history.lower)
+    functional = method.functional_at(max(n, 1), d_c)
+    law = method.law
+    if fixed is not None:
+        law, functional = Given(fixed), Expectation()
+    points = law.points(history, functional.support_size, seed)
+    if not method.score.uses_context:
+        empty = points.atoms.new_zeros(1, 0)
+        points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
+    model = _condition(method.surrogate, model, extras, points)
+    return Belief(model, points, functional, method.score.at(model))
+
+
+def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:
+    atoms, weights = _few_atoms(points)
+    if len(extras.missing_x):
+        model = _with_missing(surrogate, model, extras, points, atoms, weights)
+    assert model is not None, "a belief needs at least one outcome"
+    if len(extras.failed_x):
+        joint, share = _spread(extras.failed_x, atoms, weights)
+        model = model.with_modelled(joint, model.gp.y.min().expand(len(joint)), FAILURE_NOISE * share)
+    return _hallucinate(model, extras.pending_x, atoms, weights)
+
+
+def _with_missing(
+    surrogate: Surrogate,
+    model: Ensemble | None,
+    extras: Extras,
+    points: ContextPoints,
+    atoms: Tensor,
+    weights: Tensor,
+) -> Ensemble:
+    joint, share = _spread(extras.missing_x, atoms, weights)
+    outcome = extras.missing_y.repeat_interleave(len(atoms))
+    own = extras.missing_noise.repeat_interleave(len(atoms))
+    if model is None:  # no context was ever seen with an outcome: all spread of y may come from it
+        kernels = tuple(get_kernel(name) for name in surrogate.experts)
+        hyper = unpack(default_theta(kernels, joint.shape[1], surrogate.priors(joint.shape[1])))
+        variance = (own.nan_to_num(0.0) + 0.5 * extras.missing_y.var(correction=0).clamp_min(1e-12)) * share
+        return surrogate.at(joint, outcome, variance, hyper)
+    with torch.no_grad():
+        count = len(points.atoms)
+        grid, _ = _spread(extras.missing_x, points.atoms, points.weights)
+        center = model.barycenter(*model.gp.moments(grid))[0].reshape(-1, count)
+        mean = center @ points.weights
+        by_context = (center - mean[:, None]).square() @ points.weights
+    known = model.scaling.noise(own, outcome)
+    assert known is not None
+    known = torch.where(known.isnan(), model.gp.hyper.noise.mean(), known)
+    variance = (known + by_context.repeat_interleave(len(atoms))) * share
+    return model.with_modelled(joint, model.scaling.standardize(outcome), variance)
+
+
+def _hallucinate(model: Ensemble, x: Tensor, atoms: Tensor, weights: Tensor) -> Ensemble:
+    if not len(x):
+        return model
+    joint, share = _spread(x, atoms, weights)
+    with torch.no_grad():
+        center, _ = model.barycenter(*model.gp.moments(joint))
+    return model.with_modelled(joint, center, model.gp.hyper.noise.mean() * share)
+
+
+def _few_atoms(points: ContextPoints) -> tuple[Tensor, Tensor]:
+    if points.atoms.shape[1] == 0:
+        return points.atoms[:1], points.weights.sum(0, keepdim=True)
+    small = compress(points.atoms, points.weights, SPREAD_ATOMS)
+    return small.atoms, small.weights
+
+
+def _spread(x: Tensor, atoms: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Every design with every atom: (len(x)·k) × (d_x + d_c), and 1/weight of each row."""
+    joint = torch.cat([x.repeat_interleave(len(atoms), dim=0), atoms.repeat(len(x), 1)], dim=-1)
+    return joint, (1.0 / weights.clamp_min(1e-6)).repeat(len(x))

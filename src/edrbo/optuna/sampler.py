@@ -1,0 +1,169 @@
+"""Any method of edrbo as an Optuna sampler."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import intersection_search_space
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from edrbo.acquisition.methods import DEFAULT, Method
+from edrbo.errors import EdrboError, InvalidContextError
+from edrbo.optimizer.optimizer import INITIAL, Direction, Optimizer
+from edrbo.optimizer.recommendation import Recommendation
+from edrbo.optuna.translation import (
+    CONTEXT,
+    CONTEXTS,
+    FORECAST,
+    SHARED,
+    Translation,
+    read_context,
+    variable_of,
+)
+from edrbo.space import Space
+from edrbo.study.fits import begins_with
+
+
+class EDRBOSampler(BaseSampler):
+    """Sample the parameters whose expected value over contexts is best.
+
+    >>> import optuna
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", 0, 1)
+    ...     c = 0.3  # seen after x was chosen
+    ...     trial.set_user_attr("context", {"c": c})
+    ...     return -((x - c) ** 2)
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(direction="maximize", sampler=EDRBOSampler(context={"c": (0, 1)}, seed=0))
+    >>> study.optimize(objective, n_trials=8)
+
+    User attributes of a trial: ``context``, the context it met, or, set before the first ``suggest``, the one it is
+    about to meet; ``forecast``, set before the first ``suggest``: samples of the law of its context. User attribute of
+    the study: ``contexts``, samples without an outcome.
+
+    A trial that fails, or breaks a constraint, counts as worse than all others; a pruned one by its last value.
+    Parameters that not every trial has are drawn at random.
+    """
+
+    def __init__(
+        self,
+        context: Mapping[str, Any] | None = None,
+        method: str | Method = DEFAULT,
+        seed: int | None = None,
+        *,
+        forgetting: float | None = None,
+        initial: int = INITIAL,
+        independent_sampler: BaseSampler | None = None,
+    ) -> None:
+        self._context = dict(context or {})
+        self._settings: dict[str, Any] = {"method": method, "forgetting": forgetting, "initial": initial}
+        self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0]) if seed is None else int(seed)
+        self._independent = independent_sampler or RandomSampler(seed=self._seed % 2**32)
+        self._check = Space({"design": (0, 1)}, self._context)
+        Optimizer(self._check, seed=self._seed, **self._settings)  # refuses bad settings now
+        self._optimizers: dict[str, Optimizer] = {}  # by direction and search space; they remember their fits
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_optimizers")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock(), _optimizers={})
+
+    def reseed_rng(self) -> None:
+        # Our own streams are named by the trial's number, so that no two workers share one.
+        self._independent.reseed_rng()
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return self._search_space(study)
+
+    def _search_space(self, study: optuna.Study) -> dict[str, BaseDistribution]:
+        found = intersection_search_space(study.get_trials(deepcopy=False))
+        return {
+            name: kind for name, kind in sorted(found.items()) if not kind.single() and variable_of(kind) is not None
+        }
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        _need_one_objective(study)
+        if not search_space:
+            return {}
+        translation = Translation.of(search_space, self._context)
+        with self._lock:  # so that threads know of each other's choice
+            optimizer = self._optimizer(study, translation, trial.number)
+            known = {"forecast": trial.user_attrs.get(FORECAST), "context": trial.user_attrs.get(CONTEXT)}
+            if known["context"] is not None:
+                known["forecast"] = None
+            params = translation.params(optimizer.ask(**known).design)
+            study._storage.set_trial_system_attr(trial._trial_id, SHARED, params)
+        return params
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        _need_one_objective(study)
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self._independent.before_trial(study, trial)
+
+    def after_trial(
+        self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        """A context that cannot be used is an error here, where it was made; later it counts as not known."""
+        self._independent.after_trial(study, trial, state, values)
+        given = trial.user_attrs.get(CONTEXT)
+        if given is None:
+            return
+        if not self._context:
+            raise InvalidContextError(
+                f"trial {trial.number} has a context, the sampler has none",
+                'name its variables, as in EDRBOSampler(context={"c": (0, 1)})',
+            )
+        try:
+            read_context(self._check, given)
+        except InvalidContextError as problem:
+            raise InvalidContextError(f"trial {trial.number}: {problem.message}", problem.hint) from None
+
+    def recommend(
+        self, study: optuna.Study, *, forecast: Any = None, context: Any = None, ball: float = 0.1
+    ) -> Recommendation:
+        """The parameters with the best expected value, which need not be those of ``study.best_trial``."""
+        _need_one_objective(study)
+        search_space = self._search_space(study)
+        if not search_space:
+            raise EdrboError("no parameter is common to all finished trials", "run some trials first")
+        translation = Translation.of(search_space, self._context)
+        with self._lock:
+            optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
+            found = optimizer.recommend(forecast=forecast, context=context, ball=ball)
+        return replace(found, design=translation.params(found.design))
+
+    def _optimizer(self, study: optuna.Study, translation: Translation, number: int) -> Optimizer:
+        """An optimizer that knows all trials; one that has been used before goes on from its last fit."""
+        direction: Direction = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+        key = f"{study._study_id} {direction} {translation.distributions!r}"
+        if key not in self._optimizers:
+            self._optimizers = {
+                key: Optimizer(translation.space, direction=direction, seed=self._seed, **self._settings)
+            }
+        optimizer = self._optimizers[key]
+        seen = study.user_attrs.get(CONTEXTS)
+        state = translation.state(study.get_trials(deepcopy=False), seen, number, self._settings["forgetting"])
+        old = optimizer.observations
+        optimizer.restore(state, optimizer.fit if begins_with(state.observations, old) else None)
+        return optimizer
+
+
+def _need_one_objective(study: optuna.Study) -> None:
+    if len(study.directions) != 1:
+        raise ValueError("EDRBOSampler has one objective; use another sampler for several")

@@ -1,0 +1,165 @@
+"""Optuna's distributions and trials in the words of the core.
+
+FloatDistribution with a step, IntDistribution with a step   an Integer that counts the steps
+CategoricalDistribution                                      a Categorical of the choices' positions
+COMPLETE, and PRUNED with a last value                       an observation
+FAIL, a constraint above zero, an infinite value             a failed evaluation
+RUNNING                                                      pending, once its parameters are known
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from edrbo.errors import EdrboError, InvalidContextError, InvalidSpaceError
+from edrbo.records.context_log import ContextLog
+from edrbo.records.observations import Observations
+from edrbo.records.state import State
+from edrbo.space import Categorical, Integer, Real, Space, Variable
+
+Array = NDArray[np.float64]
+
+CONTEXT, FORECAST, CONTEXTS = "context", "forecast", "contexts"  # user attributes
+SHARED = "edrbo:params"  # system attribute: parameters chosen for a trial that has not suggested them all yet
+
+
+def variable_of(distribution: BaseDistribution) -> Variable | None:
+    """The core's variable, or None for a distribution it cannot search."""
+    try:
+        if isinstance(distribution, CategoricalDistribution):
+            return Categorical(tuple(range(len(distribution.choices))))
+        if isinstance(distribution, FloatDistribution) and distribution.step is None:
+            return Real(distribution.low, distribution.high, log=distribution.log)
+        if isinstance(distribution, FloatDistribution | IntDistribution):
+            if distribution.log:
+                return Integer(int(distribution.low), int(distribution.high), log=True)
+            return Integer(0, round((distribution.high - distribution.low) / (distribution.step or 1)))
+    except InvalidSpaceError:
+        return None
+    return None
+
+
+def to_core(distribution: BaseDistribution, value: Any) -> float | int:
+    """A parameter's value as the core's variable has it."""
+    internal = distribution.to_internal_repr(value)
+    if isinstance(distribution, CategoricalDistribution):
+        return int(internal)
+    if isinstance(distribution, FloatDistribution | IntDistribution) and not distribution.log and distribution.step:
+        return round((internal - distribution.low) / distribution.step)
+    return internal
+
+
+def from_core(distribution: BaseDistribution, value: Any) -> Any:
+    """The inverse of ``to_core``."""
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[int(value)]
+    if isinstance(distribution, IntDistribution):
+        return int(value) if distribution.log else distribution.low + int(value) * distribution.step
+    if isinstance(distribution, FloatDistribution) and distribution.step is not None:
+        return min(distribution.low + int(value) * distribution.step, distribution.high)
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Between the trials of one search space and states of the core."""
+
+    distributions: Mapping[str, BaseDistribution]
+    space: Space
+
+    @classmethod
+    def of(cls, distributions: Mapping[str, BaseDistribution], context: Mapping[str, Any] | None) -> Translation:
+        design = {f"design:{name}": variable_of(kind) for name, kind in distributions.items()}
+        return cls(dict(distributions), Space(design, context))
+
+    def params(self, design: Mapping[str, Any]) -> dict[str, Any]:
+        """A design of the core as Optuna's parameters."""
+        return {name: from_core(kind, design[f"design:{name}"]) for name, kind in self.distributions.items()}
+
+    def coded(self, params: Mapping[str, Any]) -> Array | None:
+        """Optuna's parameters as a coded design (d_x); None if they are not a point of the space."""
+        try:
+            values = {f"design:{name}": to_core(kind, params[name]) for name, kind in self.distributions.items()}
+            x: Array = self.space.encode_designs(values)[0]
+            return x
+        except (KeyError, ValueError, EdrboError):
+            return None
+
+    def context(self, trial: FrozenTrial) -> Array | None:
+        """The context (1 × d_c) of a trial; None if it has none that can be used."""
+        given = trial.user_attrs.get(CONTEXT)
+        if given is None or not self.space.d_c:
+            return None
+        try:
+            return read_context(self.space, given)
+        except InvalidContextError:
+            return None
+
+    def state(self, trials: list[FrozenTrial], seen: Any, number: int, half_life: float | None) -> State:
+        """Everything known when trial ``number`` is to be suggested; ``seen`` are contexts without an outcome."""
+        log = ContextLog()
+        if seen is not None and self.space.d_c:
+            log = log.add(self.space, self.space.read_contexts(seen), None, half_life)
+        rows: list[tuple[Array, Array | None, float]] = []
+        failed: dict[int, Array] = {}
+        pending: dict[int, Array] = {}
+        for trial in sorted(trials, key=_order):
+            x = self.coded({**trial.system_attrs.get(SHARED, {}), **trial.params})
+            if x is None or trial.number == number or trial.state == TrialState.WAITING:
+                continue
+            if trial.state == TrialState.RUNNING:
+                pending[trial.number] = x
+                continue
+            context, value = self.context(trial), outcome(trial)
+            if value is not None:
+                rows.append((x, context, value))
+            elif trial.state != TrialState.PRUNED:
+                failed[trial.number] = x
+            if context is not None:
+                log = log.add(self.space, context)
+        return State(self._observations(rows), {}, pending, failed, log, number)
+
+    def _observations(self, rows: list[tuple[Array, Array | None, float]]) -> Observations:
+        unknown = np.full((1, self.space.d_c), np.nan)
+        return Observations(
+            np.array([x for x, _, _ in rows]).reshape(-1, self.space.d_x),
+            np.concatenate([np.empty((0, self.space.d_c)), *(unknown if c is None else c for _, c, _ in rows)]),
+            np.array([value for _, _, value in rows], dtype=np.float64),
+            np.full(len(rows), np.nan),
+        )
+
+
+def read_context(space: Space, given: Any) -> Array:
+    """One context (1 × d_c) as a user gives it."""
+    rows = space.read_contexts(given if isinstance(given, Mapping) else [given])
+    if len(rows) != 1:
+        raise InvalidContextError(f"{len(rows)} contexts for one trial", "a trial has one context")
+    return rows
+
+
+def outcome(trial: FrozenTrial) -> float | None:
+    """The value of a finished trial, or None if it has none that may be learned from."""
+    if any(constraint > 0 for constraint in trial.constraints.values()):
+        return None
+    if trial.state == TrialState.COMPLETE:
+        value = trial.value
+    elif trial.state == TrialState.PRUNED and trial.intermediate_values:
+        value = trial.intermediate_values[max(trial.intermediate_values)]
+    else:
+        return None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _order(trial: FrozenTrial) -> tuple[bool, float, int]:
+    """Finished trials by their end, as every process reads it, then the others by number."""
+    if trial.datetime_complete is None:
+        return True, 0.0, trial.number
+    return False, trial.datetime_complete.timestamp(), trial.number

@@ -1,0 +1,115 @@
+"""The log of all contexts seen, in order of arrival, with or without an outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import InvalidValueError
+from edrbo.space import Space
+from edrbo.space.scale import ContextScale
+
+Array = NDArray[np.float64]
+
+KEPT_ROWS = 5_000  # a longer batch of context-only samples is summarized by fewer weighted ones
+SUMMARY_LINE, SUMMARY = 2_048, 128  # atoms of the summary for one context variable, and for several
+
+
+@dataclass(frozen=True, eq=False)
+class ContextBatch:
+    """Contexts that arrived together: ``rows`` (n × d_c, the user's units), ``weights`` (n).
+
+    ``count`` is how many contexts the batch stands for. In a summary the weights already hold the forgetting inside
+    the batch, and all rows have the age of its end.
+    """
+
+    rows: Array
+    weights: Array
+    count: int
+    summary: bool = False
+
+
+@dataclass(frozen=True)
+class ContextLog:
+    """Batches in order of arrival; immutable, so that a failed call leaves nothing behind."""
+
+    batches: tuple[ContextBatch, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return sum(batch.count for batch in self.batches)
+
+    def add(self, space: Space, rows: Array, weights: Any = None, half_life: float | None = None) -> ContextLog:
+        """The log with ``rows`` (n × d_c) after the rest; ``weights`` (n) default to one each."""
+        batch = ContextBatch(rows, _read_weights(weights, len(rows)), len(rows))
+        if batch.count > KEPT_ROWS:
+            batch = _summarize(space, batch, half_life)
+        return ContextLog((*self.batches, batch)) if batch.count else self
+
+    def weighted(self, d_c: int, half_life: float | None) -> tuple[Array, Array]:
+        """All rows (N × d_c) and their weights (N), each halved per ``half_life`` later contexts."""
+        if not self.batches:
+            return np.empty((0, d_c)), np.empty(0)
+        rows = np.concatenate([batch.rows for batch in self.batches])
+        weights = np.concatenate([batch.weights for batch in self.batches])
+        if half_life is None:
+            return rows, weights
+        ages, later = [], 0
+        for batch in reversed(self.batches):
+            inside = np.zeros(len(batch.rows)) if batch.summary else np.arange(batch.count)[::-1]
+            ages.append(later + inside)
+            later += batch.count
+        return rows, weights * np.exp2(-np.concatenate(ages[::-1]) / half_life)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        return [
+            {"rows": b.rows.tolist(), "weights": b.weights.tolist(), "count": b.count, "summary": b.summary}
+            for b in self.batches
+        ]
+
+    @classmethod
+    def from_list(cls, record: list[dict[str, Any]], d_c: int) -> ContextLog:
+        return cls(
+            tuple(
+                ContextBatch(
+                    np.array(b["rows"], dtype=np.float64).reshape(-1, d_c),
+                    np.array(b["weights"], dtype=np.float64),
+                    int(b["count"]),
+                    bool(b["summary"]),
+                )
+                for b in record
+            )
+        )
+
+
+def _read_weights(weights: Any, n: int) -> Array:
+    if weights is None:
+        return np.ones(n)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidValueError("weights must be numbers", "one non-negative number per context") from None
+    if array.shape != (n,):
+        raise InvalidValueError(f"{n} contexts but weights of shape {array.shape}", "give one weight per context")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise InvalidValueError("a weight is negative or not finite", "weights are finite numbers ≥ 0")
+    if n and not array.sum() > 0:
+        raise InvalidValueError("all weights are zero", "leave the weights out, or give some context weight")
+    return array
+
+
+def _summarize(space: Space, batch: ContextBatch, half_life: float | None) -> ContextBatch:
+    import torch
+
+    from edrbo.context.compression import compress
+
+    weights = batch.weights
+    if half_life is not None:
+        weights = weights * np.exp2(-np.arange(batch.count)[::-1] / half_life)
+    scale: ContextScale = space.context_scale(batch.rows)
+    size = SUMMARY_LINE if space.d_c == 1 else SUMMARY
+    total = float(weights.sum())
+    small = compress(torch.from_numpy(scale.encode(batch.rows)), torch.from_numpy(weights / total), size)
+    return ContextBatch(scale.decode(small.atoms.numpy()), total * small.weights.numpy(), batch.count, True)

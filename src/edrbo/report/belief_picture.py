@@ -1,0 +1,79 @@
+"""Pictures of what an optimizer believes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import InvalidSpaceError
+from edrbo.optimizer.optimizer import Optimizer
+
+Array = NDArray[np.float64]
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"  # Okabe–Ito
+
+
+def draw_belief(optimizer: Optimizer, path: Path | str, truth: Callable[[Array], Array] | None = None) -> None:
+    """One design and one context variable: data over (x, c), the believed expected value, and the context law.
+
+    ``truth`` gives the true expected value at an array of designs, where it is known.
+    """
+    from matplotlib.figure import Figure
+
+    space = optimizer.space
+    if space.d_x != 1 or space.d_c != 1:
+        raise InvalidSpaceError("this picture needs one design and one context variable", "see `edrbo report`")
+    figure = Figure(figsize=(11, 5.2), layout="constrained", dpi=110)
+    grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1), height_ratios=(2, 1))
+    plane, value, law = (figure.add_subplot(cell) for cell in (grid[:, 0], grid[0, 1], grid[1, 1]))
+    best = optimizer.recommend()
+    _draw_plane(plane, figure, optimizer, best.design[space.design_names[0]])
+    _draw_expected(value, optimizer, best, truth)
+    _draw_law(law, optimizer)
+    figure.savefig(path)
+
+
+def _across(optimizer: Optimizer, count: int) -> Array:
+    """Values across the range of the one design variable."""
+    ends = np.linspace(0.0, 1.0, count)[:, None]
+    return np.array([next(iter(row.values())) for row in optimizer.space.decode_designs(ends)], dtype=np.float64)
+
+
+def _draw_plane(axes: Any, figure: Any, optimizer: Optimizer, x_best: float) -> None:
+    x_name, c_name = optimizer.space.design_names[0], optimizer.space.context_names[0]
+    data = optimizer.observations
+    designs = [row[x_name] for row in optimizer.space.decode_designs(data.x)]
+    x = _across(optimizer, 60)
+    c = np.linspace(np.nanmin(data.c), np.nanmax(data.c), 60)
+    rows = [{x_name: float(v)} for v in x]
+    mean = np.stack([optimizer.predict(rows, context={c_name: float(level)}).expected for level in c])
+    shade = axes.pcolormesh(x, c, mean, cmap="cividis", shading="gouraud", rasterized=True)
+    axes.scatter(designs, data.c[:, 0], c=data.y, cmap="cividis", edgecolors="white", s=42, clim=shade.get_clim())
+    axes.axvline(x_best, color=ORANGE, lw=2, label=f"recommended {x_name} = {x_best:.4f}")
+    axes.set(xlabel=f"{x_name} (chosen)", ylabel=f"{c_name} (set by the world)")
+    axes.set_title("believed f(x, c) and the observations")
+    axes.legend(loc="upper right")
+    figure.colorbar(shade, ax=axes, label="value")
+
+
+def _draw_expected(axes: Any, optimizer: Optimizer, best: Any, truth: Callable[[Array], Array] | None) -> None:
+    x_name = optimizer.space.design_names[0]
+    x = _across(optimizer, 161)
+    belief = optimizer.predict([{x_name: float(v)} for v in x])
+    axes.fill_between(x, belief.lower, belief.upper, color=BLUE, alpha=0.2, lw=0, label="95 % interval")
+    axes.plot(x, belief.expected, color=BLUE, lw=2, label="believed")
+    if truth is not None:
+        axes.plot(x, truth(x), color=GREY, lw=1.5, ls="--", label="true")
+    axes.plot(best.design[x_name], best.expected, "o", color=ORANGE, ms=9, label="recommended")
+    axes.set(ylabel="expected value", xlabel=x_name, title="average over contexts")
+    axes.legend(loc="best", fontsize="small", ncols=2)
+
+
+def _draw_law(axes: Any, optimizer: Optimizer) -> None:
+    rows, weights = optimizer.context_log.weighted(1, optimizer.forgetting)
+    axes.hist(rows[:, 0], bins=24, weights=weights / weights.sum(), color=GREEN, alpha=0.7)
+    axes.plot(rows[:, 0], np.zeros(len(rows)), "|", color="black", ms=10, alpha=0.5)
+    axes.set(xlabel=optimizer.space.context_names[0], ylabel="share", title="context law (observed)")

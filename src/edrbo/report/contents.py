@@ -1,0 +1,113 @@
+"""What a report tells: everything is computed here, nothing is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.optimizer.recommendation import Prediction, Recommendation
+from edrbo.records.context_log import ContextLog
+from edrbo.report.diagnostics import ContextShift, LeaveOneOut, context_shift, leave_one_out
+from edrbo.space import Categorical, Integer, Real, Space, Variable
+from edrbo.streams import stream
+from edrbo.study import Study
+
+Array = NDArray[np.float64]
+
+POINTS = 49  # of a curve along a real variable
+LEVELS = 40  # values of an integer that are shown
+DRAWN = 2_000  # contexts that stand for a long history
+FEWEST = 8  # contexts before a shift can be looked for
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """The expected value along one design variable, the others as recommended; ``observed`` (n) are told values."""
+
+    name: str
+    variable: Variable
+    values: list[Any]
+    belief: Prediction
+    recommended: Any
+    observed: list[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    study: Study
+    optimizer: Optimizer
+    recommendation: Recommendation
+    slices: list[Slice]
+    contexts: Array  # N × d_c in the order of arrival; summaries are drawn from
+    recent: int  # how many of them are recent
+    shift: ContextShift | None
+    calibration: LeaveOneOut | None
+    to_user: float  # what a value of the model is multiplied with
+
+    @property
+    def space(self) -> Space:
+        return self.study.space
+
+
+def gather(study: Study) -> Facts:
+    """Everything a report tells about ``study``; an error if nothing was told yet."""
+    recommendation = study.recommend()
+    optimizer = study.optimizer
+    space = study.space
+    contexts = drawn_contexts(optimizer.context_log, space.d_c)
+    recent = min(max(len(contexts) // 4, FEWEST // 2), 200)
+    shift = None
+    if space.d_c and len(contexts) >= FEWEST:
+        scale = space.context_scale(contexts)
+        ranges = np.where(scale.upper > scale.lower, scale.upper - scale.lower, 1.0)
+        shift = context_shift(contexts[:-recent], contexts[-recent:], ranges, space.context_names)
+    model = optimizer.model
+    calibration = None if model is None or len(optimizer) < 2 else leave_one_out(model)
+    slices = [_slice(optimizer, recommendation, name) for name in space.design_names]
+    factor = 1.0 if calibration is None else _factor(optimizer, calibration)
+    return Facts(study, optimizer, recommendation, slices, contexts, recent, shift, calibration, factor)
+
+
+def drawn_contexts(log: ContextLog, d_c: int) -> Array:
+    """The contexts in the order of arrival; a batch with weights gives a sample of its law."""
+    parts = [np.empty((0, d_c))]
+    for k, batch in enumerate(log.batches):
+        count = min(batch.count, DRAWN)
+        if batch.summary or not np.all(batch.weights == batch.weights[0]) or count < len(batch.rows):
+            chosen = stream(0, "report contexts", k).choice(
+                len(batch.rows), size=count, p=batch.weights / batch.weights.sum()
+            )
+            parts.append(batch.rows[chosen])
+        else:
+            parts.append(batch.rows)
+    return np.concatenate(parts)
+
+
+def _slice(optimizer: Optimizer, recommendation: Recommendation, name: str) -> Slice:
+    variable = optimizer.space.design[name]
+    values = _values(variable)
+    belief = optimizer.predict([{**recommendation.design, name: value} for value in values])
+    designs = optimizer.space.decode_designs(optimizer.observations.x)
+    return Slice(name, variable, values, belief, recommendation.design[name], [design[name] for design in designs])
+
+
+def _values(variable: Variable) -> list[Any]:
+    if isinstance(variable, Categorical):
+        return list(variable.choices)
+    if isinstance(variable, Integer):
+        steps = np.linspace(variable.lower, variable.upper, min(variable.size, LEVELS))
+        return sorted({round(step) for step in steps.tolist()})
+    assert isinstance(variable, Real)
+    return variable.decode(np.linspace(0.0, 1.0, POINTS)[:, None])
+
+
+def _factor(optimizer: Optimizer, calibration: LeaveOneOut) -> float:
+    """The model maximizes, and may count in another unit; its values times this are the user's."""
+    sign = 1.0 if optimizer.direction == "maximize" else -1.0
+    largest = float(np.abs(calibration.y).max())
+    user = float(np.abs(optimizer.observations.y).max())
+    return sign * (user / largest if largest > 0 and not 0.5 < user / largest < 2 else 1.0)

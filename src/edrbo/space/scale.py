@@ -1,0 +1,113 @@
+"""The ranges by which contexts are coded: bounds where they are known, else robust ranges of data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edrbo.space.tables import Array
+
+# A range of plus and minus 2.5 standard deviations holds 98.8 % of a normal law.
+REACH = 2.5
+# The 5 % to 95 % quantile range of a normal law, in standard deviations.
+QUANTILE_RANGE = 3.29
+# With a constant context the range is median ± max(1, |median|).
+CONSTANT_SPREAD = 1.0 / REACH
+# Coded contexts are held to this, so that squared distances stay finite for any observed context.
+FARTHEST = 1e150
+LARGEST = float(np.finfo(np.float64).max)
+SMALLEST = float(np.finfo(np.float64).tiny)
+# Below this part of the magnitude a spread is rounding error.
+NEGLIGIBLE = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class ContextScale:
+    """The range of each context variable that codes to [0, 1]; ``log`` marks those coded by their logarithm.
+
+    lower, upper: (d_c,), read-only.
+    """
+
+    lower: Array
+    upper: Array
+    log: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        for side in ("lower", "upper"):
+            array = np.array(getattr(self, side), dtype=np.float64)
+            array.setflags(write=False)
+            object.__setattr__(self, side, array)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ContextScale):
+            return NotImplemented
+        same = np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+        return same and self.log == other.log
+
+    def encode(self, raw: Array) -> Array:
+        """(n, d_c) in the user's units → coded.
+
+        On a log scale the coding goes on as a straight line below the lower bound, with the same slope there,
+        so that a context at or below zero, which is kept with a warning, still has a code.
+        """
+        with np.errstate(over="ignore"):
+            coded = (raw - self.lower) / (self.upper - self.lower)
+            for index in np.flatnonzero(self.log):
+                lower, values = self.lower[index], raw[:, index]
+                width = np.log(self.upper[index]) - np.log(lower)
+                above = np.log(np.maximum(values, lower)) - np.log(lower)
+                coded[:, index] = np.where(values < lower, values / lower - 1.0, above) / width
+        held: Array = np.clip(coded, -FARTHEST, FARTHEST)
+        return held
+
+    def decode(self, coded: Array) -> Array:
+        """The inverse of ``encode``, (n, d_c); held to finite values."""
+        with np.errstate(over="ignore"):
+            raw = self.lower + coded * (self.upper - self.lower)
+            for index in np.flatnonzero(self.log):
+                lower = self.lower[index]
+                exponent = coded[:, index] * (np.log(self.upper[index]) - np.log(lower))
+                above = np.exp(np.log(lower) + np.maximum(exponent, 0.0))
+                raw[:, index] = np.where(exponent < 0, lower * (1.0 + exponent), above)
+        raw = np.where(coded == 0.0, self.lower, np.where(coded == 1.0, self.upper, raw))
+        held: Array = np.clip(raw, -LARGEST, LARGEST)
+        return held
+
+
+def robust_range(lower: float | None, upper: float | None, values: Array) -> tuple[float, float]:
+    """The bounds, with an absent one replaced by the median of ``values`` (n,) minus or plus 2.5 spreads.
+
+    The spread is the 5 % to 95 % quantile range over 3.29, a standard deviation that outliers do not move;
+    where that vanishes, the standard deviation; where that vanishes too (a constant, or no data),
+    0.4 max(1, |median|). A bound that is given stays, and the other end is at least 2.5 spreads from it.
+    """
+    if lower is not None and upper is not None:
+        return lower, upper
+    bound = lower if upper is None else upper
+    if len(values) == 0:
+        values = np.array([0.0 if bound is None else bound])
+    median, spread = _location_and_spread(values)
+    center = median
+    if bound is not None:
+        center = max(median, bound) if upper is None else min(median, bound)
+        # Data far outside the bound must not make the range vanish beside it.
+        spread = max(spread, NEGLIGIBLE * abs(bound))
+    low = max(center - REACH * spread, -LARGEST) if lower is None else lower
+    high = min(center + REACH * spread, LARGEST) if upper is None else upper
+    if high - low > LARGEST:  # the width must be a float as well
+        low = low / 2 if lower is None else low
+        high = high / 2 if upper is None else high
+    return low, high
+
+
+def _location_and_spread(values: Array) -> tuple[float, float]:
+    # In units of the largest magnitude nothing overflows, whatever the data.
+    unit = float(np.abs(values).max()) or 1.0
+    scaled = values / unit
+    low, middle, high = (float(quantile) for quantile in np.quantile(scaled, (0.05, 0.5, 0.95)))
+    median = middle * unit
+    for spread in ((high - low) / QUANTILE_RANGE, float(scaled.std())):
+        if spread > NEGLIGIBLE and spread * unit > SMALLEST:
+            return median, spread * unit
+    return median, CONSTANT_SPREAD * max(1.0, abs(median))

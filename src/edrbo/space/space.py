@@ -1,0 +1,288 @@
+"""Design and context variables, and the coding between the user's names and the numbers of the model.
+
+Designs are coded into the unit cube. Contexts are kept in the user's units and coded by a ContextScale only
+when a model needs them, because the range of an unbounded context is learned from data.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidDesignError, InvalidSpaceError
+from edrbo.space.scale import ContextScale, robust_range
+from edrbo.space.tables import Array, close_match, read_columns, read_numbers
+from edrbo.space.variables import (
+    Categorical,
+    Integer,
+    Real,
+    Scalar,
+    Variable,
+    read_variable,
+    variable_from_dict,
+)
+
+__all__ = ["Categorical", "Column", "ContextScale", "Integer", "Real", "Space", "Variable"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where a design variable stands in a coded design: columns ``start`` to ``stop`` (excluded).
+
+    ``kind`` is "real", "integer" or "categorical"; ``size`` the number of values, 0 for a real.
+    """
+
+    name: str
+    start: int
+    stop: int
+    kind: str
+    size: int
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Space:
+    """The design variables we choose and the context variables the world chooses.
+
+    For instance ``Space(design={"x": (0, 1), "rate": Real(1e-4, 1, log=True), "layers": Integer(1, 8),
+    "kind": ["a", "b"]}, context={"load": (0, 100), "price": None})``. A pair of numbers is a Real, also
+    when both are ints; an Integer must be asked for. A list is a Categorical. Design variables need both
+    bounds; context variables are real and may lack them. Without context variables this is plain Bayesian
+    optimization. The order of naming is the order everywhere.
+    """
+
+    _design: tuple[tuple[str, Variable], ...]
+    _context: tuple[tuple[str, Real], ...]
+
+    def __init__(self, design: Mapping[str, Any], context: Mapping[str, Any] | None = None) -> None:
+        designs = _read_variables(design, "design")
+        contexts = _read_variables({} if context is None else context, "context")
+        if not designs:
+            raise InvalidSpaceError("there is no design variable", 'give one, as in {"x": (0, 1)}')
+        for name, variable in designs.items():
+            if isinstance(variable, Real) and not variable.bounded:
+                raise InvalidSpaceError(f"design variable {name!r} lacks a bound", "write (lower, upper)")
+        reals: dict[str, Real] = {}
+        for name, variable in contexts.items():
+            if name in designs:
+                raise InvalidSpaceError(f"{name!r} is both a design and a context variable", "rename one")
+            if not isinstance(variable, Real):
+                hint = "contexts are real: (lower, upper) or None"
+                raise InvalidSpaceError(f"context variable {name!r} is {variable!r}", hint)
+            reals[name] = variable
+        object.__setattr__(self, "_design", tuple(designs.items()))
+        object.__setattr__(self, "_context", tuple(reals.items()))
+
+    def __repr__(self) -> str:
+        return f"Space(design={self.design!r}, context={self.context!r})"
+
+    @property
+    def design(self) -> dict[str, Variable]:
+        """The design variables by name (a copy)."""
+        return dict(self._design)
+
+    @property
+    def context(self) -> dict[str, Real]:
+        """The context variables by name (a copy)."""
+        return dict(self._context)
+
+    @cached_property
+    def design_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self._design)
+
+    @cached_property
+    def context_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self._context)
+
+    @cached_property
+    def d_x(self) -> int:
+        """The width of a coded design; a categorical takes one column per choice."""
+        return sum(variable.width for _, variable in self._design)
+
+    @property
+    def d_c(self) -> int:
+        """The number of context variables."""
+        return len(self._context)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The place of each design variable in a coded design, in order."""
+        columns: list[Column] = []
+        start = 0
+        for name, variable in self._design:
+            size = 0 if isinstance(variable, Real) else variable.size
+            columns.append(Column(name, start, start + variable.width, variable.kind, size))
+            start += variable.width
+        return tuple(columns)
+
+    @property
+    def continuous(self) -> bool:
+        """Whether every design variable is real."""
+        return all(column.kind == "real" for column in self.columns)
+
+    @property
+    def numeric_columns(self) -> NDArray[np.intp]:
+        """The coded columns of real and integer variables, those in which distances have a meaning."""
+        return np.array([c.start for c in self.columns if c.kind != "categorical"], dtype=np.intp)
+
+    def levels(self, name: str) -> Array:
+        """Every coded value of an integer or categorical design variable, (size, width).
+
+        ``Column.size`` tells beforehand how many there are.
+        """
+        variable = self.design.get(name)
+        if variable is None:
+            hint = close_match(name, self.design_names, f"the design variables are {list(self.design_names)}")
+            raise InvalidDesignError(f"{name!r} is not a design variable", hint)
+        if isinstance(variable, Real):
+            raise InvalidDesignError(f"{name!r} is real and has no levels", "only integers and categoricals do")
+        return variable.levels()
+
+    def encode_designs(self, designs: Any) -> Array:
+        """Designs (a dict, dicts, rows in the order of naming, or a DataFrame) → (n, d_x) in the unit cube.
+
+        A design that is not a point of the space is an InvalidDesignError.
+        """
+        columns, _ = read_columns(designs, self.design_names, "design", InvalidDesignError)
+        blocks = [variable.encode(name, values) for (name, variable), values in zip(self._design, columns, strict=True)]
+        return np.concatenate(blocks, axis=1)
+
+    def decode_designs(self, coded: Any) -> list[dict[str, Scalar]]:
+        """Coded designs (n, d_x), or one (d_x,) → the nearest points of the space, by name."""
+        rows = np.atleast_2d(self._coded_designs(coded))
+        if rows.ndim != 2:
+            raise InvalidDesignError(f"coded designs have shape {rows.shape}", "give (n, d_x)")
+        values = [
+            variable.decode(rows[:, column.start : column.stop])
+            for (_, variable), column in zip(self._design, self.columns, strict=True)
+        ]
+        return [dict(zip(self.design_names, row, strict=True)) for row in zip(*values, strict=True)]
+
+    def snap(self, coded: Any) -> Array:
+        """Coded points (..., d_x) → the nearest coded points that are designs, same shape; idempotent."""
+        rows = self._coded_designs(coded)
+        snapped = [
+            variable.snap(rows[..., column.start : column.stop])
+            for (_, variable), column in zip(self._design, self.columns, strict=True)
+        ]
+        return np.concatenate(snapped, axis=-1)
+
+    def _coded_designs(self, coded: Any) -> Array:
+        rows = np.asarray(coded, dtype=np.float64)
+        if rows.ndim == 0 or rows.shape[-1] != self.d_x:
+            raise InvalidDesignError(f"coded designs have shape {rows.shape}", f"a row has {self.d_x} columns")
+        if not np.isfinite(rows).all():
+            raise InvalidDesignError("a coded design is not finite", "give numbers in [0, 1]")
+        return rows
+
+    def read_contexts(self, contexts: Any) -> Array:
+        """Contexts as a user gives them → (n, d_c) in the user's units.
+
+        A dict, a dict of arrays, dicts, rows, a DataFrame, or a flat sequence when there is one context
+        variable. A value outside its bounds is kept, and one ContextBoundsWarning per call says so; this is
+        the only method that warns, as it is the one through which contexts come in.
+        """
+        raw = self._context_rows(contexts)
+        notes = []
+        for (name, variable), values in zip(self._context, raw.T, strict=True):
+            lower = -math.inf if variable.lower is None else variable.lower
+            upper = math.inf if variable.upper is None else variable.upper
+            with np.errstate(over="ignore"):  # an infinite excess is an excess
+                excess = np.maximum(lower - values, values - upper)
+            count = int((excess > 0).sum())
+            if count:
+                worst = float(values[np.argmax(excess)])
+                times = "once" if count == 1 else f"{count} times"
+                notes.append(f"{name!r} leaves [{lower!r}, {upper!r}] {times}, worst {worst!r}")
+        if notes:
+            message = f"contexts outside their bounds are kept as they are: {'; '.join(notes)}"
+            warnings.warn(message, ContextBoundsWarning, stacklevel=2)
+        return raw
+
+    def _context_rows(self, contexts: Any) -> Array:
+        columns, rows = read_columns(contexts, self.context_names, "context", InvalidContextError)
+        raw = np.empty((rows, self.d_c))
+        for index, name in enumerate(self.context_names):
+            raw[:, index] = read_numbers(name, columns[index], "context", InvalidContextError)
+        return raw
+
+    def name_contexts(self, raw: Array) -> list[dict[str, float]]:
+        """Contexts (n, d_c) in the user's units → dicts by name."""
+        return [dict(zip(self.context_names, row, strict=True)) for row in raw.tolist()]
+
+    def context_scale(self, raw: Array) -> ContextScale:
+        """The range that codes to [0, 1], per context variable: its bounds, or learned from ``raw`` (n, d_c).
+
+        ``scale.robust_range`` says how an absent bound is replaced. Rows of NaN (unknown contexts) are passed
+        over.
+        """
+        known = raw[np.isfinite(raw).all(axis=1)]
+        ranges = [robust_range(v.lower, v.upper, known[:, i]) for i, (_, v) in enumerate(self._context)]
+        lower, upper = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
+        return ContextScale(lower, upper, tuple(variable.log for _, variable in self._context))
+
+    def encode_contexts(self, contexts: Any, scale: ContextScale | None = None) -> Array:
+        """Contexts → (n, d_c), [0, 1] on the range of the scale and beyond it outside.
+
+        Without a scale the bounds are used; then every context variable must have them.
+        """
+        raw = self._context_rows(contexts)
+        return self._scale_or_bounds(scale).encode(raw)
+
+    def decode_contexts(self, coded: Any, scale: ContextScale | None = None) -> list[dict[str, float]]:
+        """The inverse of ``encode_contexts``: coded contexts (n, d_c), or one (d_c,) → dicts by name."""
+        rows = np.atleast_2d(np.asarray(coded, dtype=np.float64))
+        if rows.ndim != 2 or rows.shape[1] != self.d_c or not np.isfinite(rows).all():
+            raise InvalidContextError(f"coded contexts of shape {rows.shape}", f"give finite (n, {self.d_c})")
+        return self.name_contexts(self._scale_or_bounds(scale).decode(rows))
+
+    def _scale_or_bounds(self, scale: ContextScale | None) -> ContextScale:
+        if scale is not None:
+            return scale
+        for name, variable in self._context:
+            if not variable.bounded:
+                raise InvalidContextError(f"context variable {name!r} has no bounds", "pass scale=context_scale(data)")
+        return self.context_scale(np.empty((0, self.d_c)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The space in JSON types; ``from_dict`` gives it back exactly."""
+        return {
+            role: [{"name": name, **variable.to_dict()} for name, variable in variables]
+            for role, variables in (("design", self._design), ("context", self._context))
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Space:
+        """The inverse of ``to_dict``."""
+        roles: dict[str, dict[str, Variable]] = {}
+        for role in ("design", "context"):
+            try:
+                entries = [dict(entry) for entry in record[role]]
+                names = [entry.pop("name") for entry in entries]
+            except (KeyError, TypeError, ValueError):
+                raise InvalidSpaceError(f"the record has no usable {role!r}", "it was not written by to_dict") from None
+            if len(set(names)) != len(names):
+                raise InvalidSpaceError(f"a {role} variable is named twice", "it was not written by to_dict")
+            roles[role] = dict(zip(names, map(variable_from_dict, entries), strict=True))
+        return cls(**roles)
+
+
+def _read_variables(given: Any, role: str) -> dict[str, Variable]:
+    if not isinstance(given, Mapping):
+        raise InvalidSpaceError(f"{role} is {given!r}", f'give a dict, as in {role}={{"x": (0, 1)}}')
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise InvalidSpaceError(f"{name!r} cannot name a {role} variable", "names are non-empty strings")
+    variables: dict[str, Variable] = {}
+    for name, variable in given.items():
+        try:
+            variables[name] = read_variable(variable)
+        except InvalidSpaceError as problem:
+            raise InvalidSpaceError(f"{role} variable {name!r}: {problem.message}", problem.hint) from None
+    return variables

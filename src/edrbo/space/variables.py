@@ -1,0 +1,327 @@
+"""The kinds of variable, each with its coding into [0, 1].
+
+A coded real is its position between the bounds, a coded integer lies in its rounding cell (the center of an
+equal share of [0, 1]; on a log scale the share is that of the logarithm), a coded categorical is a one-hot
+row.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from edrbo.errors import InvalidDesignError, InvalidSpaceError
+from edrbo.space.tables import AnyArray, Array, close_match, read_numbers
+
+Scalar = str | int | float | bool
+
+# Beyond this, coding in float64 could no longer tell neighboring integers apart with certainty.
+LARGEST_INTEGER = 2**42
+# A range with one bound must leave room beyond that bound.
+LARGEST_LONE_BOUND = 1e300
+
+
+@dataclass(frozen=True, repr=False)
+class Real:
+    """A real variable between ``lower`` and ``upper``; ``log=True`` codes its logarithm.
+
+    ``None`` is an absent bound, which only context variables may have.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    log: bool = False
+
+    kind: ClassVar[str] = "real"
+    width: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        for side in ("lower", "upper"):
+            object.__setattr__(self, side, _real_bound(getattr(self, side)))
+        _check_log_flag(self.log)
+        if self.lower is not None and self.upper is not None:
+            _check_range(self.lower, self.upper)
+        elif max(abs(self.lower or 0.0), abs(self.upper or 0.0)) > LARGEST_LONE_BOUND:
+            raise InvalidSpaceError(f"{self!r} leaves no room", "a lone bound is at most 1e300 in magnitude")
+        if self.log:
+            if self.lower is None or self.upper is None or self.lower <= 0:
+                raise InvalidSpaceError(f"{self!r} has no logarithm", "log needs two positive bounds")
+            if math.log(self.upper) <= math.log(self.lower):
+                raise InvalidSpaceError(f"the logarithms of {self!r} are equal", "drop the log scale")
+
+    def __repr__(self) -> str:
+        bounds = "" if self.lower is None and self.upper is None else f"{self.lower!r}, {self.upper!r}"
+        return f"Real({bounds}{', log=True' if self.log else ''})"
+
+    @property
+    def bounded(self) -> bool:
+        return self.lower is not None and self.upper is not None
+
+    def bounds(self) -> tuple[float, float]:
+        """(lower, upper) of a bounded variable."""
+        if self.lower is None or self.upper is None:
+            raise InvalidSpaceError(f"{self!r} is not bounded", "give both bounds")
+        return self.lower, self.upper
+
+    def encode(self, name: str, values: AnyArray) -> Array:
+        """(n,) values → (n, 1) coded; InvalidDesignError names what is not inside the bounds."""
+        numbers = read_numbers(name, values, "design", InvalidDesignError)
+        lower, upper = self.bounds()
+        _check_inside(name, numbers, lower, upper)
+        if self.log:
+            numbers, lower, upper = np.log(numbers), math.log(lower), math.log(upper)
+        return np.clip((numbers - lower) / (upper - lower), 0.0, 1.0)[:, None]
+
+    def decode(self, coded: Array) -> list[Scalar]:
+        """(n, 1) coded → n floats inside the bounds; the ends of [0, 1] give the bounds exactly."""
+        position = np.clip(coded[:, 0], 0.0, 1.0)
+        lower, upper = self.bounds()
+        if self.log:
+            with np.errstate(over="ignore"):  # beside the largest float; the clip below brings it back
+                values = np.exp(math.log(lower) + position * (math.log(upper) - math.log(lower)))
+        else:
+            values = lower + position * (upper - lower)
+        values = np.clip(values, lower, upper)
+        values = np.where(position == 0.0, lower, np.where(position == 1.0, upper, values))
+        decoded: list[Scalar] = values.tolist()
+        return decoded
+
+    def snap(self, coded: Array) -> Array:
+        """(..., 1) → the nearest coded value of the variable."""
+        return np.clip(coded, 0.0, 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log}
+
+
+@dataclass(frozen=True, repr=False)
+class Integer:
+    """An integer variable from ``lower`` to ``upper``, both included; ``log=True`` codes its logarithm."""
+
+    lower: int
+    upper: int
+    log: bool = False
+
+    kind: ClassVar[str] = "integer"
+    width: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        for side in ("lower", "upper"):
+            object.__setattr__(self, side, _integer_bound(getattr(self, side)))
+        _check_log_flag(self.log)
+        _check_range(self.lower, self.upper)
+        if self.log and self.lower < 1:
+            raise InvalidSpaceError(f"{self!r} has no logarithm", "log needs a lower bound of 1 or more")
+
+    def __repr__(self) -> str:
+        return f"Integer({self.lower}, {self.upper}{', log=True' if self.log else ''})"
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return self.upper - self.lower + 1
+
+    def encode(self, name: str, values: AnyArray) -> Array:
+        """(n,) values → (n, 1) coded; InvalidDesignError names what is no integer or outside the bounds."""
+        numbers = read_numbers(name, values, "design", InvalidDesignError)
+        fractional = numbers != np.floor(numbers)
+        if fractional.any():
+            value = float(numbers[np.argmax(fractional)])
+            raise InvalidDesignError(
+                f"design variable {name!r} is {value!r}, which is not an integer",
+                f"give a whole number from {self.lower} to {self.upper}",
+            )
+        _check_inside(name, numbers, self.lower, self.upper)
+        return self._code(numbers)[:, None]
+
+    def decode(self, coded: Array) -> list[Scalar]:
+        """(n, 1) coded → n ints, each the one whose cell holds the coded value."""
+        decoded: list[Scalar] = self._nearest(coded[:, 0]).astype(np.int64).tolist()
+        return decoded
+
+    def snap(self, coded: Array) -> Array:
+        """(..., 1) → the nearest coded value of the variable."""
+        return self._code(self._nearest(coded))
+
+    def levels(self) -> Array:
+        """Every coded value, in order, (size, 1)."""
+        return self._code(np.arange(self.lower, self.upper + 1, dtype=np.float64))[:, None]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log}
+
+    def _code(self, numbers: Array) -> Array:
+        if not self.log:
+            return (numbers - self.lower + 0.5) / self.size
+        start, end = math.log(self.lower - 0.5), math.log(self.upper + 0.5)
+        coded: Array = (np.log(numbers) - start) / (end - start)
+        return coded
+
+    def _nearest(self, coded: Array) -> Array:
+        position = np.clip(coded, 0.0, 1.0)
+        if self.log:
+            start, end = math.log(self.lower - 0.5), math.log(self.upper + 0.5)
+            numbers = np.floor(np.exp(start + position * (end - start)) + 0.5)
+        else:
+            numbers = self.lower + np.floor(position * self.size)
+        return np.clip(numbers, self.lower, self.upper)
+
+
+@dataclass(frozen=True, repr=False)
+class Categorical:
+    """One of two or more ``choices``, in no order; coded as a one-hot row."""
+
+    choices: tuple[Scalar, ...]
+
+    kind: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        choices = _read_choices(self.choices)
+        for choice in choices:
+            if not isinstance(choice, Scalar) or choice != choice:
+                raise InvalidSpaceError(f"{choice!r} cannot be a choice", "use strings, numbers or bools")
+        if len(set(choices)) != len(choices):
+            raise InvalidSpaceError(f"the choices {choices!r} repeat", "name each once; True equals 1")
+        if len(choices) < 2:
+            raise InvalidSpaceError(f"{choices!r} leaves no choice", "leave a constant out of the space")
+        object.__setattr__(self, "choices", choices)
+
+    def __repr__(self) -> str:
+        return f"Categorical({list(self.choices)!r})"
+
+    @property
+    def width(self) -> int:
+        return len(self.choices)
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.choices)
+
+    def encode(self, name: str, values: AnyArray) -> Array:
+        """(n,) values → (n, width) one-hot; InvalidDesignError names an unknown choice."""
+        position = {choice: index for index, choice in enumerate(self.choices)}
+        indices = np.zeros(len(values), dtype=np.intp)
+        for row, value in enumerate(map(_plain, values)):
+            # bool and number are told apart: True is not the choice 1, though Python calls them equal.
+            index = position.get(value) if isinstance(value, Scalar) else None
+            if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
+                strings = [choice for choice in self.choices if isinstance(choice, str)]
+                hint = close_match(value, strings, f"the choices are {list(self.choices)!r}")
+                raise InvalidDesignError(f"design variable {name!r} is {value!r}, not one of its choices", hint)
+            indices[row] = index
+        return self.levels()[indices]
+
+    def decode(self, coded: Array) -> list[Scalar]:
+        """(n, width) → the choice with the largest entry in each row."""
+        return [self.choices[index] for index in np.argmax(coded, axis=-1)]
+
+    def snap(self, coded: Array) -> Array:
+        """(..., width) → the nearest one-hot row."""
+        snapped: Array = self.levels()[np.argmax(coded, axis=-1)]
+        return snapped
+
+    def levels(self) -> Array:
+        """Every coded value, in order, (size, width)."""
+        return np.eye(len(self.choices))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "choices": list(self.choices)}
+
+
+Variable = Real | Integer | Categorical
+
+
+def read_variable(given: Any) -> Variable:
+    """A variable from itself or a shorthand.
+
+    A pair of numbers is a Real (integers must be asked for with Integer), ``None`` an unbounded Real, a
+    list or a tuple of strings a Categorical.
+    """
+    if isinstance(given, Variable):
+        return given
+    if given is None:
+        return Real()
+    if isinstance(given, list):
+        return Categorical(tuple(given))
+    if isinstance(given, tuple) and any(isinstance(item, str | bool) for item in given):
+        return Categorical(given)
+    if isinstance(given, tuple) and len(given) == 2:
+        return Real(*given)
+    raise InvalidSpaceError(
+        f"{given!r} is not a variable", "write (lower, upper), Real(...), Integer(...) or a list of choices"
+    )
+
+
+def variable_from_dict(record: Any) -> Variable:
+    """The inverse of ``to_dict``."""
+    kinds: dict[str, type[Variable]] = {"real": Real, "integer": Integer, "categorical": Categorical}
+    try:
+        arguments = dict(record)
+        return kinds[arguments.pop("kind")](**arguments)
+    except (KeyError, TypeError, ValueError) as problem:
+        if isinstance(problem, InvalidSpaceError):
+            raise
+        raise InvalidSpaceError(f"{record!r} does not describe a variable", "it was not written by to_dict") from None
+
+
+def _read_choices(given: Any) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidSpaceError(f"the choices are {given!r}", "give a list of choices")
+    return tuple(_plain(choice) for choice in given)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _real_bound(value: Any) -> float | None:
+    if value is None:
+        return None
+    try:
+        bound = math.nan if isinstance(value, str | bytes | bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        bound = math.nan
+    if not math.isfinite(bound):
+        raise InvalidSpaceError(f"the bound {value!r} is not a finite number", "None is no bound")
+    return bound
+
+
+def _integer_bound(value: Any) -> int:
+    try:
+        bound = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        bound = None
+    if bound is None or abs(bound) > LARGEST_INTEGER:
+        raise InvalidSpaceError(
+            f"the bound {value!r} of an integer variable is not an int within ±2**42", "use Real instead"
+        )
+    return bound
+
+
+def _check_log_flag(log: Any) -> None:
+    if not isinstance(log, bool):
+        raise InvalidSpaceError(f"log is {log!r}", "it is True or False")
+
+
+def _check_range(lower: float, upper: float) -> None:
+    if not 0 < upper - lower < math.inf:
+        raise InvalidSpaceError(
+            f"the bounds ({lower!r}, {upper!r}) enclose no usable range",
+            "the upper bound must exceed the lower one by a finite amount; leave a constant out of the space",
+        )
+
+
+def _check_inside(name: str, numbers: Array, lower: float, upper: float) -> None:
+    outside = (numbers < lower) | (numbers > upper)
+    if outside.any():
+        value = float(numbers[np.argmax(outside)])
+        raise InvalidDesignError(
+            f"design variable {name!r} is {value!r}, outside its bounds [{lower!r}, {upper!r}]",
+            "move it inside, or widen the space",
+        )
