@@ -16,7 +16,6 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "edrbo"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "streams"),
     ("space",),
-    ("context.compression",),
     ("records",),
     ("surrogate",),
     ("context",),

@@ -12,14 +12,14 @@ import pytest
 
 from edrbo import Method, Optimizer, Space, Surrogate, maximize, method_names, minimize
 from edrbo.acquisition.functional import MMD, CVaR, Expectation, Minimum, TotalVariation, Wasserstein
-from edrbo.acquisition.methods import DEFAULT, METHODS, get_method
+from edrbo.acquisition.methods import METHODS, get_method
 from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
 from edrbo.cli.new import new
 from edrbo.context.laws import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.optuna import EDRBOSampler
+from edrbo.records.settings import DEFAULT, METHOD_NAMES, Settings
 from edrbo.study import Study
-from edrbo.study.settings import Settings
 from edrbo.surrogate.ensemble import single_gp
 
 NINE = ["edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb"]
@@ -118,6 +118,10 @@ def test_the_page_has_a_section_for_each_method_and_its_example_runs() -> None:
     for value in (0.1, 0.4, 0.2, 0.3, 0.5):
         optimizer.tell(optimizer.ask(), {"c": value}, value)
     assert 0.0 <= optimizer.ask()["x"] <= 1.0
+
+
+def test_names_are_known_without_loading_the_engine() -> None:
+    assert tuple(METHODS) == METHOD_NAMES
 
 
 def test_every_door_opens_to_the_same_default() -> None:

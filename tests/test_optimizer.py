@@ -268,7 +268,7 @@ def test_a_method_of_ones_own() -> None:
         s = optimizer.ask()
         optimizer.tell(s, {"c": 0.5}, bowl(s["x"], 0.5))
     assert 0.0 <= optimizer.ask()["x"] <= 1.0
-    with pytest.raises(InvalidValueError, match="name"):
+    with pytest.raises(EdrboError, match="cannot be stored"):
         optimizer.to_json()
 
 

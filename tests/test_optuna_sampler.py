@@ -22,6 +22,7 @@ from edrbo.acquisition.methods import method_names
 from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError, UnknownNameError
 from edrbo.optuna import EDRBOSampler
 from edrbo.optuna.translation import SHARED, Translation, from_core, to_core, variable_of
+from edrbo.records.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +141,7 @@ def test_constraints_failures_and_pruning() -> None:
     add(0.7, state=optuna.trial.TrialState.PRUNED)
     add(0.8, value=8.0, user_attrs={"context": {"wrong": 1.0}})
     study.enqueue_trial({"x": 0.9})
-    state = translation.state(study.get_trials(deepcopy=False), None, 99, None)
+    state = translation.state(Settings(translation.space), study.get_trials(deepcopy=False), None, 99)
     assert state.observations.x[:, 0].tolist() == [0.1, 0.3, 0.6, 0.8]
     assert state.observations.y.tolist() == [1.0, 3.0, 6.0, 8.0]
     np.testing.assert_array_equal(state.observations.c[:, 0], [0.5, np.nan, np.nan, np.nan])

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from edrbo.acquisition.acquisition import RobustAcquisition
     from edrbo.acquisition.methods import Method, method_names
     from edrbo.optimizer.loop import Result, maximize, minimize
-    from edrbo.optimizer.optimizer import Optimizer, Suggestion
+    from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.recommendation import Recommendation
     from edrbo.optuna import EDRBOSampler
     from edrbo.records.observations import Observations
+    from edrbo.records.suggestion import Suggestion
     from edrbo.space import Categorical, Integer, Real, Space
     from edrbo.study import Study
     from edrbo.surrogate.ensemble import Ensemble, Surrogate
@@ -39,7 +40,7 @@ _HOME = {
     "RobustAcquisition": "edrbo.acquisition.acquisition",
     "Space": "edrbo.space",
     "Study": "edrbo.study",
-    "Suggestion": "edrbo.optimizer.optimizer",
+    "Suggestion": "edrbo.records.suggestion",
     "Surrogate": "edrbo.surrogate.ensemble",
     "maximize": "edrbo.optimizer.loop",
     "method_names": "edrbo.acquisition.methods",

@@ -52,3 +52,11 @@ class StudyError(EdrboError):
 
 class ContextBoundsWarning(UserWarning):
     """An observed context lies outside its stated bounds; it is kept as it is."""
+
+
+class InvalidEventError(EdrboError, ValueError):
+    """A record that is no event, or one that cannot have happened in this order."""
+
+
+class UnreadableRecordWarning(UserWarning):
+    """A record of a study cannot be read; it is set aside and the rest goes on."""

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edrbo.errors import StudyError
+from edrbo.records.events import Told
+from edrbo.records.settings import Settings
+from edrbo.records.state import same_state
 from edrbo.space import Space
 from edrbo.study import Study
-from edrbo.study.fits import same_state
-from edrbo.study.records import CONTEXTS, LATE, read
+from edrbo.study.snapshot import Reader
+from edrbo.study.trials import CONTEXTS, LATE
 
 LINE = Space(design={"speed": (1.0, 9.0)}, context={"humidity": (0.0, 1.0)})
 
@@ -35,9 +37,12 @@ late = st.builds(
 def test_any_order_of_arrival_gives_the_same_state(seen: list[dict], contexts: list[dict], random) -> None:
     records = [(f"{CONTEXTS}{i}", record) for i, record in enumerate(seen)]
     records += [(f"{LATE}{i}", record) for i, record in enumerate(contexts)]
-    one = read(LINE, [], dict(records))
+    one = Reader(Settings(LINE)).read([], dict(records))
     random.shuffle(records)
-    two = read(LINE, [], dict(records))
+    reader = Reader(Settings(LINE))
+    for count in range(len(records)):  # one by one, as they arrive
+        reader.read([], dict(records[:count]))
+    two = reader.read([], dict(records))
     assert same_state(one.state, two.state)
     assert one.clock == two.clock == max((record["clock"] for _, record in records), default=0)
 
@@ -46,7 +51,8 @@ def test_the_first_of_two_late_contexts_counts(tmp_path: Path) -> None:
     study = Study.open(tmp_path / "study.db", LINE)
     study.tell({"speed": 2.0}, None, 1.0)
     for clock, value in ((5, 0.9), (3, 0.2), (4, 0.5)):
-        study.ledger.add(LATE, {"clock": clock, "number": 0, "context": [value]})
+        record = {"clock": clock, "number": 0, "context": [value]}
+        study.ledger.storage.set_study_system_attr(study.ledger.study_id, f"{LATE}{clock}", record)
     assert study.observations.c.tolist() == [[0.2]]
     assert len(study.context_log) == 1
 
@@ -55,7 +61,8 @@ def test_concurrent_tells_are_ordered_by_clock_then_number(tmp_path: Path) -> No
     study = Study.open(tmp_path / "study.db", LINE)
     for number, clock in enumerate((3, 1, 3, 2)):
         x = LINE.encode_designs({"speed": 1.0 + number})[0]
-        study.ledger.create(x, {"clock": clock, "context": [number / 10], "value": float(number), "noise": None})
+        event = Told(id=number, x=x, context=np.array([number / 10]), value=float(number))
+        study.ledger.create(event, LINE, clock)
     assert study.observations.y.tolist() == [1.0, 3.0, 0.0, 2.0]
     assert np.concatenate([batch.rows for batch in study.context_log.batches])[:, 0].tolist() == [0.1, 0.3, 0.0, 0.2]
 
@@ -63,6 +70,9 @@ def test_concurrent_tells_are_ordered_by_clock_then_number(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "record", [{"clock": 1}, {"clock": 1, "batch": {"rows": "no"}}, "text", {"clock": "x", "batch": None}]
 )
-def test_records_that_cannot_be_read(record: object) -> None:
-    with pytest.raises(StudyError, match="cannot be read"):
-        read(LINE, [], {f"{CONTEXTS}0": record})
+def test_records_that_cannot_be_read_are_set_aside(record: object) -> None:
+    good = {"clock": 2, "batch": {"rows": [[0.5]], "weights": [1.0], "count": 1, "summary": False}}
+    snapshot = Reader(Settings(LINE)).read([], {f"{CONTEXTS}0": record, f"{CONTEXTS}1": good})
+    assert len(snapshot.problems) == 1
+    assert f"{CONTEXTS}0" in str(snapshot.problems[0])
+    assert len(snapshot.state.log) == 1

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 from edrbo.errors import StudyError
+from edrbo.records.state import same_state
 from edrbo.space import Space
 from edrbo.study import Study
-from edrbo.study.fits import same_state
 
 WORKERS = Path(__file__).with_name("workers.py")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
@@ -79,7 +79,7 @@ def test_eight_processes(tmp_path: Path, place: str, request: pytest.FixtureRequ
     study = Study.open(where)
     check_against_what_was_said(study, lines)
     assert len(study) == 200
-    assert study.state.asked == 200
+    assert study.state.next_id == 200
     assert sorted(study.state.told) == list(range(200))
     assert not study.pending
     assert len({str(line[2]) for line in lines if line[0] == "asked"}) == 200

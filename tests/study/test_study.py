@@ -25,11 +25,12 @@ from edrbo.errors import (
     UnknownSuggestionError,
 )
 from edrbo.optimizer.optimizer import Optimizer
+from edrbo.records.events import Asked
+from edrbo.records.state import same_state
 from edrbo.space import Space
 from edrbo.study import Study, turns
-from edrbo.study.fits import same_state
 from edrbo.study.owner import _started, is_dead, this_process
-from edrbo.study.records import FIT
+from edrbo.study.trials import FIT
 
 
 @pytest.fixture
@@ -176,7 +177,7 @@ def test_an_ask_waits_for_those_before_it(where: Path, line: Space, monkeypatch:
 
     def nap(seconds: float) -> None:
         naps.append(seconds)
-        two.ledger.publish(number, {"speed": 2.0}, line.encode_designs({"speed": 2.0})[0])
+        two.ledger.publish(Asked(id=number, x=line.encode_designs({"speed": 2.0})[0]), line, 1)
 
     monkeypatch.setattr(turns.time, "sleep", nap)
     assert one.ask().id == 1
@@ -229,7 +230,7 @@ def test_threads_share_one_study(where: Path, line: Space) -> None:
         for future in [pool.submit(work) for _ in range(4)]:
             future.result()
     assert sorted(study.observations.y.tolist()) == list(range(20))
-    assert study.state.asked == 20
+    assert study.state.next_id == 20
 
 
 class Lives(RuleBasedStateMachine):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edrbo.records.settings import Settings
 from edrbo.space import Space
-from edrbo.study.settings import Settings
 from edrbo.study.toml_file import read_toml, write_toml
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

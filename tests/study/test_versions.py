@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from edrbo.errors import StudyError
+from edrbo.records.settings import Settings
 from edrbo.space import Space
 from edrbo.study import Study
-from edrbo.study.settings import Settings
 
 OLD = Path(__file__).with_name("written-by-0.1.0.db")  # never write this file anew
 

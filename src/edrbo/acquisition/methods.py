@@ -59,8 +59,6 @@ def minmax_bounds(n: int, d_c: int) -> Functional:
     return MMDMidpoint(mmd_radius(n), grid_points=1024)
 
 
-DEFAULT = "edrbo"  # chosen by evidence, with and without noise (docs/why.md)
-
 experts, gp = Surrogate(), single_gp()
 
 METHODS: dict[str, Method] = {

@@ -23,17 +23,20 @@ def register(app: typer.Typer) -> None:
 def import_table(
     file: Annotated[Path, typer.Argument(help="CSV file: a column per variable, and `value`.")],
     study: StudyOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Take in rows that are known already once more.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take in evaluations and contexts from a CSV file; all rows are checked first."""
-    from edrbo.study.csv_file import import_csv
+    from edrbo.study.csv_import import import_csv
 
     with opened(study) as opened_study:
-        counts = import_csv(opened_study, file)
+        found = import_csv(opened_study, file, again=again)
     if as_json:
-        print_json(counts)
-    else:
-        say(", ".join(f"{count} {status}" for status, count in counts.items()) or "the table is empty")
+        print_json({**found.counts, "known": found.known})
+        return
+    words = [f"{count} {status}" for status, count in found.counts.items()]
+    words += [f"{found.known} known already"] * (found.known > 0)
+    say(", ".join(words) or "the table is empty")
 
 
 def export_table(
@@ -46,10 +49,10 @@ def export_table(
 
     with opened(study) as opened_study:
         if file == "-":
-            export_csv(opened_study, sys.stdout)
+            export_csv(opened_study.state, sys.stdout)
             return
         with open_private(Path(file), force) as out:
-            rows = export_csv(opened_study, out)
+            rows = export_csv(opened_study.state, out)
     say(f"{rows} rows in {file}")
 
 

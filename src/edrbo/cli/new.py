@@ -36,8 +36,8 @@ def new(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
     """Make a study: a .toml file that describes it, and the file that keeps it."""
+    from edrbo.records.settings import Settings
     from edrbo.space import Space
-    from edrbo.study.settings import Settings
     from edrbo.study.toml_file import read_toml, write_toml
 
     if file.suffix != ".toml":
@@ -51,7 +51,6 @@ def new(
         raise StudyError(f"direction is {direction!r}", "write maximize or minimize")
     space = Space(dict(map(read_word, design)), dict(map(read_word, context or [])))
     settings = Settings(space, method, way, seed, forgetting, initial)
-    settings.optimizer()  # refuses bad settings before anything is written
     write_toml(file, storage or file.with_suffix(".db").name, name or file.stem, settings)
     try:
         with plain_warnings():

@@ -77,7 +77,7 @@ def read_context(space: Space, words: Sequence[str] | None) -> dict[str, float] 
 
 def read_design(space: Space, words: Sequence[str]) -> dict[str, Any]:
     """``NAME=VALUE`` words as a design."""
-    from edrbo.study.csv_file import read_value
+    from edrbo.study.csv_import import read_value
 
     design = {}
     for name, text in map(split_word, words):

@@ -33,7 +33,7 @@ def _record(study: Study) -> dict[str, Any]:
     return {
         "name": study.name,
         "settings": study.settings.to_dict(),
-        "asked": state.asked,
+        "asked": state.suggested,
         "failed": len(state.failed),
         "contexts": len(state.log),
         "observations": _observations(study),

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from edrbo.acquisition.methods import DEFAULT, Method
+from edrbo.acquisition.methods import Method
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.optimizer import Direction, Optimizer
+from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Recommendation
+from edrbo.records.settings import DEFAULT
+from edrbo.records.units import Direction
 from edrbo.space import Space
 
 Function = Callable[[dict[str, Any]], Any]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+import threading
+from dataclasses import replace
+from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.maximizer import maximize
-from edrbo.acquisition.methods import DEFAULT, Method, get_method
+from edrbo.acquisition.methods import Method, get_method
 from edrbo.context.laws import sobol_points
 from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
 from edrbo.optimizer.belief import Belief, believe
@@ -30,35 +30,26 @@ from edrbo.optimizer.recommendation import (
     design_beliefs,
     worst_case,
 )
+from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.training import Evidence
-from edrbo.records.context_log import ContextLog
-from edrbo.records.observations import Observations
+from edrbo.records import format_1
+from edrbo.records.events import Asked, Event, from_dict
+from edrbo.records.recorder import Make, Recorder, need_contexts, read_one_context
+from edrbo.records.settings import DEFAULT, Choices, Settings
 from edrbo.records.state import State
+from edrbo.records.suggestion import Suggestion
+from edrbo.records.units import Direction
 from edrbo.space import Space
 from edrbo.streams import stream_seed
 from edrbo.surrogate.ensemble import Ensemble
-from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.schedule import FittedModel, advance
 
 Array = NDArray[np.float64]
-Direction = Literal["maximize", "minimize"]
 
-INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
-FORMAT = 1  # version of the JSON record
+FORMAT = 2  # version of the JSON record
 
 
-@dataclass(frozen=True)
-class Suggestion:
-    """A design to evaluate. ``id`` names it until it is told."""
-
-    id: int
-    design: dict[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.design[name]
-
-
-class Optimizer:
+class Optimizer(Recorder):
     """Bayesian optimization of E_c f(x, c) by ask and tell.
 
     >>> from edrbo import Optimizer, Space
@@ -67,72 +58,84 @@ class Optimizer:
     >>> optimizer.tell(suggestion, context={"demand": 0.3}, value=1.2)
 
     ``method`` is a name (``edrbo.method_names()``) or a ``Method``; ``forgetting`` halves a context's weight for every
-    so many later ones; ``initial`` quasi-random designs come first. Same seed and data, same suggestions.
+    so many later ones; ``initial`` quasi-random designs come first (``records/settings.py`` has all choices). Same seed
+    and data, same suggestions. Threads may share one.
     """
 
-    def __init__(
-        self,
-        space: Space,
-        method: str | Method = DEFAULT,
-        *,
-        direction: Direction = "maximize",
-        seed: int = 0,
-        forgetting: float | None = None,
-        initial: int = INITIAL,
-    ) -> None:
-        if direction not in ("maximize", "minimize"):
-            raise InvalidValueError(f"direction is {direction!r}", 'write "maximize" or "minimize"')
-        if forgetting is not None and not (math.isfinite(forgetting) and forgetting > 0):
-            raise InvalidValueError(f"forgetting is {forgetting!r}", "give a half-life in contexts, above zero")
-        if initial < 1:
-            raise InvalidValueError(f"initial is {initial!r}", "at least one design must come before the model")
-        self.space = space
-        self.method = get_method(method)
-        self.method_name = method if isinstance(method, str) else None
-        self.direction: Direction = direction
-        self.seed = int(seed)
-        self.forgetting = forgetting
-        self.initial = int(initial)
-        self._state = State.empty(space)
+    def __init__(self, space: Space, method: str | Method = DEFAULT, **choices: Unpack[Choices]) -> None:
+        self._begin(State.start(Settings(space, method, **choices)))
+
+    def _begin(self, state: State) -> None:
+        self.method = get_method(state.settings.method)
+        self._state = state
         self._fitted: FittedModel | None = None
-        self._stored: tuple[int, Hyperparameters] | None = None  # of a fit made before this process
+        self._learned = ""  # the digest of what it was fitted to
+        self._stored: StoredFit | None = None  # of a fit made before this process
+        self._lock = threading.RLock()
+
+    @classmethod
+    def of(cls, state: State, stored: StoredFit | None = None) -> Optimizer:
+        """An optimizer that goes on from ``state``; ``stored`` is a fit made on a beginning of its data."""
+        optimizer = cls.__new__(cls)
+        optimizer._begin(state)
+        optimizer._stored = stored
+        return optimizer
 
     # ---------------------------------------------------------------- what is known
 
     @property
-    def observations(self) -> Observations:
-        return self._state.observations
-
-    @property
-    def pending(self) -> list[Suggestion]:
-        """Asked and not yet told."""
-        return [Suggestion(key, self.space.decode_designs(x)[0]) for key, x in self._state.pending.items()]
-
-    @property
     def state(self) -> State:
-        """Everything asked, told and observed: an immutable value."""
         return self._state
 
-    def restore(self, state: State, stored: tuple[int, Hyperparameters] | None = None) -> None:
-        """Go on from ``state``; ``stored`` is a fit (rows, hyper-parameters) made on a beginning of its data."""
-        self._state, self._stored, self._fitted = state, stored, None
+    @property
+    def settings(self) -> Settings:
+        return self._state.settings
 
     @property
-    def fit(self) -> tuple[int, Hyperparameters] | None:
-        """The last fit (rows, hyper-parameters), as ``restore`` takes it; None before the first."""
-        return self._stored if self._fitted is None else (self._fitted.fitted, self._fitted.hyper)
+    def direction(self) -> Direction:
+        return self.settings.direction
+
+    def _record(self, make: Make) -> Event:
+        with self._lock:
+            event = make(self._state)
+            return self.apply(event)
+
+    def apply(self, event: Event) -> Event:
+        """Take in an event from elsewhere; gives it with the name it has here."""
+        with self._lock:
+            named = event if event.ref else replace(event, ref=str(len(self._state.history)))
+            self.go_on(self._state.apply(named))
+            return named
+
+    def go_on(self, state: State) -> None:
+        """Go on from ``state``. A model of earlier data is kept and used where these data begin with its own."""
+        with self._lock:
+            if state.settings != self._state.settings:
+                self.method, self._fitted = get_method(state.settings.method), None
+            self._state = state
+
+    def offer(self, stored: StoredFit | None) -> None:
+        """A fit made elsewhere; it is used if it is of these data and further on than our own."""
+        with self._lock:
+            own = self.fit
+            if stored is None or (own is not None and stored.rows <= own.rows):
+                return
+            if stored.usable(self._evidence()) is not None:
+                self._stored, self._fitted = stored, None
+
+    @property
+    def fit(self) -> StoredFit | None:
+        """The last fit, as ``of`` takes it; None before the first."""
+        with self._lock:
+            if self._fitted is None:
+                return self._stored
+            return StoredFit(self._fitted.fitted, self._fitted.hyper, self._fitted.rows, self._learned)
 
     @property
     def model(self) -> Ensemble | None:
         """The surrogate of the observations it is fitted to, None without any. It maximizes, whatever the direction."""
-        return self._model(self._evidence())
-
-    @property
-    def context_log(self) -> ContextLog:
-        return self._state.log
-
-    def __len__(self) -> int:
-        return len(self.observations)
+        with self._lock:
+            return self._model(self._evidence())
 
     # ---------------------------------------------------------------- ask
 
@@ -146,12 +149,22 @@ class Optimizer:
         ``forecast`` (samples of contexts) is the law for this ask; ``context`` fixes the next context.
         """
         count = 1 if n is None else n
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
-        law = self._read_law(forecast, context)
+        with self._lock:
+            designs = self._designs(int(count), self._read_law(forecast, context))
+            first, version = self._state.next_id, self._state.version
+            for i, x in enumerate(designs):
+                self.apply(Asked(id=first + i, x=x, version=version))
+            names = self.space.decode_designs(np.stack(designs))
+        suggestions = [Suggestion(first + i, design) for i, design in enumerate(names)]
+        return suggestions[0] if n is None else suggestions
+
+    def _designs(self, count: int, law: tuple[Array | None, Array | None]) -> list[Array]:
+        """``count`` designs (d_x each) that know of each other."""
         designs: list[Array] = []
         belief: Belief | None = None
-        asked, evidence = self._state.asked, self._evidence()
+        asked, evidence = self._state.suggested, self._evidence()
         for i in range(count):
             if self._wants_initial(len(designs)):
                 designs.append(self._initial_design(asked + i))
@@ -162,84 +175,23 @@ class Optimizer:
             designs.append(x)
             if i + 1 < count:
                 belief = belief.with_pending(torch.from_numpy(x)[None])
-        names = self.space.decode_designs(np.stack(designs))
-        suggestions = [Suggestion(asked + i, design) for i, design in enumerate(names)]
-        self._state = self._state.ask(designs)
-        return suggestions[0] if n is None else suggestions
+        return designs
 
     def _wants_initial(self, more: int) -> bool:
         state = self._state
         known = len(self) + len(state.failed) + len(state.pending) + more
-        return len(self) == 0 or known < self.initial
+        return len(self) == 0 or known < self.settings.initial
 
     def _initial_design(self, index: int) -> Array:
-        points = sobol_points(self.space.d_x, index + 1, stream_seed(self.seed, "initial design"))
+        points = sobol_points(self.space.d_x, index + 1, stream_seed(self.settings.seed, "initial design"))
         design: Array = self.space.snap(points[-1].numpy())
         return design
 
     def _best(self, belief: Belief, starts: Tensor, index: int) -> Array:
-        seed = stream_seed(self.seed, "maximize", index)
+        seed = stream_seed(self.settings.seed, "maximize", index)
         ladder, kinks = belief.acquisition().ladder(), belief.functional.has_kinks
         found = maximize(ladder, self.space, seed=seed, starts=starts, kinks=kinks)
         return self.space.snap(found.x.numpy())
-
-    # ---------------------------------------------------------------- tell
-
-    def tell(
-        self,
-        suggestion: Suggestion | Mapping[str, Any] | int,
-        context: Any = None,
-        value: float | None = None,
-        *,
-        noise: float | None = None,
-        failed: bool = False,
-    ) -> None:
-        """Report an evaluation of a suggestion (or of a design of your own).
-
-        ``context`` may be left out and told later with ``tell_context``, or never. ``noise`` is the known variance of
-        ``value``. ``failed=True`` reports an evaluation that gave no value.
-        """
-        key, x = self._identify(suggestion)
-        rows = None if context is None else self._read_context(context)
-        if failed:
-            if value is not None:
-                raise InvalidValueError("a failed evaluation has no value", "leave the value or `failed` out")
-            state = self._state.fail(key, x)
-        else:
-            state = self._state.tell(key, x, rows, _read_value(value), noise)
-        self._state = state if rows is None else replace(state, log=state.log.add(self.space, rows))
-
-    def tell_context(self, suggestion: Suggestion | int, context: Any) -> None:
-        """The context of an evaluation that was told without one."""
-        key = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
-        rows = self._read_context(context)
-        state = self._state.tell_context(key, rows)
-        self._state = replace(state, log=state.log.add(self.space, rows))
-        self._fitted = self._stored = None  # the order of complete observations has changed
-
-    def observe_context(self, samples: Any, weights: Any = None) -> None:
-        """Contexts seen without an outcome; ``weights`` (one per sample) default to one."""
-        self._need_contexts()
-        rows = self.space.read_contexts(samples)
-        log = self._state.log.add(self.space, rows, weights, self.forgetting)
-        self._state = replace(self._state, log=log)
-
-    def _identify(self, suggestion: Suggestion | Mapping[str, Any] | int) -> tuple[int | None, Array]:
-        if isinstance(suggestion, Mapping):
-            return None, self.space.encode_designs(dict(suggestion))[0]
-        key = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
-        return key, self._state.design_of(key)
-
-    def _read_context(self, context: Any) -> Array:
-        self._need_contexts()
-        rows = self.space.read_contexts(context if isinstance(context, Mapping) else [context])
-        if len(rows) != 1:
-            raise InvalidContextError(f"{len(rows)} contexts for one evaluation", "an evaluation has one context")
-        return rows
-
-    def _need_contexts(self) -> None:
-        if not self.space.d_c:
-            raise InvalidContextError("this space has no context variables", "name them in Space(context=...)")
 
     # ---------------------------------------------------------------- recommend
 
@@ -251,13 +203,13 @@ class Optimizer:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
         evidence = self._evidence()
         belief = self._belief(evidence, self._read_law(forecast, context), pending=[])
-        x = best_design(belief, self.space, evidence.starts(), stream_seed(self.seed, "recommend", len(self)))
+        x = best_design(belief, self.space, evidence.starts(), stream_seed(self.settings.seed, "recommend", len(self)))
         x = torch.from_numpy(self.space.snap(x.numpy()))
         found = design_beliefs(belief, x[None])
         effects = context_effects(belief, x)  # none for a model of x alone
         lower, upper = evidence.box(evidence.scale())
         worst = worst_case(belief, x, ball, lower[: len(effects)], upper[: len(effects)])
-        user = evidence.to_user
+        user = evidence.units.to_user
         ends = sorted(user([found.mean[0] - Z95 * found.sd[0], found.mean[0] + Z95 * found.sd[0]]))
         spreads = np.abs(user([found.disagreement[0], *effects]))
         return Recommendation(
@@ -280,27 +232,31 @@ class Optimizer:
             raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
         evidence = self._evidence()
         found = design_beliefs(self._belief(evidence, self._read_law(forecast, context), pending=[]), x)
-        reach = Z95 * evidence.sign * found.sd  # so that lower is lower in the user's direction
+        reach = Z95 * evidence.units.sign * found.sd  # so that lower is lower in the user's direction
         return Prediction(
-            evidence.to_user(found.mean),
-            evidence.to_user(found.mean - reach),
-            evidence.to_user(found.mean + reach),
-            np.abs(evidence.to_user(found.disagreement)),
+            evidence.units.to_user(found.mean),
+            evidence.units.to_user(found.mean - reach),
+            evidence.units.to_user(found.mean + reach),
+            np.abs(evidence.units.to_user(found.disagreement)),
         )
 
     # ---------------------------------------------------------------- model and law
 
     def _evidence(self) -> Evidence:
-        sign = 1.0 if self.direction == "maximize" else -1.0
-        return Evidence(self.space, self._state, sign, self.method.score.uses_context)
+        return Evidence(self._state, self.method.score.uses_context)
 
     def _model(self, evidence: Evidence) -> Ensemble | None:
         """The surrogate on all complete observations, brought up to date; None if there is none."""
-        rows = evidence.trains
-        n = int(rows.sum())
+        rows = evidence.training
+        n = len(rows)
         if n == 0:
             return None
+        if self._fitted is not None and (
+            self._fitted.rows > n or evidence.digest(self._fitted.rows) != self._learned
+        ):  # something was corrected or undone
+            self._fitted = None
         if self._fitted is None or self._fitted.rows != n:
+            stored = None if self._stored is None else self._stored.usable(evidence)
             noise = evidence.noise[rows]
             self._fitted = advance(
                 self.method.surrogate,
@@ -309,8 +265,9 @@ class Optimizer:
                 evidence.inputs,
                 torch.from_numpy(evidence.outcomes[rows]),
                 None if np.isnan(noise).all() else torch.from_numpy(noise),
-                self._stored,
+                stored,
             )
+            self._learned = evidence.digest(n)
         return self._fitted.model
 
     def _belief(self, evidence: Evidence, law: tuple[Array | None, Array | None], pending: list[Array]) -> Belief:
@@ -321,73 +278,80 @@ class Optimizer:
             self.method,
             model,
             evidence.extras(pending),
-            evidence.history(scale, self.forgetting, forecast),
+            evidence.history(scale, self.settings.forgetting, forecast),
             None if fixed is None else torch.from_numpy(scale.encode(fixed)),
             len(self),
-            stream_seed(self.seed, "law", len(self)),
+            stream_seed(self.settings.seed, "law", len(self)),
         )
 
     def _read_law(self, forecast: Any, context: Any) -> tuple[Array | None, Array | None]:
         if forecast is not None and context is not None:
             raise InvalidContextError("both a forecast and a context were given", "give one of them")
         if forecast is not None:
-            self._need_contexts()
+            need_contexts(self.space)
             rows = self.space.read_contexts(forecast)
             if not len(rows):
                 raise InvalidContextError("the forecast is empty", "give at least one sample, or no forecast")
             return rows, None
-        return None, None if context is None else self._read_context(context)
+        return None, None if context is None else read_one_context(self.space, context)[None]
 
     # ---------------------------------------------------------------- JSON
 
     def to_json(self) -> str:
         """Everything as text; ``from_json`` gives an optimizer that goes on exactly as this one would."""
-        if self.method_name is None:
-            raise InvalidValueError("a method of your own has no name to store", "store the data and rebuild it")
-        stored = self.fit
+        with self._lock:
+            stored, state = self.fit, self._state
+        first = state.amendments[0].before if state.amendments else state.settings
         record = {
             "format": FORMAT,
-            "space": self.space.to_dict(),
-            "method": self.method_name,
-            "direction": self.direction,
-            "seed": self.seed,
-            "forgetting": self.forgetting,
-            "initial": self.initial,
-            **self._state.to_dict(),
-            "hyper": None if stored is None else {"rows": stored[0], **stored[1].to_dict()},
+            "settings": first.to_dict(),
+            "events": [event.to_dict() for event in state.history],
+            "suggested": state.suggested,
+            "fit": None if stored is None else stored.to_dict(),
         }
         return json.dumps(record, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Optimizer:
-        """The inverse of ``to_json``."""
+        """The inverse of ``to_json``; InvalidValueError for anything else."""
+        record = _read_json(text)
         try:
-            record = json.loads(text)
-            version = record["format"]
-        except (ValueError, TypeError, KeyError):
-            raise InvalidValueError("this is not an optimizer stored by to_json") from None
-        if version != FORMAT:
-            raise InvalidValueError(f"this optimizer was stored in format {version!r}", "upgrade edrbo")
-        space = Space.from_dict(record["space"])
-        optimizer = cls(
-            space,
-            record["method"],
-            direction=record["direction"],
-            seed=record["seed"],
-            forgetting=record["forgetting"],
-            initial=record["initial"],
-        )
-        hyper = record["hyper"]
-        stored = None if hyper is None else (hyper["rows"], Hyperparameters.from_dict(hyper))
-        optimizer.restore(State.from_dict(record, space), stored)
-        return optimizer
+            if record["format"] == 1:
+                return cls._from_format_1(record)
+            state = State.start(Settings.from_dict(record["settings"]))
+            state = state.apply(*map(from_dict, record["events"]))
+            state = replace(state, suggested=_at_least(record["suggested"], state.suggested))
+            return cls.of(state, StoredFit.from_dict(record["fit"]))
+        except _BROKEN as problem:
+            raise _unreadable(problem) from None
+
+    @classmethod
+    def _from_format_1(cls, record: Any) -> Optimizer:
+        events, asked = format_1.events_of(record)
+        state = State.start(Settings.from_dict(record)).apply(*events)
+        return cls.of(replace(state, suggested=asked))
 
 
-def _read_value(value: Any) -> float:
+_BROKEN = (EdrboError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+
+
+def _read_json(text: Any) -> Any:
     try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidValueError(f"the value is {value!r}", "give a number, or failed=True") from None
-    if not math.isfinite(number):
-        raise InvalidValueError(f"the value is {number!r}", "tell a failed evaluation with failed=True")
-    return number
+        record = json.loads(text)
+        version = record["format"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise InvalidValueError("this is not an optimizer stored by to_json") from None
+    if version not in (1, FORMAT):
+        raise InvalidValueError(f"this optimizer was stored in format {version!r}", "upgrade edrbo")
+    return record
+
+
+def _at_least(given: Any, least: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise InvalidValueError(f"{given!r} suggestions were asked for", f"there are {least}")
+    return given
+
+
+def _unreadable(problem: Exception) -> InvalidValueError:
+    words = problem.message if isinstance(problem, EdrboError) else "a part of it is missing or of the wrong kind"
+    return InvalidValueError(f"this is not an optimizer stored by to_json: {words}", "was it changed by hand?")

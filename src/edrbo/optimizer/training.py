@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from edrbo.context.laws import ContextHistory
 from edrbo.optimizer.belief import Extras
 from edrbo.records.observations import Observations
 from edrbo.records.state import State
+from edrbo.records.units import Units
 from edrbo.space import Space
 from edrbo.space.scale import ContextScale
 from edrbo.surrogate.schedule import fit_sizes
@@ -27,47 +27,51 @@ GOOD_STARTS, RECENT_STARTS = 16, 32  # designs tried best and last from which a 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """``sign`` is −1 for minimization; without ``uses_context`` the surrogate is a model of x alone."""
+    """``state`` for a model; without ``uses_context`` that is a model of x alone."""
 
-    space: Space
     state: State
-    sign: float
     uses_context: bool
+
+    @property
+    def space(self) -> Space:
+        return self.state.space
 
     @property
     def observations(self) -> Observations:
         return self.state.observations
 
     @cached_property
-    def unit(self) -> float:
-        """A power of two that brings outcomes of extreme size near one; 1 for ordinary ones."""
-        largest = float(np.abs(self.observations.y).max(initial=0.0))
-        if largest == 0.0 or 1e-100 < largest < 1e100:
-            return 1.0
-        return 2.0 ** (math.frexp(largest)[1] - 1)
-
-    def to_user(self, values: Any) -> Array:
-        """Values of the model in the user's units and direction; held to what float64 can say."""
-        limit = np.finfo(np.float64).max / max(self.unit, 1.0)
-        return np.clip(self.sign * np.asarray(values, dtype=np.float64), -limit, limit) * self.unit
+    def units(self) -> Units:
+        return Units.of(self.state.settings.direction, self.observations.y)
 
     @cached_property
     def outcomes(self) -> Array:
-        return self.sign * (self.observations.y / self.unit)
+        return self.units.to_model(self.observations.y)
 
     @cached_property
     def noise(self) -> Array:
         """Known noise variances, NaN where unknown."""
-        return self.observations.noise / self.unit / self.unit
+        return self.units.variance_to_model(self.observations.noise)
 
     @cached_property
-    def trains(self) -> NDArray[np.bool_]:
-        """Which observations the surrogate is fitted to."""
-        return self.observations.complete if self.uses_context else np.ones(len(self.observations), dtype=np.bool_)
+    def training(self) -> NDArray[np.intp]:
+        """The rows of the observations that the surrogate is fitted to, in the order in which it learns them."""
+        return self.state.training_order if self.uses_context else np.arange(len(self.observations), dtype=np.intp)
+
+    @cached_property
+    def rest(self) -> NDArray[np.intp]:
+        """The other rows: outcomes whose context is not known."""
+        return np.setdiff1d(np.arange(len(self.observations), dtype=np.intp), self.training)
+
+    def digest(self, count: int) -> str:
+        """A fingerprint of the first ``count`` rows that are learned from."""
+        rows, data = self.training[:count], self.observations
+        parts = (data.x[rows], data.c[rows], data.y[rows], data.noise[rows])
+        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
     def scale(self, size: int | None = None) -> ContextScale:
         """The coding of contexts that belongs to a fit on the first ``size`` complete observations, or to the last."""
-        contexts = self.observations.c[self.observations.complete]
+        contexts = self.observations.c[self.state.training_order]
         if size is None:
             size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
         seen = contexts[:size] if size else self.state.log.weighted(self.space.d_c, None)[0]
@@ -75,7 +79,7 @@ class Evidence:
 
     def inputs(self, size: int) -> Tensor:
         """Model inputs (n × d) of the training observations in the coding of a fit on ``size`` of them."""
-        x, contexts = self.observations.x[self.trains], self.observations.c[self.trains]
+        x, contexts = self.observations.x[self.training], self.observations.c[self.training]
         if not self.uses_context or not self.space.d_c:
             return torch.from_numpy(x.copy())
         return torch.from_numpy(np.concatenate([x, self.scale(size).encode(contexts)], axis=1))
@@ -96,7 +100,7 @@ class Evidence:
 
     def extras(self, pending: list[Array]) -> Extras:
         """What is known besides the training observations."""
-        rest = ~self.trains
+        rest = self.rest
         return Extras(
             torch.from_numpy(self.observations.x[rest]),
             torch.from_numpy(self.outcomes[rest]),

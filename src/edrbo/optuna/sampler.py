@@ -15,9 +15,9 @@ from optuna.search_space import intersection_search_space
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from edrbo.acquisition.methods import DEFAULT, Method
+from edrbo.acquisition.methods import Method
 from edrbo.errors import EdrboError, InvalidContextError
-from edrbo.optimizer.optimizer import INITIAL, Direction, Optimizer
+from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Recommendation
 from edrbo.optuna.translation import (
     CONTEXT,
@@ -28,8 +28,9 @@ from edrbo.optuna.translation import (
     read_context,
     variable_of,
 )
+from edrbo.records.settings import DEFAULT, Settings
+from edrbo.records.units import Direction
 from edrbo.space import Space
-from edrbo.study.fits import begins_with
 
 
 class EDRBOSampler(BaseSampler):
@@ -59,16 +60,15 @@ class EDRBOSampler(BaseSampler):
         method: str | Method = DEFAULT,
         seed: int | None = None,
         *,
-        forgetting: float | None = None,
-        initial: int = INITIAL,
         independent_sampler: BaseSampler | None = None,
+        **choices: Any,
     ) -> None:
         self._context = dict(context or {})
-        self._settings: dict[str, Any] = {"method": method, "forgetting": forgetting, "initial": initial}
-        self._seed = int(np.random.SeedSequence(seed).generate_state(1)[0]) if seed is None else int(seed)
-        self._independent = independent_sampler or RandomSampler(seed=self._seed % 2**32)
-        self._check = Space({"design": (0, 1)}, self._context)
-        Optimizer(self._check, seed=self._seed, **self._settings)  # refuses bad settings now
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        # Refuses bad settings now; the space is that of the study, and known only later.
+        self._settings = Settings(Space({"design": (0, 1)}, self._context), method, **{**choices, "seed": seed})
+        self._independent = independent_sampler or RandomSampler(seed=self._settings.seed % 2**32)
         self._optimizers: dict[str, Optimizer] = {}  # by direction and search space; they remember their fits
         self._lock = threading.Lock()
 
@@ -130,7 +130,7 @@ class EDRBOSampler(BaseSampler):
                 'name its variables, as in EDRBOSampler(context={"c": (0, 1)})',
             )
         try:
-            read_context(self._check, given)
+            read_context(self._settings.space, given)
         except InvalidContextError as problem:
             raise InvalidContextError(f"trial {trial.number}: {problem.message}", problem.hint) from None
 
@@ -151,17 +151,15 @@ class EDRBOSampler(BaseSampler):
     def _optimizer(self, study: optuna.Study, translation: Translation, number: int) -> Optimizer:
         """An optimizer that knows all trials; one that has been used before goes on from its last fit."""
         direction: Direction = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+        settings = replace(self._settings, space=translation.space, direction=direction)
         key = f"{study._study_id} {direction} {translation.distributions!r}"
-        if key not in self._optimizers:
-            self._optimizers = {
-                key: Optimizer(translation.space, direction=direction, seed=self._seed, **self._settings)
-            }
-        optimizer = self._optimizers[key]
         seen = study.user_attrs.get(CONTEXTS)
-        state = translation.state(study.get_trials(deepcopy=False), seen, number, self._settings["forgetting"])
-        old = optimizer.observations
-        optimizer.restore(state, optimizer.fit if begins_with(state.observations, old) else None)
-        return optimizer
+        state = translation.state(settings, study.get_trials(deepcopy=False), seen, number)
+        if key in self._optimizers:
+            self._optimizers[key].go_on(state)
+        else:
+            self._optimizers = {key: Optimizer.of(state)}
+        return self._optimizers[key]
 
 
 def _need_one_objective(study: optuna.Study) -> None:

@@ -10,8 +10,8 @@ RUNNING                                                      pending, once its p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidSpaceError
-from edrbo.records.context_log import ContextLog
-from edrbo.records.observations import Observations
+from edrbo.records.context_log import ContextBatch, summarized
+from edrbo.records.events import Asked, Event, Failed, Seen, Told
+from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 
@@ -103,38 +104,34 @@ class Translation:
         except InvalidContextError:
             return None
 
-    def state(self, trials: list[FrozenTrial], seen: Any, number: int, half_life: float | None) -> State:
+    def state(self, settings: Settings, trials: list[FrozenTrial], seen: Any, number: int) -> State:
         """Everything known when trial ``number`` is to be suggested; ``seen`` are contexts without an outcome."""
-        log = ContextLog()
-        if seen is not None and self.space.d_c:
-            log = log.add(self.space, self.space.read_contexts(seen), None, half_life)
-        rows: list[tuple[Array, Array | None, float]] = []
-        failed: dict[int, Array] = {}
-        pending: dict[int, Array] = {}
-        for trial in sorted(trials, key=_order):
-            x = self.coded({**trial.system_attrs.get(SHARED, {}), **trial.params})
-            if x is None or trial.number == number or trial.state == TrialState.WAITING:
-                continue
-            if trial.state == TrialState.RUNNING:
-                pending[trial.number] = x
-                continue
-            context, value = self.context(trial), outcome(trial)
-            if value is not None:
-                rows.append((x, context, value))
-            elif trial.state != TrialState.PRUNED:
-                failed[trial.number] = x
-            if context is not None:
-                log = log.add(self.space, context)
-        return State(self._observations(rows), {}, pending, failed, log, number)
+        events = [*self._seen(settings, seen), *filter(None, map(self._event, sorted(trials, key=_order)))]
+        events = [event for event in events if getattr(event, "id", None) != number]
+        return replace(State.start(settings).apply(*events), suggested=number, next_id=number)
 
-    def _observations(self, rows: list[tuple[Array, Array | None, float]]) -> Observations:
-        unknown = np.full((1, self.space.d_c), np.nan)
-        return Observations(
-            np.array([x for x, _, _ in rows]).reshape(-1, self.space.d_x),
-            np.concatenate([np.empty((0, self.space.d_c)), *(unknown if c is None else c for _, c, _ in rows)]),
-            np.array([value for _, _, value in rows], dtype=np.float64),
-            np.full(len(rows), np.nan),
-        )
+    def _seen(self, settings: Settings, seen: Any) -> Iterator[Event]:
+        if seen is None or not self.space.d_c:
+            return
+        rows = self.space.read_contexts(seen)
+        batch = summarized(self.space, ContextBatch(rows, np.ones(len(rows)), len(rows)), settings.forgetting)
+        if batch.count:
+            yield Seen(rows=batch.rows, weights=batch.weights, count=batch.count, summary=batch.summary)
+
+    def _event(self, trial: FrozenTrial) -> Event | None:
+        """What a trial says; None if it says nothing that can be used."""
+        x = self.coded({**trial.system_attrs.get(SHARED, {}), **trial.params})
+        if x is None or trial.state == TrialState.WAITING:
+            return None
+        if trial.state == TrialState.RUNNING:
+            return Asked(id=trial.number, x=x)
+        context, value = self.context(trial), outcome(trial)
+        row = None if context is None else context[0]
+        if value is not None:
+            return Told(id=trial.number, x=x, context=row, value=value)
+        if trial.state != TrialState.PRUNED:
+            return Failed(id=trial.number, x=x, context=row)
+        return None if context is None else Seen(rows=context, weights=np.ones(1), count=1)
 
 
 def read_context(space: Space, given: Any) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidValueError
+from edrbo.records.compression import compress
 from edrbo.space import Space
 from edrbo.space.scale import ContextScale
 
@@ -41,13 +42,6 @@ class ContextLog:
     def __len__(self) -> int:
         return sum(batch.count for batch in self.batches)
 
-    def add(self, space: Space, rows: Array, weights: Any = None, half_life: float | None = None) -> ContextLog:
-        """The log with ``rows`` (n × d_c) after the rest; ``weights`` (n) default to one each."""
-        batch = ContextBatch(rows, _read_weights(weights, len(rows)), len(rows))
-        if batch.count > KEPT_ROWS:
-            batch = _summarize(space, batch, half_life)
-        return ContextLog((*self.batches, batch)) if batch.count else self
-
     def weighted(self, d_c: int, half_life: float | None) -> tuple[Array, Array]:
         """All rows (N × d_c) and their weights (N), each halved per ``half_life`` later contexts."""
         if not self.batches:
@@ -63,28 +57,8 @@ class ContextLog:
             later += batch.count
         return rows, weights * np.exp2(-np.concatenate(ages[::-1]) / half_life)
 
-    def to_list(self) -> list[dict[str, Any]]:
-        return [
-            {"rows": b.rows.tolist(), "weights": b.weights.tolist(), "count": b.count, "summary": b.summary}
-            for b in self.batches
-        ]
 
-    @classmethod
-    def from_list(cls, record: list[dict[str, Any]], d_c: int) -> ContextLog:
-        return cls(
-            tuple(
-                ContextBatch(
-                    np.array(b["rows"], dtype=np.float64).reshape(-1, d_c),
-                    np.array(b["weights"], dtype=np.float64),
-                    int(b["count"]),
-                    bool(b["summary"]),
-                )
-                for b in record
-            )
-        )
-
-
-def _read_weights(weights: Any, n: int) -> Array:
+def read_weights(weights: Any, n: int) -> Array:
     if weights is None:
         return np.ones(n)
     try:
@@ -100,16 +74,15 @@ def _read_weights(weights: Any, n: int) -> Array:
     return array
 
 
-def _summarize(space: Space, batch: ContextBatch, half_life: float | None) -> ContextBatch:
-    import torch
-
-    from edrbo.context.compression import compress
-
+def summarized(space: Space, batch: ContextBatch, half_life: float | None) -> ContextBatch:
+    """The batch itself, or if it is long fewer weighted contexts that stand for it."""
+    if batch.count <= KEPT_ROWS or batch.summary:
+        return batch
     weights = batch.weights
     if half_life is not None:
         weights = weights * np.exp2(-np.arange(batch.count)[::-1] / half_life)
     scale: ContextScale = space.context_scale(batch.rows)
     size = SUMMARY_LINE if space.d_c == 1 else SUMMARY
     total = float(weights.sum())
-    small = compress(torch.from_numpy(scale.encode(batch.rows)), torch.from_numpy(weights / total), size)
-    return ContextBatch(scale.decode(small.atoms.numpy()), total * small.weights.numpy(), batch.count, True)
+    small = compress(scale.encode(batch.rows), weights / total, size)
+    return ContextBatch(scale.decode(small.atoms), total * small.weights, batch.count, True)

@@ -1,114 +1,141 @@
-"""Everything an optimizer has been told, as one immutable value.
+"""Everything known of an experiment, as one immutable value, and the only way from one to the next: ``apply``.
 
-A step makes a new state; an error on the way leaves the old one in place.
+``apply`` checks an event and gives the state after it; an event that cannot be is an error and leaves nothing behind.
+Whatever writes (Optimizer, Study, tables, Optuna's trials, JSON) makes events and passes them through here, so what was
+accepted once can always be read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.errors import InvalidContextError, UnknownSuggestionError
-from edrbo.records.context_log import ContextLog
+from edrbo.records.context_log import ContextBatch, ContextLog
+from edrbo.records.events import Event, Undone
 from edrbo.records.observations import Observations
+from edrbo.records.reducer import Draft, undone
+from edrbo.records.run import Contents, Run, Status
+from edrbo.records.settings import Settings
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Suggestions are known by the number they were asked under; designs are coded (d_x)."""
-
-    observations: Observations
-    told: Mapping[int, int] = field(default_factory=dict)  # suggestion → row of the observations
-    pending: Mapping[int, Array] = field(default_factory=dict)  # suggestion → design
-    failed: Mapping[int, Array] = field(default_factory=dict)  # suggestion, or −1, −2, … → design
-    log: ContextLog = field(default_factory=ContextLog)
-    asked: int = 0
+class State(Contents):
+    """See ``Contents`` for what it holds."""
 
     @classmethod
-    def empty(cls, space: Space) -> State:
-        return cls(Observations.empty(space.d_x, space.d_c))
+    def start(cls, settings: Settings) -> State:
+        """Nothing has happened yet."""
+        return cls(settings)
 
-    def ask(self, designs: list[Array]) -> State:
-        """``designs`` have been handed out."""
-        numbered = {self.asked + i: x for i, x in enumerate(designs)}
-        return replace(self, pending={**self.pending, **numbered}, asked=self.asked + len(designs))
+    @property
+    def space(self) -> Space:
+        return self.settings.space
 
-    def design_of(self, key: int) -> Array:
-        """The design of a pending suggestion."""
-        if key in self.pending:
-            return self.pending[key]
-        known = key in self.told or key in self.failed
-        raise UnknownSuggestionError(
-            f"suggestion {key!r} {'was told already' if known else 'was never asked'}",
-            "tell a design of your own as a dict of names and values",
+    @property
+    def version(self) -> int:
+        """How often the settings were amended."""
+        return len(self.amendments)
+
+    def apply(self, *events: Event) -> State:
+        """The state after ``events``; if one of them cannot be, an error and no change."""
+        draft = Draft(self)
+        for event in events:
+            draft.apply(event)
+        return replace(self, **draft.fields())
+
+    @property
+    def last(self) -> Event | None:
+        """The last event that was not undone, None if there is none."""
+        gone = undone(self.history)
+        past = (event for event in reversed(self.history) if not isinstance(event, Undone) and event.ref not in gone)
+        return next(past, None)
+
+    # ---------------------------------------------------------------- what a model wants to know
+
+    @cached_property
+    def observations(self) -> Observations:
+        """Outcomes in the order in which they came, without those that were dropped."""
+        runs = [self.runs[key] for key in self.told]
+        unknown = np.full(self.space.d_c, np.nan)
+        return Observations(
+            np.array([run.x for run in runs]).reshape(len(runs), self.space.d_x),
+            np.array([unknown if run.context is None else run.context for run in runs]).reshape(
+                len(runs), self.space.d_c
+            ),
+            np.array([run.value for run in runs], dtype=np.float64),
+            np.array([np.nan if run.noise is None else run.noise for run in runs], dtype=np.float64),
         )
 
-    def tell(self, key: int | None, x: Array, context: Array | None, y: float, noise: float | None) -> State:
-        """An outcome of the pending suggestion ``key``, or of a design of the user's own (None)."""
-        told = self.told if key is None else {**self.told, key: len(self.observations)}
-        observations = self.observations.append(x, context, y, noise)
-        return replace(self._without(key), observations=observations, told=told)
+    @cached_property
+    def told(self) -> dict[int, int]:
+        """Id → row of the observations."""
+        kept = (key for key in self.told_order if not self.runs[key].dropped)
+        return {key: row for row, key in enumerate(kept)}
 
-    def fail(self, key: int | None, x: Array) -> State:
-        """An evaluation gave no outcome."""
-        name = -1 - len(self.failed) if key is None else key
-        return replace(self._without(key), failed={**self.failed, name: x})
+    @cached_property
+    def training_order(self) -> NDArray[np.intp]:
+        """Rows of the observations with a known context, in the order in which they became so.
 
-    def tell_context(self, key: int, context: Array) -> State:
-        """The context (1 × d_c) of an outcome that was told without one."""
-        if key not in self.told:
-            raise UnknownSuggestionError(f"suggestion {key!r} has no told value", "tell its value first")
-        row, old = self.told[key], self.observations
-        if old.complete[row]:
-            raise InvalidContextError(f"the context of suggestion {key} is known already")
-        contexts = old.c.copy()
-        contexts[row] = context[0]
-        return replace(self, observations=Observations(old.x, contexts, old.y, old.noise))
+        A context that comes late does not change the order of what was known before it.
+        """
+        return np.array([self.told[key] for key in self.complete_order if key in self.told], dtype=np.intp)
 
-    def _without(self, key: int | None) -> State:
-        return replace(self, pending={k: x for k, x in self.pending.items() if k != key})
+    @cached_property
+    def pending(self) -> dict[int, Array]:
+        """Id → design of what is being tried."""
+        return self._designs("pending")
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON types only; None stands for NaN, which JSON does not have."""
-        return {
-            "x": self.observations.x.tolist(),
-            "c": _with_none(self.observations.c),
-            "y": self.observations.y.tolist(),
-            "noise": _with_none(self.observations.noise),
-            "told": [list(item) for item in self.told.items()],
-            "pending": [[key, x.tolist()] for key, x in self.pending.items()],
-            "failed": [[key, x.tolist()] for key, x in self.failed.items()],
-            "contexts": self.log.to_list(),
-            "asked": self.asked,
-        }
+    @cached_property
+    def failed(self) -> dict[int, Array]:
+        """Id → design of what gave no outcome."""
+        return self._designs("failed")
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any], space: Space) -> State:
-        """The inverse of ``to_dict``."""
-        observations = Observations(
-            np.array(record["x"], dtype=np.float64).reshape(-1, space.d_x),
-            np.array(record["c"], dtype=np.float64).reshape(-1, space.d_c),
-            np.array(record["y"], dtype=np.float64),
-            np.array(record["noise"], dtype=np.float64),
-        )
-        return cls(
-            observations,
-            dict(record["told"]),
-            {key: np.array(x) for key, x in record["pending"]},
-            {key: np.array(x) for key, x in record["failed"]},
-            ContextLog.from_list(record["contexts"], space.d_c),
-            int(record["asked"]),
-        )
+    def _designs(self, status: Status) -> dict[int, Array]:
+        return {key: run.x for key, run in self.runs.items() if run.status == status and not run.dropped}
+
+    @cached_property
+    def log(self) -> ContextLog:
+        """All contexts in order of arrival, without those of dropped runs."""
+        return ContextLog(tuple(_batches(self.seen, self.runs)))
 
 
-def _with_none(array: Array) -> Any:
-    values = array.astype(object)
-    values[np.isnan(array)] = None
-    return values.tolist()
+def _batches(seen: Iterable[int | ContextBatch], runs: Mapping[int, Run]) -> Iterable[ContextBatch]:
+    for entry in seen:
+        if isinstance(entry, ContextBatch):
+            yield entry
+        elif not runs[entry].dropped and (context := runs[entry].context) is not None:
+            yield ContextBatch(context[None], np.ones(1), 1)
+
+
+def same_state(one: State, other: State) -> bool:
+    """Whether two states say the same of every run and every context, bit for bit, whatever led to them."""
+    simple = ("settings", "told_order", "complete_order", "suggested", "next_id")
+    if any(getattr(one, name) != getattr(other, name) for name in simple) or len(one.seen) != len(other.seen):
+        return False
+    if one.runs.keys() != other.runs.keys():
+        return False
+    same_runs = all(_same_run(run, other.runs[key]) for key, run in one.runs.items())
+    return same_runs and all(_same_entry(a, b) for a, b in zip(one.seen, other.seen, strict=True))
+
+
+def _same_run(one: Run, other: Run) -> bool:
+    simple = ("status", "value", "noise", "suggested", "dropped", "why")
+    if any(getattr(one, name) != getattr(other, name) for name in simple):
+        return False
+    if (one.context is None) != (other.context is None) or not np.array_equal(one.x, other.x):
+        return False
+    return one.context is None or other.context is None or np.array_equal(one.context, other.context)
+
+
+def _same_entry(one: int | ContextBatch, other: int | ContextBatch) -> bool:
+    if isinstance(one, ContextBatch) and isinstance(other, ContextBatch):
+        arrays = np.array_equal(one.rows, other.rows) and np.array_equal(one.weights, other.weights)
+        return arrays and one.count == other.count and one.summary == other.summary
+    return one == other

@@ -73,7 +73,7 @@ def _draw_expected(axes: Any, optimizer: Optimizer, best: Any, truth: Callable[[
 
 
 def _draw_law(axes: Any, optimizer: Optimizer) -> None:
-    rows, weights = optimizer.context_log.weighted(1, optimizer.forgetting)
+    rows, weights = optimizer.context_log.weighted(1, optimizer.settings.forgetting)
     axes.hist(rows[:, 0], bins=24, weights=weights / weights.sum(), color=GREEN, alpha=0.7)
     axes.plot(rows[:, 0], np.zeros(len(rows)), "|", color="black", ms=10, alpha=0.5)
     axes.set(xlabel=optimizer.space.context_names[0], ylabel="share", title="context law (observed)")

@@ -1,11 +1,13 @@
-"""Studies as CSV: one row per event, in order. What is exported and imported again is the same, bit for bit.
+"""Studies as tables: one row per run, then contexts. What is exported and imported again is the same, bit for bit.
 
-    status      told, failed, pending; context (a sample without an outcome); late (the context of an earlier row)
-    id          the suggestion; a late row names the row it belongs to
+    status      told, failed, pending, cancelled, dropped (told, and left out); context (a sample without an outcome);
+                late (the context of an earlier row)
+    id          the run; a late row names the row it belongs to
     variables   under their names; one that is also a heading here is written design:NAME or context:NAME
     value, noise, weight
     batch       rows of one batch of contexts share it; count is how many contexts the batch stands for
     coded       the coded design, exactly; not needed where a table is written by hand
+    why, note, by, at
 
 A table of one's own needs only the variables and ``value``; a row without a design and a value is a context.
 """
@@ -13,21 +15,26 @@ A table of one's own needs only the variables and ``value``; a row without a des
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edrbo.errors import StudyError
-from edrbo.records.context_log import ContextBatch, ContextLog
+from edrbo.records import events as e
+from edrbo.records.minimal import minimal_events
+from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.tables import check_names
-from edrbo.study.records import CONTEXTS, LATE, Array, Late, Seen, Snapshot, Told, told_record
-from edrbo.study.study import Study
+from edrbo.study.times import time_text
 
-HEADINGS = ("status", "id", "value", "noise", "weight", "batch", "count", "coded")
+Array = NDArray[np.float64]
 Row = dict[str, str]
+
+FIRST, LAST = ("status", "id"), ("value", "noise", "weight", "batch", "count", "coded", "why", "note", "by", "at")
+HEADINGS = (*FIRST, *LAST)
 
 
 def columns(space: Space) -> dict[str, tuple[str, str]]:
@@ -36,42 +43,53 @@ def columns(space: Space) -> dict[str, tuple[str, str]]:
     return {(f"{role}:{name}" if name in HEADINGS else name): (role, name) for role, name in roles}
 
 
-def export_csv(study: Study, file: TextIO) -> int:
-    """Write every event; gives the number of rows."""
-    headings = columns(study.space)
-    writer = csv.DictWriter(file, [*HEADINGS[:2], *headings, *HEADINGS[2:]], restval="", lineterminator="\n")
+def headings(space: Space) -> list[str]:
+    return [*FIRST, *columns(space), *LAST]
+
+
+def export_csv(state: State, file: TextIO) -> int:
+    """Write everything; gives the number of rows."""
+    writer = csv.DictWriter(file, headings(state.space), restval="", lineterminator="\n")
     writer.writeheader()
     count = 0
-    for row in _rows(study.space, study.ledger.read()):
+    for row in table_rows(state):
         writer.writerow(row)
         count += 1
     return count
 
 
-def _rows(space: Space, snapshot: Snapshot) -> Iterator[Row]:
-    for event in snapshot.events:
-        if isinstance(event, Told):
-            status = "failed" if event.value is None else "told"
-            outcome = {"value": _text(event.value), "noise": _text(event.noise)}
-            yield {
-                "status": status,
-                **_design(space, event.number, event.x),
-                **_context(space, event.context),
-                **outcome,
-            }
-        elif isinstance(event, Late):
-            yield {"status": "late", "id": str(event.number), **_context(space, event.context)}
-        else:
-            yield from _batch(space, event)
-    for number, x in snapshot.state.pending.items():
-        yield {"status": "pending", **_design(space, number, x)}
+def table_rows(state: State) -> Iterator[Row]:
+    """The rows of the table, texts by heading."""
+    batches = 0
+    for event in minimal_events(state):
+        if isinstance(event, e.Seen):
+            batches += 1
+            yield from _batch(state.space, event, batches)
+        elif isinstance(event, e.ContextTold):
+            yield {"status": "late", "id": str(event.id), **_context(state.space, event.context)}
+        elif isinstance(event, e.Asked | e.Told | e.Failed):
+            yield {**_run(state, event), **_stamp(event)}
 
 
-def _batch(space: Space, event: Seen) -> Iterator[Row]:
-    batch, token = event.batch, event.order[3].rsplit(":", 1)[1]
-    shared = {"batch": token, "count": str(batch.count) if batch.summary else ""}
-    for row, weight in zip(batch.rows, batch.weights.tolist(), strict=True):
-        yield {"status": "context", **_context(space, row[None]), "weight": _text(weight), **shared}
+def _run(state: State, event: e.Asked | e.Told | e.Failed) -> Row:
+    run, space = state.runs[event.id], state.space
+    status = "dropped" if run.dropped and run.status == "told" else run.status
+    row = {"status": status, **_design(space, run.id, run.x), "why": run.why or ""}
+    if isinstance(event, e.Told | e.Failed):
+        row |= _context(space, event.context)
+    if isinstance(event, e.Told):
+        row |= {"value": _text(event.value), "noise": _text(event.noise)}
+    return row
+
+
+def _stamp(event: e.Event) -> Row:
+    return {"note": event.note or "", "by": event.by or "", "at": time_text(event.at)}
+
+
+def _batch(space: Space, event: e.Seen, number: int) -> Iterator[Row]:
+    shared = {"batch": str(number), "count": str(event.count) if event.summary else ""}
+    for row, weight in zip(event.rows, event.weights.tolist(), strict=True):
+        yield {"status": "context", **_context(space, row), "weight": _text(weight), **shared}
 
 
 def _design(space: Space, number: int, x: Array) -> Row:
@@ -84,143 +102,12 @@ def _design(space: Space, number: int, x: Array) -> Row:
 def _context(space: Space, context: Array | None) -> Row:
     if context is None:
         return {}
-    headings = [heading for heading, (role, _) in columns(space).items() if role == "context"]
-    return dict(zip(headings, map(repr, context[0].tolist()), strict=True))
+    names = [heading for heading, (role, _) in columns(space).items() if role == "context"]
+    return dict(zip(names, map(repr, context.tolist()), strict=True))
 
 
 def _text(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else repr(value)
-
-
-# -------------------------------------------------------------------- import
-
-
-def import_csv(study: Study, path: Path) -> dict[str, int]:
-    """Tell ``study`` every row of a table; gives how many rows of each status there were.
-
-    The whole table is checked before the first row is told.
-    """
-    rows = list(_read_rows(study.space, path))
-    counts: dict[str, int] = {}
-    numbers: dict[str, int] = {}  # ids of the table → of the study
-    clock = study.ledger.read().clock
-    for group in _groups(rows):
-        clock += 1
-        counts[group[0].status] = counts.get(group[0].status, 0) + len(group)
-        _take(study, clock, group, numbers)
-    return counts
-
-
-def _read_rows(space: Space, path: Path) -> Iterator[Parsed]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            known = columns(space)
-            extra = [name for name in reader.fieldnames or [] if name not in known and name not in HEADINGS]
-            if extra:
-                raise StudyError(
-                    f"{path.name}: {extra[0]!r} is no variable", f"the columns are {', '.join(known)}, value"
-                )
-            for line, row in enumerate(reader, start=2):
-                try:
-                    yield Parsed(space, row)
-                except (StudyError, ValueError, TypeError) as problem:
-                    message = getattr(problem, "message", "a cell is not a number")
-                    raise StudyError(f"{path.name}, line {line}: {message}", getattr(problem, "hint", None)) from None
-    except OSError as problem:
-        raise StudyError(f"cannot read {path}: {problem.strerror}") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise StudyError(f"{path} is not a CSV file in UTF-8") from None
-
-
-class Parsed:
-    """A row of a table, checked."""
-
-    def __init__(self, space: Space, row: Mapping[str, str | None]) -> None:
-        cells = {heading: text for heading, text in row.items() if heading is not None and text}
-        known = columns(space)
-        design = {name: cells[h] for h, (role, name) in known.items() if role == "design" and h in cells}
-        context = {name: float(cells[h]) for h, (role, name) in known.items() if role == "context" and h in cells}
-        self.context: Array | None = space.read_contexts(context) if context else None
-        self.x = _read_design(space, design, cells.get("coded")) if design else None
-        self.value = float(cells["value"]) if "value" in cells else None
-        self.noise = float(cells["noise"]) if "noise" in cells else None
-        self.weight = float(cells.get("weight", "1"))
-        self.batch, self.count = cells.get("batch"), int(cells.get("count", "0"))
-        self.id = cells.get("id", "")
-        self.status = cells.get("status") or self._guess()
-        self._check()
-
-    def _guess(self) -> str:
-        if self.value is not None:
-            return "told"
-        return "context" if self.x is None else "?"
-
-    def _check(self) -> None:
-        needs = {
-            "told": self.x is not None and self.value is not None and np.isfinite(self.value),
-            "failed": self.x is not None,
-            "pending": self.x is not None,
-            "context": self.context is not None,
-            "late": self.context is not None and self.id,
-        }
-        if self.status not in needs:
-            raise StudyError("a design without a value", "write its value, or failed or pending in a column `status`")
-        if not needs[self.status]:
-            raise StudyError(f"a cell is missing or not finite in a row that is {self.status}")
-
-
-def _read_design(space: Space, texts: Mapping[str, str], coded: str | None) -> Array:
-    design = {name: read_value(space, name, text) for name, text in texts.items()}
-    x: Array = space.encode_designs(design)[0]
-    if coded is not None:
-        exact = np.array(coded.split(), dtype=np.float64)
-        if exact.shape == x.shape and space.decode_designs(exact)[0] == space.decode_designs(x)[0]:
-            return exact
-    return x
-
-
-def read_value(space: Space, name: str, text: str) -> Any:
-    """The value of a design variable that was written as ``text``."""
-    variable = space.design[name]
-    if variable.kind == "categorical":
-        choices = {_text(choice): choice for choice in variable.to_dict()["choices"]}
-        return choices.get(text, text)
-    return int(text) if variable.kind == "integer" and text.lstrip("+-").isdigit() else float(text)
-
-
-def _groups(rows: Iterable[Parsed]) -> Iterator[list[Parsed]]:
-    """Rows one by one, but contexts of one batch, and contexts without a batch in a row, together."""
-    group: list[Parsed] = []
-    for row in rows:
-        if group and (row.status != "context" or row.batch != group[0].batch):
-            yield group
-            group = []
-        if row.status == "context":
-            group.append(row)
-        else:
-            yield [row]
-    if group:
-        yield group
-
-
-def _take(study: Study, clock: int, group: list[Parsed], numbers: dict[str, int]) -> None:
-    row = group[0]
-    if row.status == "context":
-        samples = np.concatenate([part.context for part in group if part.context is not None])
-        weights = np.array([part.weight for part in group])
-        if row.count:
-            batch = ContextBatch(samples, weights, row.count, summary=True)
-            study.ledger.add(CONTEXTS, {"clock": clock, "batch": ContextLog((batch,)).to_list()[0]})
-        else:
-            study.observe_context(samples, weights)
-    elif row.status == "late" and row.context is not None:
-        if row.id not in numbers:
-            raise StudyError(f"a late row names {row.id!r}, which no earlier row has")
-        study.ledger.add(LATE, {"clock": clock, "number": numbers[row.id], "context": row.context[0].tolist()})
-    elif row.x is not None:
-        record = None if row.status == "pending" else told_record(clock, row.context, row.value, row.noise)
-        numbers[row.id] = study.ledger.create(row.x, record)
 
 
 def read_contexts_csv(space: Space, path: Path) -> tuple[Array, Array | None]:
@@ -228,16 +115,16 @@ def read_contexts_csv(space: Space, path: Path) -> tuple[Array, Array | None]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
-            headings = next(reader, [])
-            check_names([name for name in headings if name != "weight"], space.context_names, "context", StudyError)
+            names = next(reader, [])
+            check_names([name for name in names if name != "weight"], space.context_names, "context", StudyError)
             rows = [row for row in reader if row]
     except OSError as problem:
         raise StudyError(f"cannot read {path}: {problem.strerror}") from None
     except (UnicodeDecodeError, csv.Error):
         raise StudyError(f"{path} is not a CSV file in UTF-8") from None
     try:
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(headings))
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
     except ValueError:
         raise StudyError(f"{path}: a cell is missing or not a number", "every row needs a number per column") from None
-    order = [headings.index(name) for name in space.context_names]
-    return table[:, order], table[:, headings.index("weight")] if "weight" in headings else None
+    order = [names.index(name) for name in space.context_names]
+    return table[:, order], table[:, names.index("weight")] if "weight" in names else None

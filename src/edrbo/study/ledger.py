@@ -4,112 +4,163 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage
-from optuna.trial import TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edrbo.errors import UnknownSuggestionError
+from edrbo.records import events as e
+from edrbo.records.settings import Settings
+from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.study.owner import this_process
-from edrbo.study.records import ABANDONED, DESIGN, FIT, OWNER, TOLD, Array, Snapshot, distribution, read
+from edrbo.study.snapshot import Reader, Snapshot
 from edrbo.study.storage import guard
+from edrbo.study.trials import ABANDONED, DESIGN, EVENT, FIT, OWNER, TOLD, WON, distribution, record_of
+
+Array = NDArray[np.float64]
 
 
 class Ledger:
-    """The trials and attributes of the study ``study_id`` in ``storage``."""
+    """The trials and attributes of the study ``study_id`` in ``storage``, which was made with ``settings``."""
 
-    def __init__(self, storage: BaseStorage, study_id: int, space: Space, where: str | Path) -> None:
+    def __init__(self, storage: BaseStorage, study_id: int, settings: Settings, where: str | Path) -> None:
         self.storage, self.study_id, self.where = storage, study_id, where
-        self._space = space
-        self._distributions = {name: distribution(variable) for name, variable in space.design.items()}
+        self._reader = Reader(settings)
 
     def read(self) -> Snapshot:
         with guard(self.where, "read"):
             trials = self.storage.get_all_trials(self.study_id, deepcopy=False)
-            return read(self._space, trials, self.storage.get_study_system_attrs(self.study_id))
+            return self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
 
-    def publish(self, number: int, design: Mapping[str, Any], x: Array) -> None:
-        """The suggestion that took ``number`` is handed out: ``design`` for people, ``x`` (d_x) for us."""
-        with guard(self.where, "write"):
-            trial = self._trial(number)
-            for name, value in design.items():
-                kind = self._distributions[name]
-                self.storage.set_trial_param(trial, name, kind.to_internal_repr(value), kind)
-            self.storage.set_trial_system_attr(trial, DESIGN, x.tolist())
-
-    def finish(self, number: int, record: Mapping[str, Any]) -> None:
-        """A pending suggestion has an outcome (``records.told_record``)."""
-        value = record["value"]
-        with guard(self.where, "write"):
-            trial = self._trial(number)
-            try:
-                self.storage.set_trial_system_attr(trial, TOLD + _token(), dict(record))
-                for name, shown in self._shown(record).items():
-                    self.storage.set_trial_user_attr(trial, name, shown)
-                state = TrialState.FAIL if value is None else TrialState.COMPLETE
-                self.storage.set_trial_state_values(trial, state, None if value is None else [value])
-            except UpdateFinishedTrialError:
-                raise UnknownSuggestionError(
-                    f"suggestion {number} was told already, by another process",
-                    "tell a design of your own as a dict of names and values",
-                ) from None
-
-    def create(self, x: Array, record: Mapping[str, Any] | None) -> int:
-        """A design (d_x) that was not asked for, with its outcome, or None while it is evaluated; gives its number."""
-        state, value = TrialState.RUNNING, None
-        attributes: dict[str, Any] = {OWNER: this_process(), DESIGN: x.tolist()}
-        if record is not None:
-            value = record["value"]
-            state = TrialState.FAIL if value is None else TrialState.COMPLETE
-            attributes[TOLD + _token()] = dict(record)
-        trial = create_trial(
-            state=state,
-            value=value,
-            params=self._space.decode_designs(x)[0],
-            distributions=self._distributions,
-            user_attrs=self._shown(record),
-            system_attrs=attributes,
-        )
-        with guard(self.where, "write"):
-            return self.storage.get_trial(self.storage.create_new_trial(self.study_id, trial)).number
-
-    def add(self, kind: str, record: Mapping[str, Any]) -> None:
-        """An event that belongs to no single trial (``records.CONTEXTS`` or ``LATE``)."""
-        with guard(self.where, "write"):
-            self.storage.set_study_system_attr(self.study_id, kind + _token(), dict(record))
-
-    def load_fit(self) -> dict[str, Any] | None:
-        with guard(self.where, "read"):
-            record: dict[str, Any] | None = self.storage.get_study_system_attrs(self.study_id).get(FIT)
-            return record
-
-    def save_fit(self, record: Mapping[str, Any]) -> None:
-        with guard(self.where, "write"):
-            self.storage.set_study_system_attr(self.study_id, FIT, dict(record))
+    # ---------------------------------------------------------------- suggestions
 
     def take_number(self) -> int:
         """The number of a suggestion to come."""
         with guard(self.where, "write"):
             trial = create_trial(state=TrialState.RUNNING, system_attrs={OWNER: this_process()})
-            return self.storage.get_trial(self.storage.create_new_trial(self.study_id, trial)).number
+            return self._create(trial)
+
+    def publish(self, event: e.Asked, space: Space, clock: int) -> None:
+        """The suggestion that took its number is handed out."""
+        with guard(self.where, "write"):
+            trial = self._trial(event.id)
+            params, distributions = _params(event.x, space)
+            for name, kind in distributions.items():
+                with suppress(ValueError):  # it had other levels once: only what optuna-dashboard shows
+                    self.storage.set_trial_param(trial, name, kind.to_internal_repr(params[name]), kind)
+            self.storage.set_trial_system_attr(trial, DESIGN, record_of(event, clock))
 
     def abandon(self, number: int) -> None:
         """Nobody waits any more for the design of ``number``."""
         with guard(self.where, "write"):
             self.storage.set_trial_system_attr(self._trial(number), ABANDONED, True)
 
+    # ---------------------------------------------------------------- events
+
+    def write(self, event: e.Event, state: State, clock: int) -> str:
+        """Keep an event that ``state`` has accepted; gives the ref it is read back with."""
+        if isinstance(event, e.Told | e.Failed | e.Cancelled):
+            if event.id in state.runs:
+                return self._finish(event, state.space, clock)
+            assert not isinstance(event, e.Cancelled)
+            return f"{DESIGN}:{self.create(event, state.space, clock)}"
+        return self._add(event, clock)
+
+    def _add(self, event: e.Event, clock: int) -> str:
+        key = EVENT + _token()
+        with guard(self.where, "write"):
+            self.storage.set_study_system_attr(self.study_id, key, record_of(event, clock))
+        return key
+
+    def _finish(self, event: e.Told | e.Failed | e.Cancelled, space: Space, clock: int) -> str:
+        """A pending suggestion has ended. Of several who say so at once the first to end the trial is right."""
+        key = TOLD + _token()
+        with guard(self.where, "write"):
+            trial = self._trial(event.id)
+            if self.storage.get_trial(trial).state.is_finished():  # its end was undone, or could not be read
+                return self._add(event, clock)
+            try:
+                self.storage.set_trial_system_attr(trial, key, record_of(event, clock))
+                for name, shown in _shown(event, space).items():
+                    self.storage.set_trial_user_attr(trial, name, shown)
+                if isinstance(event, e.Told):
+                    self.storage.set_trial_state_values(trial, TrialState.COMPLETE, [event.value])
+                else:
+                    self.storage.set_trial_state_values(trial, TrialState.FAIL)
+            except UpdateFinishedTrialError:
+                raise UnknownSuggestionError(
+                    f"suggestion {event.id} was told already, by another process",
+                    "tell a design of your own as a dict of names and values",
+                ) from None
+            claims = [name for name in self.storage.get_trial(trial).system_attrs if name.startswith(TOLD)]
+            if len(claims) > 1:  # no more can come: say which it was
+                self.storage.set_study_system_attr(self.study_id, f"{WON}{event.id}", key)
+        return key
+
+    def create(self, event: e.Asked | e.Told | e.Failed, space: Space, clock: int) -> int:
+        """A design that was not asked for here, with its outcome or while it is evaluated; gives its number."""
+        assert event.x is not None
+        attributes: dict[str, Any] = {DESIGN: record_of(event, clock, own=True)}
+        if isinstance(event, e.Asked):
+            state, shown = TrialState.RUNNING, {}
+            attributes[OWNER] = this_process()
+        else:
+            state = TrialState.COMPLETE if isinstance(event, e.Told) else TrialState.FAIL
+            shown = _shown(event, space)
+        params, distributions = _params(event.x, space)
+        trial = create_trial(
+            state=state,
+            value=event.value if isinstance(event, e.Told) else None,
+            params=params,
+            distributions=distributions,
+            user_attrs=shown,
+            system_attrs=attributes,
+        )
+        with guard(self.where, "write"):
+            return self._create(trial)
+
+    # ---------------------------------------------------------------- fits
+
+    def load_fit(self) -> Any:
+        with guard(self.where, "read"):
+            return self.storage.get_study_system_attrs(self.study_id).get(FIT)
+
+    def save_fit(self, record: Mapping[str, Any]) -> None:
+        with guard(self.where, "write"):
+            self.storage.set_study_system_attr(self.study_id, FIT, dict(record))
+
+    # ---------------------------------------------------------------- trials
+
+    def _create(self, trial: FrozenTrial) -> int:
+        return self.storage.get_trial(self.storage.create_new_trial(self.study_id, trial)).number
+
     def _trial(self, number: int) -> int:
         return self.storage.get_trial_id_from_study_id_trial_number(self.study_id, number)
-
-    def _shown(self, record: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The context as optuna-dashboard shows it; never read back."""
-        if record is None or record["context"] is None:
-            return {}
-        return {"context": dict(zip(self._space.context_names, record["context"], strict=True))}
 
 
 def _token() -> str:
     return uuid.uuid4().hex
+
+
+def _params(x: Array, space: Space) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
+    """A design (d_x) as optuna-dashboard shows it; never read back."""
+    return space.decode_designs(x)[0], {name: distribution(kind) for name, kind in space.design.items()}
+
+
+def _shown(event: e.Told | e.Failed | e.Cancelled, space: Space) -> dict[str, Any]:
+    """The context, and why there is no outcome, as optuna-dashboard shows them; never read back."""
+    shown: dict[str, Any] = {}
+    if not isinstance(event, e.Told):
+        shown["cancelled" if isinstance(event, e.Cancelled) else "failed"] = event.why or "yes"
+    context = None if isinstance(event, e.Cancelled) else event.context
+    if context is not None:
+        shown["context"] = dict(zip(space.context_names, context.tolist(), strict=True))
+    return shown

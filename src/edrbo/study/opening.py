@@ -11,9 +11,9 @@ from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 
 from edrbo.errors import StudyError
-from edrbo.study.records import SETTINGS
-from edrbo.study.settings import Settings
+from edrbo.records.settings import Settings
 from edrbo.study.storage import describe, guard, is_url, open_storage
+from edrbo.study.trials import SETTINGS
 
 LONGEST_NAME = 512  # what Optuna's database columns hold
 
@@ -21,9 +21,7 @@ LONGEST_NAME = 512  # what Optuna's database columns hold
 def open_study(where: str | Path, name: str | None, settings: Settings | None) -> tuple[BaseStorage, int, Settings]:
     """The storage, the study's number in it, and its settings; with ``settings`` a missing study is made."""
     if settings is not None:
-        if not isinstance(settings.method, str):
-            raise StudyError("a method of your own cannot be stored", "name one of edrbo.method_names()")
-        settings.optimizer()  # refuses bad settings before anything is written
+        settings.to_dict()  # refuses what cannot be stored before anything is written
     if name is not None and not 0 < len(name) <= LONGEST_NAME:
         raise StudyError("this cannot name a study", f"use 1 to {LONGEST_NAME} characters")
     storage = open_storage(where, create=settings is not None)

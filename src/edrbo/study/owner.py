@@ -13,6 +13,21 @@ def this_process() -> dict[str, Any]:
     return {"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())}
 
 
+def login() -> str | None:
+    """Who works here, as the system knows them."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None
+
+
+def whose(owner: Mapping[str, Any]) -> str:
+    """An owner for people to read."""
+    return f"process {owner.get('pid')} on {owner.get('host')}"
+
+
 def is_dead(owner: Mapping[str, Any]) -> bool:
     """Whether ``owner`` ran on this machine and is gone. On another machine one cannot tell."""
     if owner["host"] != socket.gethostname():

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnknownSuggestionError
-from edrbo.optimizer.optimizer import Suggestion
+from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
 from edrbo.space.tables import close_match
 from edrbo.study.study import Study

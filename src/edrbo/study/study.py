@@ -1,58 +1,65 @@
-"""A study: an optimizer whose every suggestion, context and outcome is durable before the call returns."""
+"""A study: the events of an experiment, every one on disk or in a database before the call returns."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from edrbo.acquisition.methods import DEFAULT
-from edrbo.errors import InvalidValueError
-from edrbo.optimizer.optimizer import INITIAL, Direction, Optimizer, Suggestion
-from edrbo.optimizer.recommendation import Recommendation
-from edrbo.records.context_log import ContextLog
-from edrbo.records.observations import Observations
+from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnreadableRecordWarning
+from edrbo.records.events import Asked, Event, Failed, Told
+from edrbo.records.recorder import Make, Recorder
+from edrbo.records.settings import DEFAULT, Choices, Settings
 from edrbo.records.state import State
+from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
-from edrbo.study.fits import Fits
 from edrbo.study.ledger import Ledger
 from edrbo.study.opening import open_study
-from edrbo.study.records import CONTEXTS, LATE, Snapshot, told_record
-from edrbo.study.settings import Settings
-from edrbo.study.storage import describe
+from edrbo.study.owner import login
+from edrbo.study.snapshot import Snapshot
+from edrbo.study.storage import describe, is_url, open_storage
+from edrbo.study.trials import Problem
 from edrbo.study.turns import Turns
 
+if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
+    from edrbo.optimizer.optimizer import Optimizer
+    from edrbo.optimizer.recommendation import Prediction, Recommendation
 
-class Study:
-    """An ``Optimizer`` that lives longer than a process, and may be shared by many.
 
-    >>> import edrbo, tempfile, pathlib
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "coating.db"
-    >>> space = edrbo.Space(design={"speed": (1, 9)}, context={"humidity": (0, 1)})
-    >>> study = Study.open(file, space)
-    >>> suggestion = study.ask()
+class Study(Recorder):
+    """A durable optimizer.
 
-    and tomorrow, in another process:
-
-    >>> study = Study.open(file)
-    >>> study.tell(study.pending[0], {"humidity": 0.4}, 1.7)
+    >>> import tempfile
+    >>> space = Space(design={"speed": (1, 9)}, context={"humidity": (0, 1)})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study = Study.open(folder + "/coating.db", space)
+    ...     suggestion = study.ask()
+    ...     study.tell(suggestion, {"humidity": 0.4}, 1.7)
 
     The methods are those of ``Optimizer``. Any number of processes and threads may use one study at once: no
     suggestion is handed out twice, and each knows of those before it. A suggestion's id is its trial number.
-    ``ledger`` reads and writes the records themselves.
+    ``ledger`` reads and writes the records themselves; ``by`` is written beside what this object records.
     """
 
-    def __init__(self, ledger: Ledger, settings: Settings, name: str) -> None:
+    def __init__(self, ledger: Ledger, settings: Settings, name: str, *, by: str | None = None) -> None:
         """The study whose records are in ``ledger``; ``Study.open`` finds it."""
-        self.settings = settings
         self.name = name
         self.ledger = ledger
-        self._optimizer = settings.optimizer()
-        self._fits = Fits(ledger)
+        self.by = by
+        self._settings = settings
         self._turns = Turns(ledger)
+        self._thinking: Optimizer | None = None
+        self._saved = 0  # rows of the fit stored last
+        self._warned: set[Problem] = set()
         self._lock = threading.RLock()
-        self._sync()
+        self._process = os.getpid()
+        self._snapshot = self._read()
 
     @classmethod
     def open(
@@ -61,63 +68,125 @@ class Study:
         space: Space | None = None,
         *,
         name: str | None = None,
-        method: str = DEFAULT,
-        direction: Direction = "maximize",
-        seed: int = 0,
-        forgetting: float | None = None,
-        initial: int = INITIAL,
+        method: Any = DEFAULT,
+        by: str | None = None,
+        **choices: Unpack[Choices],
     ) -> Study:
         """The study in a file, or in PostgreSQL by URL (``postgresql://user@host/database``).
 
         With a ``space`` it is made if it does not exist; if it does, its settings must be these. Without one it must
-        exist. ``name`` tells several studies in one place apart.
+        exist. ``name`` tells several studies in one place apart; ``by`` says who works here (default: the login).
         """
-        settings = None if space is None else Settings(space, method, direction, seed, forgetting, initial)
-        storage, study_id, stored = open_study(where, name, settings)
-        ledger = Ledger(storage, study_id, stored.space, where)
-        return cls(ledger, stored, storage.get_study_name_from_id(study_id))
+        settings = None if space is None else Settings(space, method, **choices)
+        return cls.open_with(where, settings, name=name, by=by)
+
+    @classmethod
+    def open_with(
+        cls, where: str | Path, settings: Settings | None, *, name: str | None = None, by: str | None = None
+    ) -> Study:
+        """The same with ``settings`` in one piece, or None for a study that exists."""
+        place = where if is_url(where) else Path(where).absolute()  # a change of folder later must not matter
+        storage, study_id, stored = open_study(place, name, settings)
+        ledger = Ledger(storage, study_id, stored, place)
+        study = cls(ledger, stored, storage.get_study_name_from_id(study_id), by=login() if by is None else by)
+        if settings is not None:
+            study._check_settings(settings)
+        return study
+
+    def _check_settings(self, given: Settings) -> None:
+        differences = given.differences(self.settings)
+        if differences:
+            raise StudyError(
+                f"the study in {describe(self.ledger.where)} has other settings: {'; '.join(differences)}",
+                "open it without a space to go on with its own, amend it, or make a new study",
+            )
 
     def __repr__(self) -> str:
-        return f"Study({self.name!r} in {describe(self.ledger.where)!r}, {len(self._optimizer)} observations)"
+        return f"Study({self.name!r} in {describe(self.ledger.where)!r}, {len(self._snapshot.state.told)} observations)"
 
     # ---------------------------------------------------------------- what is known
 
     @property
-    def space(self) -> Space:
-        return self.settings.space
+    def state(self) -> State:
+        with self._lock:
+            return self._sync().state
+
+    @property
+    def settings(self) -> Settings:
+        """As they are now; amendments included."""
+        return self._snapshot.state.settings
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Records that cannot be read and were set aside."""
+        with self._lock:
+            return self._sync().problems
 
     @property
     def optimizer(self) -> Optimizer:
         """The optimizer behind the study, up to date; tell it nothing."""
-        self._sync()
-        return self._optimizer
-
-    @property
-    def state(self) -> State:
-        return self.optimizer.state
-
-    @property
-    def observations(self) -> Observations:
-        return self.optimizer.observations
-
-    @property
-    def pending(self) -> list[Suggestion]:
-        """Asked and not yet told, by whomever."""
-        return self.optimizer.pending
-
-    @property
-    def context_log(self) -> ContextLog:
-        return self.optimizer.context_log
-
-    def __len__(self) -> int:
-        return len(self.optimizer)
+        with self._lock:
+            self._sync()
+            return self._thinker()
 
     def _sync(self) -> Snapshot:
         """Begins every call: what others wrote is taken over, what an earlier call failed to write is dropped."""
+        self._snapshot = self._read()
+        return self._snapshot
+
+    def _read(self) -> Snapshot:
+        if os.getpid() != self._process:
+            self._reopen()
+        snapshot = self.ledger.read()
+        for problem in snapshot.problems:
+            if problem not in self._warned:
+                self._warned.add(problem)
+                warnings.warn(
+                    f"a record of {self.name!r} cannot be read and is set aside; {problem} (see `edrbo check`)",
+                    UnreadableRecordWarning,
+                    stacklevel=4,
+                )
+        return snapshot
+
+    def _reopen(self) -> None:
+        """After a fork: the parent's connections, locks and place in the queue are not ours."""
+        self._process, self._lock = os.getpid(), threading.RLock()
+        storage = open_storage(self.ledger.where, create=False)
+        self.ledger = Ledger(storage, self.ledger.study_id, self._settings, self.ledger.where)
+        self._turns = Turns(self.ledger)
+
+    # ---------------------------------------------------------------- thinking
+
+    def _thinker(self) -> Optimizer:
+        """The optimizer of the state read last, with the latest fit that any process made."""
+        from edrbo.optimizer.optimizer import Optimizer
+        from edrbo.optimizer.stored_fit import StoredFit
+
+        state = self._snapshot.state
+        if self._thinking is None:
+            self._thinking = Optimizer.of(state)
+        else:
+            self._thinking.go_on(state)
+        with suppress(InvalidValueError, KeyError, TypeError, ValueError):  # nothing is lost but time
+            self._thinking.offer(StoredFit.from_dict(self.ledger.load_fit()))
+        return self._thinking
+
+    @contextmanager
+    def _thought(self) -> Iterator[Optimizer]:
+        """Think about the present state, and keep what was fitted meanwhile."""
         with self._lock:
-            snapshot = self.ledger.read()
-            self._fits.restore(self._optimizer, snapshot.state)
-            return snapshot
+            self._sync()
+            thinker = self._thinker()
+            yield thinker
+            self._save_fit(thinker)
+
+    def _save_fit(self, thinker: Optimizer) -> None:
+        fit = thinker.fit
+        if fit is None or fit.rows <= self._saved:
+            return
+        with suppress(StudyError):  # nothing is lost but time
+            self.ledger.save_fit(fit.to_dict())
+            self._saved = fit.rows
 
     # ---------------------------------------------------------------- ask
 
@@ -138,70 +207,78 @@ class Study:
 
         If others took numbers meanwhile, wait for their designs and compute again, knowing them.
         """
-        with self._lock:
-            before = self._sync()
-            suggestion = self._optimizer.ask(forecast=forecast, context=context)
+        with self._thought() as thinker:
+            before = self._snapshot
+            suggestion = thinker.ask(forecast=forecast, context=context)
             with self._turns.take() as number:
                 if number != suggestion.id or before.open:
-                    state = self._turns.wait(number)
-                    self._fits.restore(self._optimizer, state)
-                    suggestion = self._optimizer.ask(forecast=forecast, context=context)
-                self.ledger.publish(number, suggestion.design, self._optimizer.state.pending[number])
-            self._fits.save(self._optimizer)
+                    self._snapshot = self._turns.wait(number)
+                    thinker = self._thinker()
+                    thinker.go_on(self._snapshot.before(number))
+                    suggestion = thinker.ask(forecast=forecast, context=context)
+                asked = thinker.state.history[-1]
+                assert isinstance(asked, Asked)
+                event = replace(asked, by=self.by, at=time.time())
+                self.ledger.publish(event, self.space_now, self._snapshot.clock + 1)
             return suggestion
+
+    @property
+    def space_now(self) -> Space:
+        """The space as it was read last."""
+        return self._snapshot.state.space
 
     # ---------------------------------------------------------------- tell
 
-    def tell(
-        self,
-        suggestion: Suggestion | Mapping[str, Any] | int,
-        context: Any = None,
-        value: float | None = None,
-        *,
-        noise: float | None = None,
-        failed: bool = False,
-    ) -> None:
-        """As ``Optimizer.tell``; any process may tell any suggestion, once."""
+    def _record(self, make: Make) -> Event:
+        """Check by applying, write, and see that it counted."""
         with self._lock:
             snapshot = self._sync()
-            # The optimizer checks everything first; what it accepted is then written.
-            self._optimizer.tell(suggestion, context, value, noise=noise, failed=failed)
-            state = self._optimizer.state
-            rows = None if context is None else state.log.batches[-1].rows
-            outcome = None if failed else float(state.observations.y[-1])
-            record = told_record(snapshot.clock + 1, rows, outcome, None if failed else noise)
-            if isinstance(suggestion, Mapping):
-                x = list(state.failed.values())[-1] if failed else state.observations.x[-1]
-                self.ledger.create(x, record)
-            else:
-                self.ledger.finish(suggestion.id if isinstance(suggestion, Suggestion) else suggestion, record)
+            event = make(snapshot.state)
+            event = replace(
+                event, by=self.by if event.by is None else event.by, at=time.time() if event.at is None else event.at
+            )
+            snapshot.state.apply(replace(event, ref="new"))
+            ref = self.ledger.write(event, snapshot.state, snapshot.clock + 1)
+            if ref in self._sync().overtaken:
+                raise InvalidContextError(
+                    "another process told something else at the same moment, and came first",
+                    "look at the run, and correct it",
+                )
+            return replace(event, ref=ref)
 
-    # ---------------------------------------------------------------- contexts
+    def take(self, events: Sequence[Event]) -> None:
+        """Record several events, all checked before the first is written.
 
-    def tell_context(self, suggestion: Suggestion | int, context: Any) -> None:
-        """As ``Optimizer.tell_context``."""
+        Runs that are new in them are numbered by the storage, whatever number they have in ``events``.
+        """
         with self._lock:
-            snapshot = self._sync()
-            self._optimizer.tell_context(suggestion, context)
-            number = suggestion.id if isinstance(suggestion, Suggestion) else suggestion
-            row = self._optimizer.context_log.batches[-1].rows[0].tolist()
-            self.ledger.add(LATE, {"clock": snapshot.clock + 1, "number": number, "context": row})
+            start = self._sync().state
+            start.apply(*(replace(event, ref=f"new {i}") for i, event in enumerate(events)))
+            numbers = {key: key for key in start.runs}
+            for event in events:
+                self._take(event, numbers)
 
-    def observe_context(self, samples: Any, weights: Any = None) -> None:
-        """As ``Optimizer.observe_context``; of a long batch only its summary is stored."""
-        with self._lock:
-            snapshot = self._sync()
-            before = len(self._optimizer.context_log.batches)
-            self._optimizer.observe_context(samples, weights)
-            for batch in self._optimizer.context_log.to_list()[before:]:
-                self.ledger.add(CONTEXTS, {"clock": snapshot.clock + 1, "batch": batch})
+    def _take(self, event: Event, numbers: dict[int, int]) -> None:
+        """Write one event; ``numbers`` are those of its runs in the study, and learns that of a new one."""
+        snapshot = self._snapshot
+        at, key = time.time() if event.at is None else event.at, getattr(event, "id", None)
+        event = replace(event, by=event.by or self.by, at=at)
+        if key is None or key in numbers:
+            event = event if key is None else replace(event, id=numbers[key])  # type: ignore[call-arg]
+            self.ledger.write(event, snapshot.state, snapshot.clock + 1)
+        else:
+            assert isinstance(event, Asked | Told | Failed)
+            numbers[key] = self.ledger.create(event, snapshot.state.space, snapshot.clock + 1)
+        self._sync()
 
     # ---------------------------------------------------------------- recommend
 
-    def recommend(self, *, forecast: Any = None, context: Any = None, ball: float = 0.1) -> Recommendation:
+    def recommend(self, **arguments: Any) -> Recommendation:
         """As ``Optimizer.recommend``."""
-        with self._lock:
-            self._sync()
-            recommendation = self._optimizer.recommend(forecast=forecast, context=context, ball=ball)
-            self._fits.save(self._optimizer)
-            return recommendation
+        with self._thought() as thinker:
+            return thinker.recommend(**arguments)
+
+    def predict(self, designs: Any, **arguments: Any) -> Prediction:
+        """As ``Optimizer.predict``."""
+        with self._thought() as thinker:
+            return thinker.predict(designs, **arguments)

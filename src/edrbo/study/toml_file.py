@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import Any
 
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
-from edrbo.optimizer.optimizer import INITIAL
+from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable
-from edrbo.study.settings import Settings
 from edrbo.study.storage import is_url
 from edrbo.study.study import Study
 
 FORMAT = 1
-PLAIN = ("method", "direction", "seed", "forgetting", "initial")
+ALWAYS = ("direction", "method", "seed")  # written also when they are the defaults
+PLAIN = tuple(choice.name for choice in Settings.choices())
 KEYS = ("format", "name", "storage", *PLAIN, "design", "context")
 
 
@@ -48,17 +48,7 @@ class Description:
 
     def open(self) -> Study:
         """The study, made if it does not exist; a file that was changed since is an error that says what changed."""
-        s = self.settings
-        return Study.open(
-            self.storage,
-            s.space,
-            name=self.name,
-            method=s.method,
-            direction=s.direction,
-            seed=s.seed,
-            forgetting=s.forgetting,
-            initial=s.initial,
-        )
+        return Study.open_with(self.storage, self.settings, name=self.name)
 
 
 def read_toml(path: Path) -> Description:
@@ -90,7 +80,6 @@ def _description(record: Mapping[str, Any], path: Path) -> Description:
         {name: read_variable(name, given) for name, given in context.items()},
     )
     settings = Settings(space, **{name: record[name] for name in PLAIN if name in record})
-    settings.optimizer()
     storage = str(record.get("storage", path.with_suffix(".db").name))
     place = storage if is_url(storage) else str(path.parent / storage)
     return Description(place, str(record.get("name", path.stem)), settings)
@@ -120,14 +109,11 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings) -> None:
         f"format = {FORMAT}",
         f"name = {_text(name)}",
         f"storage = {_text(storage)}",
-        f"direction = {_text(s.direction)}",
-        f"method = {_text(s.method)}",
-        f"seed = {s.seed}",
     ]
-    if s.forgetting is not None:
-        lines.append(f"forgetting = {float(s.forgetting)!r}")
-    if s.initial != INITIAL:
-        lines.append(f"initial = {s.initial}")
+    stored = s.to_dict()
+    for choice in s.choices():
+        if choice.name in ALWAYS or getattr(s, choice.name) != choice.default:
+            lines.append(f"{choice.name} = {_value(stored[choice.name])}")
     for title, variables in (("design", s.space.design), ("context", s.space.context)):
         lines += ["", f"[{title}]", *(f"{_key(key)} = {_variable(variable)}" for key, variable in variables.items())]
     try:
@@ -153,6 +139,15 @@ def _variable(variable: Variable) -> str:
 
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _value(value: Any) -> str:
+    """A TOML value: a table on one line, a list, or a scalar."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(name)} = {_value(part)}' for name, part in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return _text(value)
 
 
 def _text(value: Any) -> str:

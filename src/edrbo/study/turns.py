@@ -7,18 +7,21 @@ while. An owner that was only slow loses nothing by it; the others just did not 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 from edrbo.errors import StudyError
-from edrbo.records.state import State
 from edrbo.study.ledger import Ledger
-from edrbo.study.owner import is_dead
+from edrbo.study.owner import is_dead, whose
+from edrbo.study.snapshot import Snapshot
 
 PATIENCE = 60.0  # seconds without any progress of those before us
-PAUSE = 0.005  # seconds between looks of the next in line
+PAUSE, LONGEST_PAUSE = 0.01, 0.5  # seconds between looks
+SILENCE = 2.0  # seconds after which we say what we wait for
+
+logger = logging.getLogger("edrbo.study")
 
 
 class Turns:
@@ -40,20 +43,25 @@ class Turns:
                 self._ledger.abandon(number)
             raise
 
-    def wait(self, number: int) -> State:
-        """The state to compute suggestion ``number`` from, once all numbers before it have their designs."""
-        waiting, since = -1, time.monotonic()
+    def wait(self, number: int) -> Snapshot:
+        """The study to compute suggestion ``number`` from, once all numbers before it have their designs."""
+        waiting, since, pause = -1, time.monotonic(), PAUSE
+        told = False
         while True:
-            begun = time.monotonic()
             snapshot = self._ledger.read()
-            took = time.monotonic() - begun
             earlier = {key: owner for key, owner in snapshot.open.items() if key < number}
             if not earlier:
-                return replace(snapshot.state, asked=number)
+                return snapshot
             if len(earlier) != waiting:
-                waiting, since = len(earlier), time.monotonic()
+                waiting, since, pause = len(earlier), time.monotonic(), PAUSE
+            patience = time.monotonic() - since
             for key, owner in earlier.items():
-                if key in self._lost or is_dead(owner) or time.monotonic() - since > PATIENCE:
+                if key in self._lost or is_dead(owner) or patience > PATIENCE:
                     self._ledger.abandon(key)
+            if patience > SILENCE and not told:
+                told = True
+                first = min(earlier)
+                logger.warning("waiting for suggestion %d, which %s is computing", first, whose(earlier[first]))
             # The next in line looks often; the others leave the storage and the machine to those before them.
-            time.sleep(PAUSE + 3.0 * took * (len(earlier) - 1))
+            time.sleep(min(pause * len(earlier), LONGEST_PAUSE))
+            pause = min(1.3 * pause, LONGEST_PAUSE)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from edrbo.acquisition.methods import Method
 from edrbo.context.laws import sobol_points
 from edrbo.optimizer.optimizer import Optimizer
+from edrbo.records.events import Asked
 from edrbo.space import Space
 from edrbo.streams import stream_seed
 
@@ -74,7 +75,7 @@ class OptimizerLearner(Learner):
     def observe(self, x: Array, c: Array, y: float) -> None:
         optimizer = self._optimizer
         if not optimizer.state.pending:  # an evaluation of an earlier process, whose suggestion counts as asked
-            optimizer.restore(optimizer.state.ask([x]))
+            optimizer.apply(Asked(id=optimizer.state.next_id, x=x))
         (key,) = optimizer.state.pending
         optimizer.tell(key, context=list(map(float, c)), value=y)
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from notebook import Notebook
 
 from edrbo import Space
 from edrbo.errors import InvalidValueError
-from edrbo.records.context_log import KEPT_ROWS, ContextLog
+from edrbo.records.context_log import KEPT_ROWS
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 10)})
 
 
 def test_forgetting_halves_per_half_life_across_batches() -> None:
-    log = ContextLog()
+    notebook = Notebook(SPACE)
     for batch in ([[1.0], [2.0]], [[3.0]], [[4.0], [5.0]]):
-        log = log.add(SPACE, np.array(batch))
+        notebook.observe_context(batch)
+    log = notebook.context_log
     rows, weights = log.weighted(1, half_life=2.0)
     assert rows[:, 0].tolist() == [1, 2, 3, 4, 5]
     assert weights == pytest.approx(2.0 ** (-np.array([4, 3, 2, 1, 0]) / 2))
@@ -27,10 +27,12 @@ def test_forgetting_halves_per_half_life_across_batches() -> None:
 @pytest.mark.parametrize("half_life", [None, 400.0])
 def test_a_summary_keeps_the_law(half_life: float | None) -> None:
     rng = np.random.default_rng(0)
-    drift = np.linspace(2, 6, KEPT_ROWS + 1)[:, None] + rng.normal(size=(KEPT_ROWS + 1, 1))
+    drift = np.linspace(3, 6, KEPT_ROWS + 1)[:, None] + rng.normal(size=(KEPT_ROWS + 1, 1)).clip(-3, 3)
     exact_weights = np.ones(len(drift)) if half_life is None else 2.0 ** (-np.arange(len(drift))[::-1] / half_life)
-    log = ContextLog().add(SPACE, drift, half_life=half_life)
-    log = log.add(SPACE, np.array([[9.0]]))
+    notebook = Notebook(SPACE, forgetting=half_life)
+    notebook.observe_context(drift)
+    notebook.observe_context([[9.0]])
+    log = notebook.context_log
     rows, weights = log.weighted(1, half_life)
     assert len(rows) < len(drift)
     assert len(log) == len(drift) + 1
@@ -42,20 +44,14 @@ def test_a_summary_keeps_the_law(half_life: float | None) -> None:
     assert np.average((rows[:-1, 0] - mean) ** 2, weights=weights[:-1]) == pytest.approx(spread, rel=1e-4)
 
 
-def test_json_round_trip_is_exact() -> None:
-    log = ContextLog().add(SPACE, np.array([[0.1], [1 / 3]]), weights=[0.5, 2.0])
-    again = ContextLog.from_list(json.loads(json.dumps(log.to_list())), 1)
-    assert np.array_equal(again.weighted(1, 3.0)[0], log.weighted(1, 3.0)[0])
-    assert np.array_equal(again.weighted(1, 3.0)[1], log.weighted(1, 3.0)[1])
-
-
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [np.nan, 1.0], ["a", "b"], [0.0, 0.0], [np.inf, 1.0]])
 def test_bad_weights(weights: list[object]) -> None:
     with pytest.raises(InvalidValueError):
-        ContextLog().add(SPACE, np.array([[1.0], [2.0]]), weights)
+        Notebook(SPACE).observe_context([[1.0], [2.0]], weights)
 
 
-def test_nothing_added_is_the_same_log() -> None:
-    log = ContextLog()
-    assert log.add(SPACE, np.empty((0, 1))) is log
-    assert log.weighted(1, None)[0].shape == (0, 1)
+def test_nothing_seen_is_no_event() -> None:
+    notebook = Notebook(SPACE)
+    notebook.observe_context(np.empty((0, 1)))
+    assert notebook.state.history == ()
+    assert notebook.context_log.weighted(1, None)[0].shape == (0, 1)

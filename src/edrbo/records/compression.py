@@ -1,0 +1,150 @@
+"""Replace a law of many weighted contexts by one of few, and say how far the two are apart.
+
+An acquisition evaluates its score at every atom of the law, so its cost is linear in their number, while
+a stream of contexts has no limit. The distance is Wasserstein: a score that is L-Lipschitz in the
+context has an expectation that moves by at most L · W₁.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edrbo.errors import InvalidValueError
+
+__all__ = ["Compressed", "compress"]
+
+Array = npt.NDArray[np.float64]
+
+SAMPLE_ROWS = 8192  # rows k-means sees; the whole law is still assigned, weighed and measured at the end
+LLOYD_STEPS = 25
+ASSIGN_CHUNK = 4096  # rows whose distances to all centers are held at once: fits a CPU cache
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """A small law and its distance from the one it stands for.
+
+    ``error`` is the Wasserstein-2 distance and ``w1`` the Wasserstein-1 distance: both exact for
+    one context variable, and above that the cost of moving every context to the atom of its cell, which
+    bounds the distance from above.
+    """
+
+    atoms: Array  # k × d_c
+    weights: Array  # k
+    error: float
+    w1: float
+
+
+def compress(atoms: Array, weights: Array, size: int, seed: int = 0) -> Compressed:
+    """At most ``size`` weighted atoms for the law (``atoms``: n × d_c, ``weights``: n).
+
+    A law that has no more than ``size`` distinct atoms is kept without error. Otherwise one context
+    variable is cut into ``size`` bins of exactly equal mass, each replaced by its mean; several are
+    clustered by weighted k-means, which places its centers by at most ``SAMPLE_ROWS`` rows (so in a longer
+    law a rare atom may join its neighbor). ``seed`` only matters there; the same seed gives the same atoms.
+    """
+    if size < 1:
+        raise InvalidValueError(f"cannot compress a law to {size} atoms", "ask for at least one atom")
+    mass = weights / weights.sum()
+    points, mass = atoms[mass > 0], mass[mass > 0]
+    if points.shape[1] == 1:
+        small, small_mass, w2, w1 = _equal_mass_bins(points[:, 0], mass, size)
+        return Compressed(small[:, None], small_mass, w2, w1)
+    if len(points) <= SAMPLE_ROWS:
+        points, mass = _merged(points, mass)
+    if len(points) <= size:
+        return Compressed(points, mass, 0.0, 0.0)
+    centers = _k_means(*_sample(points, mass, seed), size, seed)
+    cells, small_mass, w2, w1 = _to_cell_means(points, mass, centers)
+    return Compressed(cells, small_mass, w2, w1)
+
+
+def _equal_mass_bins(x: Array, mass: Array, size: int) -> tuple[Array, Array, float, float]:
+    """Atoms, weights and exact W₂, W₁ of the bins of equal mass of a law on the line."""
+    order = np.argsort(x, kind="stable")
+    x, mass = x[order], mass[order]
+    first = np.concatenate(([True], x[1:] != x[:-1]))
+    if first.sum() <= size:
+        merged = np.add.reduceat(mass, np.flatnonzero(first))
+        return x[first], merged, 0.0, 0.0
+    # level → ∫₀^level of the quantile function: piecewise linear between atoms, so interpolation is exact
+    # and an atom across a bin's edge is split in the right proportion. Centering keeps it accurate.
+    origin = float(mass @ x)
+    level = np.concatenate(([0.0], np.cumsum(mass)))
+    level /= level[-1]
+    moment = np.concatenate(([0.0], np.cumsum(mass * (x - origin))))
+    edges = np.linspace(0.0, 1.0, size + 1)
+    at_edges = np.interp(edges, level, moment)
+    mean = np.diff(at_edges) * size
+    spread = float(mass @ (x - origin) ** 2) - float(mean @ mean) / size
+    # Within a bin the mass below the mean and the mass above it move equally far in total.
+    crossing = level[np.searchsorted(x - origin, mean)].clip(edges[:-1], edges[1:])
+    below = mean * (crossing - edges[:-1]) - (np.interp(crossing, level, moment) - at_edges[:-1])
+    w1 = 2.0 * float(below.clip(0.0).sum())
+    return mean + origin, np.full(size, 1.0 / size), max(spread, 0.0) ** 0.5, w1
+
+
+def _merged(points: Array, mass: Array) -> tuple[Array, Array]:
+    """Equal rows made one, in the order of their first appearance."""
+    _, first, label = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    total = np.bincount(label.reshape(-1), mass).astype(np.float64, copy=False)
+    return points[first[order]], total[order]
+
+
+def _sample(points: Array, mass: Array, seed: int) -> tuple[Array, Array]:
+    """The law itself, or when it is long one row from each of ``SAMPLE_ROWS`` slices of equal mass."""
+    if len(points) <= SAMPLE_ROWS:
+        return points, mass
+    # A random place in each slice, for a regular one could fall in step with a daily cycle.
+    place = (np.arange(SAMPLE_ROWS) + np.random.default_rng(seed).random(SAMPLE_ROWS)) / SAMPLE_ROWS
+    rows = np.searchsorted(np.cumsum(mass), place).clip(0, len(points) - 1)
+    return points[rows], np.full(SAMPLE_ROWS, 1.0 / SAMPLE_ROWS)
+
+
+def _k_means(points: Array, mass: Array, size: int, seed: int) -> Array:
+    """Centers (at most size × d) of weighted k-means: k-means++ start, then Lloyd steps until they rest."""
+    rng = np.random.default_rng(seed)
+    chosen = [int(rng.choice(len(points), p=mass))]
+    nearest = ((points - points[chosen[0]]) ** 2).sum(1)
+    while len(chosen) < size and (odds := mass * nearest).sum() > 0:
+        chosen.append(int(rng.choice(len(points), p=odds / odds.sum())))
+        np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(1), out=nearest)
+    centers = points[chosen]
+    for _ in range(LLOYD_STEPS):
+        cell = _nearest(points, centers)
+        moved = _cell_means(points, mass, cell, centers)
+        if np.array_equal(moved, centers):
+            break
+        centers = moved
+    return centers
+
+
+def _nearest(points: Array, centers: Array) -> npt.NDArray[np.intp]:
+    """Index of the nearest center of every point (n)."""
+    half_norm = 0.5 * (centers**2).sum(1)
+    cell = np.empty(len(points), dtype=np.intp)
+    for start in range(0, len(points), ASSIGN_CHUNK):
+        chunk = slice(start, start + ASSIGN_CHUNK)
+        cell[chunk] = (half_norm - points[chunk] @ centers.T).argmin(1)
+    return cell
+
+
+def _cell_means(points: Array, mass: Array, cell: npt.NDArray[np.intp], centers: Array) -> Array:
+    """Mean of every cell; a cell that lost all its points keeps its center."""
+    total = np.bincount(cell, mass, len(centers))
+    sums = np.stack([np.bincount(cell, mass * column, len(centers)) for column in points.T], 1)
+    return np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], centers)
+
+
+def _to_cell_means(points: Array, mass: Array, centers: Array) -> tuple[Array, Array, float, float]:
+    """Means and masses of the non-empty cells, and what moving every point to its cell's mean costs."""
+    cell = _nearest(points, centers)
+    means = _cell_means(points, mass, cell, centers)
+    square = ((points - means[cell]) ** 2).sum(1)
+    total = np.bincount(cell, mass, len(centers)).astype(np.float64, copy=False)
+    kept = total > 0
+    return means[kept], total[kept], float(mass @ square) ** 0.5, float(mass @ np.sqrt(square))

@@ -1,0 +1,208 @@
+"""Everything that can happen to an experiment, as values. ``State.apply`` checks an event and gives the next state.
+
+    Asked          a design was handed out, or began to be evaluated
+    Told           an outcome, of a run that was asked for or of a design of the user's own
+    Failed         an evaluation gave no outcome
+    ContextTold    the context of an outcome that was told without one
+    Seen           contexts without an outcome
+    Cancelled      a suggestion that will not be run
+    Corrected      a run's value, noise, context or design was other than was told
+    Dropped        a run is not to be learned from; Restored takes that back
+    Noted          words about a run
+    Undone         an earlier event is taken back
+    Amended        the settings have changed
+
+Designs are coded (d_x) and contexts are in the user's units (d_c), both of the space as it was after ``version``
+amendments.
+``to_dict`` gives JSON types, ``from_dict`` the event again; what a field may hold is checked by the state alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import InvalidEventError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Event:
+    """``ref`` names the event among all others; ``by`` whom and ``at`` what time (seconds since 1970), if known."""
+
+    ref: str = ""
+    by: str | None = None
+    at: float | None = None
+    note: str | None = None
+
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event in JSON types, without what is not known."""
+        parts = {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
+        return {"kind": self.kind, **{name: value for name, value in parts.items() if value not in (None, "")}}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Asked(Event):
+    kind = "asked"
+    id: int
+    x: Array
+    expects: Mapping[str, Any] | None = None  # what was believed of the outcome
+    version: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Told(Event):
+    """``x`` is needed for a run that was not asked for; for one that was, it is what was really set."""
+
+    kind = "told"
+    id: int
+    value: float
+    x: Array | None = None
+    context: Array | None = None
+    noise: float | None = None  # a variance
+    version: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Failed(Event):
+    kind = "failed"
+    id: int
+    x: Array | None = None
+    context: Array | None = None
+    why: str | None = None
+    version: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ContextTold(Event):
+    kind = "context"
+    id: int
+    context: Array
+    version: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Seen(Event):
+    """``rows`` n × d_c, ``weights`` n. A ``summary`` stands for ``count`` contexts and has aged already."""
+
+    kind = "seen"
+    rows: Array
+    weights: Array
+    count: int
+    summary: bool = False
+    version: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cancelled(Event):
+    kind = "cancelled"
+    id: int
+    why: str | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Corrected(Event):
+    """What is None stays as it was."""
+
+    kind = "corrected"
+    id: int
+    value: float | None = None
+    noise: float | None = None
+    context: Array | None = None
+    x: Array | None = None
+    why: str | None = None
+    version: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dropped(Event):
+    kind = "dropped"
+    id: int
+    why: str | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Restored(Event):
+    kind = "restored"
+    id: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Noted(Event):
+    kind = "noted"
+    id: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Undone(Event):
+    kind = "undone"
+    of: str  # the ``ref`` of what is taken back
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Amended(Event):
+    """``settings`` are new values by name, as ``Settings.to_dict`` writes them; ``defaults`` what older runs had."""
+
+    kind = "amended"
+    settings: Mapping[str, Any]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+KINDS: dict[str, type[Event]] = {
+    event.kind: event
+    for event in (
+        *(Asked, Told, Failed, ContextTold, Seen),
+        *(Cancelled, Corrected, Dropped, Restored, Noted, Undone, Amended),
+    )
+}
+_ARRAYS = {"x": 1, "context": 1, "rows": 2, "weights": 1}  # dimensions of the fields that are arrays
+
+
+def from_dict(record: Any) -> Event:
+    """The inverse of ``Event.to_dict``; InvalidEventError for what is no event."""
+    if not isinstance(record, Mapping) or not isinstance(record.get("kind"), str):
+        raise InvalidEventError("this is not an event", "an event is an object with a kind")
+    if record["kind"] not in KINDS:
+        raise InvalidEventError(f"an event of kind {record['kind']!r} is not known", "upgrade edrbo to read it")
+    kind = KINDS[record["kind"]]
+    given = {name: value for name, value in record.items() if name != "kind"}
+    known = {part.name for part in fields(kind)}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InvalidEventError(f"an event {kind.kind!r} has no {unknown[0]!r}", "upgrade edrbo to read it")
+    for name, dimensions in _ARRAYS.items():
+        if name in given:
+            given[name] = _array(name, given[name], dimensions)
+    try:
+        return kind(**given)
+    except TypeError:
+        missing = [p.name for p in fields(kind) if p.name not in given]
+        raise InvalidEventError(f"an event {kind.kind!r} lacks one of {missing}", None) from None
+
+
+def _array(name: str, values: Any, dimensions: int) -> Array:
+    """Numbers, with None for what is not known."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidEventError(f"the field {name!r} of an event is not made of numbers", None) from None
+    if dimensions == 2 and array.size == 0:
+        array = array.reshape(len(array), -1) if array.ndim == 2 else array.reshape(0, 0)
+    if array.ndim != dimensions:
+        raise InvalidEventError(f"the field {name!r} of an event has shape {array.shape}", None)
+    return array
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return dict(value) if isinstance(value, Mapping) else value

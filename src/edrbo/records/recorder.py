@@ -1,0 +1,265 @@
+"""What ``Optimizer`` and ``Study`` share: reading what people tell, and keeping it.
+
+Each method makes an event from its arguments and hands it to ``_record``, which passes it through ``State.apply`` and,
+in a study, writes it down.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidEventError, InvalidValueError
+from edrbo.records import events as e
+from edrbo.records.checks import read_id
+from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
+from edrbo.records.observations import Observations
+from edrbo.records.run import Run
+from edrbo.records.state import State
+from edrbo.records.suggestion import Suggestion
+from edrbo.space import Space
+
+Array = NDArray[np.float64]
+Told = Suggestion | Mapping[str, Any] | int  # a suggestion, a design of one's own, or the number of a run
+Make = Callable[[State], e.Event]
+
+
+class Recorder(ABC):
+    """Keeps the events of one experiment; ``by`` and ``at`` say who told and when, in seconds since 1970."""
+
+    @property
+    @abstractmethod
+    def state(self) -> State:
+        """Everything asked, told and observed: an immutable value."""
+
+    @abstractmethod
+    def _record(self, make: Make) -> e.Event:
+        """Apply the event that ``make`` gives for the present state, and keep it; gives the event."""
+
+    # ---------------------------------------------------------------- what is known
+
+    @property
+    def space(self) -> Space:
+        return self.state.space
+
+    @property
+    def observations(self) -> Observations:
+        return self.state.observations
+
+    @property
+    def runs(self) -> list[Run]:
+        """Every run, also those that failed, wait, were cancelled or are left out."""
+        return list(self.state.runs.values())
+
+    @property
+    def pending(self) -> list[Suggestion]:
+        """Asked and not yet told."""
+        state = self.state
+        runs = [state.runs[key] for key in state.pending]
+        return [Suggestion(run.id, state.space.decode_designs(run.x)[0], run.expects) for run in runs]
+
+    @property
+    def context_log(self) -> ContextLog:
+        return self.state.log
+
+    def __len__(self) -> int:
+        return len(self.state.told)
+
+    # ---------------------------------------------------------------- tell
+
+    def tell(
+        self,
+        suggestion: Told,
+        context: Any = None,
+        value: float | None = None,
+        *,
+        noise: float | None = None,
+        failed: bool = False,
+        design: Mapping[str, Any] | None = None,
+        why: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+    ) -> None:
+        """Report an evaluation of a suggestion (or of a design of your own).
+
+        ``context`` may be left out and told later with ``tell_context``, or never. ``noise`` is the known variance of
+        ``value``. ``failed=True`` reports an evaluation that gave no value, and ``why`` says the reason. ``design``
+        holds what was really set, where that differs from the suggestion: some of its variables, or all.
+        """
+        stamp: dict[str, Any] = {"note": note, "by": by, "at": at}
+
+        def make(state: State) -> e.Event:
+            key, x = _identify(state, suggestion)
+            if design is not None:
+                x = _really_set(state, key, x, design)
+            row = None if context is None else read_one_context(state.space, context)
+            common: dict[str, Any] = {"id": key, "x": x, "context": row, "version": state.version, **stamp}
+            if failed:
+                if value is not None:
+                    raise InvalidValueError("a failed evaluation has no value", "leave the value or `failed` out")
+                return e.Failed(why=why, **common)
+            if isinstance(value, Mapping):
+                raise InvalidValueError(
+                    "the value is a dict", "the context comes first: tell(suggestion, context, value)"
+                )
+            if value is None:
+                raise InvalidValueError("the value is None", "give a number, or failed=True")
+            return e.Told(value=value, noise=noise, **common)
+
+        self._record(make)
+
+    def tell_context(
+        self,
+        suggestion: Suggestion | int,
+        context: Any,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+    ) -> None:
+        """The context of an evaluation that was told without one."""
+        key = number_of(suggestion)
+        self._record(
+            lambda state: e.ContextTold(
+                id=key,
+                context=read_one_context(state.space, context),
+                version=state.version,
+                note=note,
+                by=by,
+                at=at,
+            )
+        )
+
+    def observe_context(
+        self, samples: Any, weights: Any = None, *, by: str | None = None, at: float | None = None
+    ) -> None:
+        """Contexts seen without an outcome; ``weights`` (one per sample) default to one."""
+
+        need_contexts(self.space)
+        rows = self.space.read_contexts(samples)
+        given = ContextBatch(rows, read_weights(weights, len(rows)), len(rows))
+        if not given.count:
+            return
+
+        def make(state: State) -> e.Event:
+            batch = summarized(state.space, given, state.settings.forgetting)
+            parts: dict[str, Any] = {"rows": batch.rows, "weights": batch.weights}
+            return e.Seen(count=batch.count, summary=batch.summary, version=state.version, by=by, at=at, **parts)
+
+        self._record(make)
+
+    # ---------------------------------------------------------------- second thoughts
+
+    def correct(
+        self,
+        run: Suggestion | int,
+        *,
+        value: float | None = None,
+        context: Any = None,
+        noise: float | None = None,
+        design: Mapping[str, Any] | None = None,
+        why: str | None = None,
+        **stamp: Any,
+    ) -> None:
+        """Something of a run was other than was told; what is left out stays. The history keeps what was told."""
+        key = number_of(run)
+
+        def make(state: State) -> e.Event:
+            row = None if context is None else read_one_context(state.space, context)
+            x = None if design is None else _really_set(state, key, None, design)
+            return e.Corrected(
+                id=key, value=value, noise=noise, context=row, x=x, why=why, version=state.version, **stamp
+            )
+
+        self._record(make)
+
+    def drop(self, run: Suggestion | int, why: str | None = None, **stamp: Any) -> None:
+        """Leave a run out: it stays on record and nothing is learned from it. ``restore`` takes it in again."""
+        key = number_of(run)
+        self._record(lambda state: e.Dropped(id=key, why=why, **stamp))
+
+    def restore(self, run: Suggestion | int, **stamp: Any) -> None:
+        """Learn from a run again that was dropped."""
+        key = number_of(run)
+        self._record(lambda state: e.Restored(id=key, **stamp))
+
+    def cancel(self, suggestion: Suggestion | int, why: str | None = None, **stamp: Any) -> None:
+        """A suggestion will not be run; it says nothing about its design."""
+        key = number_of(suggestion)
+        self._record(lambda state: e.Cancelled(id=key, why=why, **stamp))
+
+    def note(self, run: Suggestion | int, text: str, **stamp: Any) -> None:
+        """Words about a run."""
+        key = number_of(run)
+        self._record(lambda state: e.Noted(id=key, note=text, **stamp))
+
+    def undo(self, ref: str | None = None, **stamp: Any) -> e.Event:
+        """Take back the last event, or the one named ``ref``; gives what was taken back."""
+        found: list[e.Event] = []
+
+        def make(state: State) -> e.Event:
+            past = state.last if ref is None else next((event for event in state.history if event.ref == ref), None)
+            if past is None:
+                raise InvalidEventError("there is nothing to undo", "nothing has happened yet")
+            found[:] = [past]
+            return e.Undone(of=past.ref, **stamp)
+
+        self._record(make)
+        return found[0]
+
+    def amend(self, settings: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, **stamp: Any) -> None:
+        """Change settings, as ``Settings.to_dict`` writes them; ``defaults`` are the values older runs had of
+        variables that are new."""
+        self._record(lambda state: e.Amended(settings=dict(settings), defaults=dict(defaults or {}), **stamp))
+
+
+# -------------------------------------------------------------------- reading
+
+
+def number_of(run: Any) -> int:
+    """The id of a suggestion, or a number itself."""
+    if isinstance(run, Mapping) and not isinstance(run, Suggestion):
+        raise InvalidEventError("a design does not name a run", "give a Suggestion or its id")
+    return run.id if isinstance(run, Suggestion) else read_id(run)
+
+
+def need_contexts(space: Space) -> None:
+    if not space.d_c:
+        raise InvalidContextError("this space has no context variables", "name them in Space(context=...)")
+
+
+def read_one_context(space: Space, context: Any) -> Array:
+    """The context (d_c) of one evaluation as a user gives it."""
+    need_contexts(space)
+    rows = space.read_contexts(context if isinstance(context, Mapping) else [context])
+    if len(rows) != 1:
+        raise InvalidContextError(f"{len(rows)} contexts for one evaluation", "an evaluation has one context")
+    row: Array = rows[0]
+    return row
+
+
+def read_one_design(space: Space, design: Mapping[str, Any]) -> Array:
+    """One design (d_x), coded."""
+    rows = space.encode_designs(dict(design))
+    if len(rows) != 1:
+        raise InvalidDesignError(f"{len(rows)} designs for one evaluation", "tell them one by one")
+    x: Array = rows[0]
+    return x
+
+
+def _identify(state: State, suggestion: Told) -> tuple[int, Array | None]:
+    if isinstance(suggestion, Mapping) and not isinstance(suggestion, Suggestion):
+        return state.next_id, read_one_design(state.space, suggestion)
+    return number_of(suggestion), None
+
+
+def _really_set(state: State, key: int, x: Array | None, design: Mapping[str, Any]) -> Array:
+    """The design (d_x) of run ``key``, or ``x``, with the variables of ``design`` in place of its own."""
+    base = state.runs[key].x if x is None and key in state.runs else x
+    values = {} if base is None else state.space.decode_designs(base)[0]
+    return read_one_design(state.space, {**values, **design})

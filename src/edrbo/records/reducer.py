@@ -1,0 +1,282 @@
+"""The reducer: what each event does to a state, and when it cannot be.
+
+A ``Draft`` is a state being written; ``State.apply`` makes one, applies events and freezes it. Nobody else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, InvalidValueError, UnknownSuggestionError
+from edrbo.records import events as e
+from edrbo.records.checks import (
+    check_words,
+    read_context,
+    read_contexts,
+    read_design,
+    read_id,
+    read_noise,
+    read_value,
+    read_version,
+)
+from edrbo.records.context_log import ContextBatch, read_weights
+from edrbo.records.recoding import recode_contexts, recode_design
+from edrbo.records.run import Amendment, Contents, Run
+from edrbo.space import Space
+
+Array = NDArray[np.float64]
+
+
+class Draft:
+    """A mutable copy of ``state``."""
+
+    def __init__(self, state: Contents) -> None:
+        self.settings = state.settings
+        self.runs = dict(state.runs)
+        self.told_order = list(state.told_order)
+        self.complete_order = list(state.complete_order)
+        self.seen = list(state.seen)
+        self.suggested, self.next_id = state.suggested, state.next_id
+        self.amendments = list(state.amendments)
+        self.history = list(state.history)
+
+    def fields(self) -> dict[str, Any]:
+        """What it came to, as the fields of a state."""
+        return {name: tuple(part) if isinstance(part, list) else part for name, part in vars(self).items()}
+
+    def apply(self, event: e.Event) -> None:
+        """Check ``event`` and take it in; if it cannot be, an error and the draft is as it was."""
+        check_words(event)
+        HANDLERS[type(event)](self, event)
+        self.history.append(event)
+
+    # ---------------------------------------------------------------- runs
+
+    def _asked(self, event: e.Asked) -> None:
+        x = self._design(event)
+        assert x is not None
+        key = self._new_id(event.id)
+        self.runs[key] = Run(key, x, expects=event.expects)
+        self.suggested += 1
+
+    def _told(self, event: e.Told) -> None:
+        value, noise = read_value(event.value), read_noise(event.noise)
+        run = replace(self._evaluated(event), status="told", value=value, noise=noise)
+        self.runs[run.id] = run
+        self.told_order.append(run.id)
+        if run.context is not None:
+            self._complete(run)
+
+    def _failed(self, event: e.Failed) -> None:
+        run = replace(self._evaluated(event), status="failed", why=event.why)
+        self.runs[run.id] = run
+        if run.context is not None and len(run.context):
+            self.seen.append(run.id)
+
+    def _evaluated(self, event: e.Told | e.Failed) -> Run:
+        """The run that ended, with its design and context but not yet its outcome."""
+        context, x = self._context(event), self._design(event)
+        if context is None and not self.settings.space.d_c:
+            context = np.empty(0)  # there is nothing to know
+        if read_id(event.id) in self.runs:
+            run = self._pending(event.id)
+        elif x is None:
+            raise UnknownSuggestionError(
+                f"suggestion {event.id!r} was never asked", "tell a design of your own as a dict of names and values"
+            )
+        else:
+            run = Run(self._new_id(event.id), x, suggested=False)
+        return replace(run, context=context, x=run.x if x is None else x)
+
+    def _context_told(self, event: e.ContextTold) -> None:
+        run = self.runs.get(read_id(event.id))
+        if run is None or run.status != "told":
+            raise UnknownSuggestionError(f"suggestion {event.id!r} has no told value", "tell its value first")
+        if run.context is not None:
+            raise InvalidContextError(f"the context of suggestion {run.id} is known already", "correct it instead")
+        self._complete(replace(run, context=self._context(event)))
+
+    def _complete(self, run: Run) -> None:
+        self.runs[run.id] = run
+        self.complete_order.append(run.id)
+        if self.settings.space.d_c:
+            self.seen.append(run.id)
+
+    def _cancelled(self, event: e.Cancelled) -> None:
+        run = self._pending(event.id)
+        self.runs[run.id] = replace(run, status="cancelled", why=event.why)
+
+    def _seen(self, event: e.Seen) -> None:
+        rows = read_contexts(event.rows, self._space(event.version))
+        weights = read_weights(event.weights, len(rows))
+        count = read_id(event.count)
+        if not len(rows) or count < len(rows) or not (event.summary or count == len(rows)):
+            raise InvalidEventError(f"{len(rows)} contexts cannot stand for {count}")
+        rows = recode_contexts(rows, self._steps(event.version))
+        self.seen.append(ContextBatch(rows, weights, count, bool(event.summary)))
+
+    # ---------------------------------------------------------------- second thoughts
+
+    def _corrected(self, event: e.Corrected) -> None:
+        run = self._known(event.id)
+        if all(part is None for part in (event.value, event.noise, event.context, event.x)):
+            raise InvalidEventError("nothing is corrected", "give a value, a context, a noise or a design")
+        if run.status != "told" and (event.value is not None or event.noise is not None):
+            raise InvalidValueError(f"run {run.id} is {run.status} and has no value to correct", "tell its value")
+        if run.status in ("pending", "cancelled") and event.context is not None:
+            raise InvalidContextError(f"run {run.id} is {run.status}", "its context comes with its value")
+        context, x, known = self._context(event), self._design(event), run.context is not None
+        run = replace(
+            run,
+            x=run.x if x is None else x,
+            value=run.value if event.value is None else read_value(event.value),
+            noise=run.noise if event.noise is None else read_noise(event.noise),
+            context=run.context if context is None else context,
+        )
+        self.runs[run.id] = run
+        if known or context is None:
+            return
+        if run.status == "told":
+            self._complete(run)
+        else:  # a failed run whose context was not known
+            self.seen.append(run.id)
+
+    def _dropped(self, event: e.Dropped) -> None:
+        run = self._known(event.id)
+        if run.status not in ("told", "failed"):
+            raise InvalidEventError(f"run {run.id} is {run.status}: there is nothing to leave out", "cancel it")
+        if run.dropped:
+            raise InvalidEventError(f"run {run.id} is left out already", "nothing needs to be done")
+        self.runs[run.id] = replace(run, dropped=True, why=event.why)
+
+    def _restored(self, event: e.Restored) -> None:
+        run = self._known(event.id)
+        if not run.dropped:
+            raise InvalidEventError(f"run {run.id} is not left out", "nothing needs to be done")
+        self.runs[run.id] = replace(run, dropped=False, why=None)
+
+    def _noted(self, event: e.Noted) -> None:
+        self._known(event.id)
+        if not event.note:
+            raise InvalidEventError("the note is empty", "say something, or nothing at all")
+
+    def _undone(self, event: e.Undone) -> None:
+        """Everything again without what is taken back. Numbers that were given out are not given out again."""
+        if not isinstance(event.of, str) or not event.of or all(past.ref != event.of for past in self.history):
+            raise InvalidEventError("there is no such event to undo", "look at the history")
+        if event.of in undone(self.history):
+            raise InvalidEventError("this was undone already", "nothing needs to be done")
+        gone = undone([*self.history, event])
+        fresh = Draft(Contents(self.amendments[0].before if self.amendments else self.settings))
+        try:
+            for past in self.history:
+                if past.ref not in gone and not isinstance(past, e.Undone):
+                    HANDLERS[type(past)](fresh, past)
+        except EdrboError as problem:
+            hint = "undo what came after it first"
+            raise InvalidEventError(f"it cannot be undone: without it, {problem.message}", hint) from None
+        fresh.history = self.history
+        fresh.next_id, fresh.suggested = self.next_id, self.suggested
+        vars(self).update(vars(fresh))
+
+    def _amended(self, event: e.Amended) -> None:
+        if not event.settings:
+            raise InvalidEventError("nothing is amended", "say what changes")
+        settings = self.settings.changed(event.settings)
+        if settings.direction != self.settings.direction:
+            raise InvalidEventError("the direction of a study cannot change", "make a new study")
+        step = (self.settings.space, settings.space, dict(event.defaults))
+        runs = {}
+        for key, run in self.runs.items():
+            context = None if run.context is None else recode_contexts(run.context[None], [step])[0]
+            runs[key] = replace(run, x=recode_design(run.x, [step]), context=context)
+        self.seen = [
+            replace(part, rows=recode_contexts(part.rows, [step])) if isinstance(part, ContextBatch) else part
+            for part in self.seen
+        ]
+        self.amendments.append(Amendment(self.settings, dict(event.defaults)))
+        self.settings, self.runs = settings, runs
+
+    # ---------------------------------------------------------------- fields of events
+
+    def _new_id(self, given: Any) -> int:
+        key = read_id(given)
+        if key in self.runs or key < 0:
+            raise InvalidEventError(f"{key} is the number of another run", "every run has a number of its own")
+        self.next_id = max(self.next_id, key + 1)
+        return key
+
+    def _known(self, given: Any) -> Run:
+        key = read_id(given)
+        if key not in self.runs:
+            raise UnknownSuggestionError(f"there is no run {key}", "look at the list of runs")
+        return self.runs[key]
+
+    def _pending(self, given: Any) -> Run:
+        key = read_id(given)
+        run = self.runs.get(key)
+        if run is None or run.status != "pending":
+            words = {"told": "was told already", "failed": "was told already", "cancelled": "was cancelled"}
+            raise UnknownSuggestionError(
+                f"suggestion {key!r} {'was never asked' if run is None else words[run.status]}",
+                "tell a design of your own as a dict of names and values"
+                if run is None
+                else "correct it, or undo that first",
+            )
+        return run
+
+    def _space(self, version: Any) -> Space:
+        """The space after ``version`` amendments."""
+        number = read_version(version, len(self.amendments))
+        before = [amendment.before.space for amendment in self.amendments]
+        return [*before, self.settings.space][number]
+
+    def _steps(self, version: int) -> list[tuple[Space, Space, dict[str, Any]]]:
+        """From the space after ``version`` amendments to the present one."""
+        spaces = [*(amendment.before.space for amendment in self.amendments), self.settings.space]
+        return [
+            (spaces[i], spaces[i + 1], dict(self.amendments[i].defaults)) for i in range(version, len(self.amendments))
+        ]
+
+    def _design(self, event: e.Asked | e.Told | e.Failed | e.Corrected) -> Array | None:
+        if event.x is None:
+            return None
+        x = read_design(event.x, self._space(event.version))
+        return recode_design(x, self._steps(event.version))
+
+    def _context(self, event: e.Told | e.Failed | e.ContextTold | e.Corrected) -> Array | None:
+        if event.context is None:
+            return None
+        row = read_context(event.context, self._space(event.version))
+        context: Array = recode_contexts(row[None], self._steps(event.version))[0]
+        return context
+
+
+def undone(history: Sequence[e.Event]) -> set[str]:
+    """The refs of events that are undone; undoing an ``Undone`` brings its event back."""
+    gone: set[str] = set()
+    for past in reversed(history):
+        if isinstance(past, e.Undone) and past.ref not in gone:
+            gone.add(past.of)
+    return gone
+
+
+HANDLERS: dict[type[e.Event], Callable[[Draft, Any], None]] = {
+    e.Asked: Draft._asked,
+    e.Told: Draft._told,
+    e.Failed: Draft._failed,
+    e.ContextTold: Draft._context_told,
+    e.Seen: Draft._seen,
+    e.Cancelled: Draft._cancelled,
+    e.Corrected: Draft._corrected,
+    e.Dropped: Draft._dropped,
+    e.Restored: Draft._restored,
+    e.Noted: Draft._noted,
+    e.Undone: Draft._undone,
+    e.Amended: Draft._amended,
+}

@@ -1,0 +1,180 @@
+"""What an experiment is about: everything that is decided before it begins, as one value.
+
+Python, JSON, TOML, the command line, studies and the Optuna sampler all loop over the fields of ``Settings``. A new
+setting is one field here (and one line in ``Choices``, which tells type checkers what ``**choices`` may be).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, TypedDict
+
+from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
+from edrbo.records.units import Direction
+from edrbo.space import Space
+from edrbo.space.tables import close_match
+
+FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
+DEFAULT = "edrbo"  # the method chosen by evidence, with and without noise (docs/why.md)
+INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
+# The names of acquisition.methods, which must not be imported here: it loads the engine.
+METHOD_NAMES = (
+    *("edrbo", "edrbo-published", "edrbo-integrated", "edrbo-warped", "erbo", "wdrbo", "sbo-kde", "drbo-kde"),
+    *("stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb"),
+)
+
+
+class Choices(TypedDict, total=False):
+    """The settings besides the space and the method, as keyword arguments."""
+
+    direction: Direction
+    seed: int
+    forgetting: float | None
+    initial: int
+
+
+def _read_method(given: Any) -> Any:
+    if isinstance(given, str):
+        if given not in METHOD_NAMES:
+            hint = close_match(given, METHOD_NAMES, f"choose from {', '.join(METHOD_NAMES)}")
+            raise UnknownNameError(f"no method is called {given!r}", hint)
+        return given
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not hasattr(given, "functional_at"):  # a Method, which cannot be imported here
+        raise InvalidValueError(f"a method is a name or a Method, not {type(given).__name__}")
+    return given
+
+
+def _read_direction(given: Any) -> str:
+    if not isinstance(given, str) or given not in ("maximize", "minimize"):
+        raise InvalidValueError(f"direction is {given!r}", 'write "maximize" or "minimize"')
+    return given
+
+
+def _read_integer(name: str, least: int | None, hint: str) -> Callable[[Any], int]:
+    def read(given: Any) -> int:
+        try:
+            number = None if isinstance(given, bool) else operator.index(given)
+        except TypeError:
+            number = None
+        if number is None or (least is not None and number < least):
+            raise InvalidValueError(f"{name} is {given!r}", hint)
+        return number
+
+    return read
+
+
+def _read_forgetting(given: Any) -> float | None:
+    if given is None:
+        return None
+    try:
+        number = math.nan if isinstance(given, bool | str | bytes) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidValueError(f"forgetting is {given!r}", "give a half-life in contexts, above zero")
+    return number
+
+
+def _about(read: Callable[[Any], Any], about: str, kind: type = str) -> dict[str, Any]:
+    """Of a setting: how it is ``read`` from what people give, what it is ``about``, the ``kind`` of its text."""
+    return {"read": read, "about": about, "kind": kind}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A space and every choice about it; checked when it is made."""
+
+    space: Space
+    method: Any = field(
+        default=DEFAULT, metadata=_about(_read_method, "How designs are chosen: a name of edrbo.method_names().")
+    )
+    direction: Direction = field(default="maximize", metadata=_about(_read_direction, "maximize or minimize."))
+    seed: int = field(
+        default=0,
+        metadata=_about(_read_integer("seed", None, "give a whole number"), "Seed of everything random.", int),
+    )
+    forgetting: float | None = field(
+        default=None,
+        metadata=_about(_read_forgetting, "A context's weight halves with every so many later ones.", float),
+    )
+    initial: int = field(
+        default=INITIAL,
+        metadata=_about(
+            _read_integer("initial", 1, "a whole number: at least one design must come before the model"),
+            "Quasi-random designs before the model takes over.",
+            int,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.space, Space):
+            raise InvalidSpaceError(
+                f"the space is {type(self.space).__name__}, not a Space",
+                'make one, as in edrbo.Space(design={"speed": (10, 60)}, context={"humidity": (0, 100)})',
+            )
+        for choice in self.choices():
+            object.__setattr__(self, choice.name, choice.metadata["read"](getattr(self, choice.name)))
+
+    @classmethod
+    def choices(cls) -> tuple[Field[Any], ...]:
+        """The fields besides the space."""
+        return tuple(part for part in fields(cls) if part.name != "space")
+
+    def to_dict(self) -> dict[str, Any]:
+        """In JSON types; a method of one's own must be made of named parts."""
+        choices = {choice.name: _stored(getattr(self, choice.name)) for choice in self.choices()}
+        return {"format": FORMAT, "space": self.space.to_dict(), **choices}
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Settings:
+        """The inverse of ``to_dict``. Settings a record lacks have their defaults: it is from an older version."""
+        try:
+            version = int(record["format"])
+            given = {choice.name: record[choice.name] for choice in cls.choices() if choice.name in record}
+            space = record["space"]
+        except (KeyError, TypeError, ValueError):
+            raise StudyError("the settings cannot be read", "were they written by edrbo?") from None
+        if version > FORMAT:
+            raise StudyError(f"this was written in format {version}", "upgrade edrbo to open it")
+        return cls(Space.from_dict(space), **given)
+
+    def changed(self, record: Mapping[str, Any]) -> Settings:
+        """With the values of ``record`` (as ``to_dict`` writes them) in place of its own."""
+        known = {choice.name for choice in self.choices()} | {"space"}
+        unknown = [name for name in record if name not in known]
+        if unknown:
+            raise InvalidValueError(f"{unknown[0]!r} is no setting", f"the settings are {', '.join(sorted(known))}")
+        values = dict(record)
+        if "space" in values:
+            values["space"] = Space.from_dict(values["space"])
+        return replace(self, **values)
+
+    def differences(self, other: Settings) -> list[str]:
+        """What differs from ``other``, one line each, for people to read."""
+        pairs = [(choice.name, getattr(self, choice.name), getattr(other, choice.name)) for choice in self.choices()]
+        lines = [f"{name}: {mine!r} is not {theirs!r}" for name, mine, theirs in pairs if mine != theirs]
+        for role in ("design", "context"):
+            lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))
+        return lines
+
+
+def _variable_differences(role: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
+    lines = [f"{role} variable {name!r} is new" for name in new if name not in old]
+    lines += [f"{role} variable {name!r} is gone" for name in old if name not in new]
+    lines += [f"{role} variable {name!r} has changed" for name in new if name in old and new[name] != old[name]]
+    if not lines and list(new) != list(old):
+        lines.append(f"the {role} variables are in another order")
+    return lines
+
+
+def _stored(value: Any) -> Any:
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if value is None or isinstance(value, str | int | float | dict):
+        return value
+    raise EdrboError(f"a {type(value).__name__} of your own cannot be stored", "use one that edrbo knows by name")

@@ -1,0 +1,28 @@
+"""What is handed out to be evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Suggestion(Mapping[str, Any]):
+    """A design to evaluate, as a mapping of names to values. ``id`` names it until it is told.
+
+    ``expects`` is what is believed of its outcome, if that was worked out.
+    """
+
+    id: int
+    design: dict[str, Any]
+    expects: Mapping[str, Any] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.design[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.design)
+
+    def __len__(self) -> int:
+        return len(self.design)

@@ -1,0 +1,128 @@
+"""A study as read: the reducer over its records, going on from what was read before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from optuna.trial import FrozenTrial
+
+from edrbo.errors import EdrboError, InvalidEventError, UnknownSuggestionError
+from edrbo.records import events as e
+from edrbo.records.settings import Settings
+from edrbo.records.state import State
+from edrbo.study.trials import (
+    ABANDONED,
+    DESIGN,
+    OWNER,
+    TOLD,
+    WON,
+    Found,
+    Order,
+    Placed,
+    Problem,
+    event_of_attribute,
+    events_of_trial,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """``open`` are numbers that were taken and wait for their design, with their owners; ``overtaken`` names events
+    that came too late to count, and ``problems`` are records that cannot be read."""
+
+    state: State
+    clock: int
+    open: Mapping[int, Mapping[str, Any]]
+    problems: tuple[Problem, ...]
+    overtaken: frozenset[str]
+    suggestions: tuple[int, ...]  # numbers that were taken for suggestions, in order
+
+    def before(self, number: int) -> State:
+        """The state to compute suggestion ``number`` from."""
+        earlier = sum(1 for key in self.suggestions if key < number)
+        return replace(self.state, suggested=earlier, next_id=number)
+
+
+class Reader:
+    """Remembers what it has read, so that reading again costs only what is new."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._start = State.start(settings)
+        self._ended: dict[int, list[Found]] = {}  # what trials say that can change no more
+        self._attributes: dict[str, Found | None] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._state, self._orders = self._start, list[Order]()
+        self._problems: list[Problem] = []
+        self._overtaken: set[str] = set()
+
+    def read(self, trials: Iterable[FrozenTrial], attributes: Mapping[str, Any]) -> Snapshot:
+        """The snapshot of a study from all its trials, in the order of their numbers, and its attributes."""
+        found: list[Found] = []
+        waiting: dict[int, Mapping[str, Any]] = {}
+        suggestions: list[int] = []
+        count = 0
+        for trial in trials:
+            count = trial.number + 1
+            said = self._said(trial, attributes)
+            found += said
+            if OWNER in trial.system_attrs and not (said and _is_own(said[0])):
+                suggestions.append(trial.number)
+                if not {DESIGN, ABANDONED} & trial.system_attrs.keys() and not trial.state.is_finished():
+                    waiting[trial.number] = trial.system_attrs[OWNER]
+        for key, record in attributes.items():
+            if key not in self._attributes:
+                self._attributes[key] = event_of_attribute(key, record)
+            event = self._attributes[key]
+            if event is not None:
+                found.append(event)
+        placed = sorted((item for item in found if isinstance(item, Placed)), key=lambda item: item.order)
+        self._go_on(placed)
+        clock = placed[-1].order[0] if placed else 0
+        state = replace(self._state, suggested=len(suggestions), next_id=max(count, self._state.next_id))
+        problems = (*(item for item in found if isinstance(item, Problem)), *self._problems)
+        return Snapshot(state, clock, waiting, problems, frozenset(self._overtaken), tuple(suggestions))
+
+    def _said(self, trial: FrozenTrial, attributes: Mapping[str, Any]) -> list[Found]:
+        number = trial.number
+        if number in self._ended:
+            return self._ended[number]
+        won = attributes.get(f"{WON}{number}")
+        said = list(events_of_trial(trial, won))
+        claims = sum(1 for key in trial.system_attrs if key.startswith(TOLD))
+        if trial.state.is_finished() and (claims < 2 or won is not None):
+            self._ended[number] = said
+        return said
+
+    def _go_on(self, placed: list[Placed]) -> None:
+        """Apply what is new; if something came in between, everything again."""
+        known = len(self._orders)
+        if [item.order for item in placed[:known]] != self._orders:
+            self._forget()
+            known = 0
+        new = placed[known:]
+        try:
+            self._state = self._state.apply(*(item.event for item in new))
+        except EdrboError:
+            for item in new:
+                self._apply_one(item)
+        self._orders += [item.order for item in new]
+
+    def _apply_one(self, item: Placed) -> None:
+        try:
+            self._state = self._state.apply(item.event)
+        except (UnknownSuggestionError, InvalidEventError):
+            self._overtaken.add(item.event.ref)  # two processes did what only one can: the first in order counts
+        except EdrboError as problem:
+            run = self._state.runs.get(getattr(item.event, "id", -1))
+            if isinstance(item.event, e.ContextTold) and run is not None and run.context is not None:
+                self._overtaken.add(item.event.ref)
+            else:
+                self._problems.append(Problem(f"{item.event.kind} ({item.event.ref})", problem.message))
+
+
+def _is_own(found: Found) -> bool:
+    return isinstance(found, Placed) and isinstance(found.event, e.Told | e.Failed)
