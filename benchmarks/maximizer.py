@@ -26,6 +26,7 @@ from edrbo.acquisition.functional import Expectation
 from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.score import BarycenterUCB
 from edrbo.bench.problems import get
+from edrbo.botorch import RobustAcquisition as BoTorchAcquisition
 from edrbo.context.laws import ContextHistory, Empirical
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Space
@@ -104,16 +105,17 @@ def states(name: str, sizes: Sequence[int], seed: int) -> Iterator[State]:
 def compare(state: State, seed: int) -> Comparison:
     """Maximize the state's acquisition by both."""
     acquisition, d_x = state.acquisition(), state.x.shape[1]
+    at_the_door = BoTorchAcquisition(acquisition.model, acquisition.score, acquisition.points, acquisition.functional)
     bounds = torch.stack([torch.zeros(d_x, dtype=torch.float64), torch.ones(d_x, dtype=torch.float64)])
     begin = time.perf_counter()
     ours = maximize(acquisition.ladder(), state.space, seed=seed, starts=state.starts())
     middle = time.perf_counter()
     with manual_seed(seed), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # BoTorch tells when it starts again after a failed search
-        _, theirs = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=1024, options={"seed": seed})
+        _, theirs = optimize_acqf(at_the_door, bounds, q=1, num_restarts=10, raw_samples=1024, options={"seed": seed})
     end = time.perf_counter()
     with torch.no_grad():
-        sample = acquisition(draw_sobol_samples(bounds, 512, 1, seed=seed + 1))
+        sample = at_the_door(draw_sobol_samples(bounds, 512, 1, seed=seed + 1))
     top = max(ours.value, float(theirs), float(sample.max()))
     return Comparison(
         problem=state.problem,

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from edrbo import Ensemble, Optimizer, Space
+from edrbo import Optimizer, Space
 from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
 from edrbo.context.laws import sobol_points
+from edrbo.surrogate.ensemble import Ensemble
 from edrbo.theory.bounds import (
     RegretBounds,
     information_gain,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("context",),
     ("acquisition",),
     ("optimizer",),
-    ("theory", "study"),
+    ("theory", "study", "botorch"),
     ("optuna", "report"),
     ("bench.problems",),
     ("bench.learners",),
@@ -31,8 +32,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-HEAVY = {"optuna", "dask", "distributed", "pandas", "plotly", "matplotlib", "sqlalchemy"}
+HEAVY = {
+    *("botorch", "gpytorch", "linear_operator", "scipy"),
+    *("optuna", "dask", "distributed", "pandas", "plotly", "matplotlib", "sqlalchemy"),
+}
 MAY_IMPORT_AT_TOP = {
+    "botorch": ("botorch", "bench.learners.log_nei"),
+    "gpytorch": ("botorch", "bench.learners.log_nei"),
+    "scipy": ("bench",),
     "optuna": ("study", "optuna", "bench.learners.optuna_samplers"),
     "sqlalchemy": ("study",),
     "dask": ("bench.run.dask_cluster",),
@@ -173,6 +180,32 @@ def test_heavy_libraries_are_imported_where_they_are_used(library: str) -> None:
         if item.target.split(".")[0] == library and not item.lazy and not within(item.module, allowed)
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("library", ["botorch", "gpytorch", "linear_operator"])
+def test_botorch_is_behind_its_door(library: str) -> None:
+    """Also not inside functions: the engine is torch."""
+    wrong = [
+        str(item)
+        for item in IMPORTS
+        if item.target.split(".")[0] == library and not within(item.module, ("botorch", "bench.learners"))
+    ]
+    assert wrong == []
+
+
+def test_importing_the_engine_loads_torch_and_numpy_alone() -> None:
+    engine = ("surrogate", "context", "acquisition", "optimizer")
+    modules = [f"edrbo.{name}" for name in map(module_name, FILES) if within(name, engine)]
+    code = f"""
+import importlib, sys
+for name in {modules!r}:
+    importlib.import_module(name)
+print(*sorted({{name.split(".")[0] for name in sys.modules}}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
+    loaded = set(done.stdout.split())
+    assert {"edrbo", "torch", "numpy"} <= loaded
+    assert not loaded & HEAVY
 
 
 def test_importing_the_package_imports_nothing_of_it() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
@@ -103,20 +102,6 @@ def test_integrated_gradients_agree_with_finite_differences(functional: Function
         assert torch.allclose(gradient[:, k], slope, atol=1e-6, rtol=1e-5)
 
 
-def test_a_stock_model_gives_the_same_integrated_score() -> None:
-    X, Y = data()
-    stock = SingleTaskGP(X, Y[:, None]).eval().requires_grad_(False)
-    points, x = law(), designs()
-    found = RobustAcquisition(stock, UCB(1.5, integrated=True), points, Expectation()).evaluate(x)
-    for i, row in enumerate(x):
-        posterior = stock.posterior(torch.cat([row.expand(len(points.atoms), -1), points.atoms], dim=-1))
-        mean = points.weights @ posterior.mean.squeeze(-1)
-        variance = points.weights @ posterior.covariance_matrix @ points.weights
-        assert float(found[i]) == pytest.approx(float(mean + 1.5 * variance.sqrt()), abs=1e-8)
-    worst = RobustAcquisition(stock, UCB(1.5, integrated=True), points, CVaR(0.5)).evaluate(x)
-    assert bool((worst < found).all())
-
-
 def test_functionals_whose_weights_move_with_the_design_are_refused() -> None:
     for functional in (MMD(0.2), KL(0.1), VaR(0.5), MMDMidpoint(0.2), WassersteinLipschitz(0.1)):
         with pytest.raises(InvalidValueError, match="integrated"):
@@ -174,15 +159,6 @@ def test_equal_weights_are_no_weights_and_a_silent_expert_is_not_heard() -> None
     assert torch.allclose(radius(mean, sd, equal), radius(mean, sd))
     silent = torch.tensor([0.5, 0.5, 0.0, 0.0], dtype=torch.float64)
     assert torch.allclose(radius(mean, sd, silent), radius(mean[:2], sd[:2]))
-
-
-def test_weighted_experts_as_a_botorch_model() -> None:
-    ensemble = model(Surrogate(weighting="evidence"))
-    X = torch.rand(5, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
-    posterior = ensemble.posterior(X)
-    center, spread = ensemble.barycenter(*ensemble.moments(X))
-    assert torch.allclose(posterior.mean.squeeze(-1), center, atol=1e-10)
-    assert torch.allclose(posterior.variance.squeeze(-1).sqrt(), spread, atol=1e-7)
 
 
 def test_the_stand_in_for_mmd_lies_between_it_and_the_expectation() -> None:

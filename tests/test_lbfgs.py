@@ -1,4 +1,4 @@
-"""Batched bounded L-BFGS against scipy's, one problem at a time."""
+"""Batched bounded L-BFGS against SciPy's and BoTorch's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
 from numpy.typing import NDArray
-from scipy.optimize import minimize, rosen, rosen_der
+from scipy.optimize import fmin_l_bfgs_b, minimize, rosen, rosen_der
 
+from edrbo.surrogate import lbfgs
 from edrbo.surrogate.lbfgs import minimize_batch
 
 Array = NDArray[np.float64]
@@ -38,6 +40,61 @@ def batched(function: Scalar) -> Callable[[Array, list[int]], tuple[Array, Array
     return value_and_gradient
 
 
+@pytest.fixture(params=["side by side", "one by one"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With SciPy's compiled core, and as with a SciPy that has another one."""
+    assert lbfgs._core() is not None
+    if request.param == "one by one":
+        monkeypatch.setattr(lbfgs, "_core", lambda: None)
+    return str(request.param)
+
+
+Path = list[list[float]]
+
+
+def recorded(function: Scalar, paths: list[Path]) -> Callable[[Array, list[int]], tuple[Array, Array]]:
+    """``function`` of a batch that writes down where each problem was evaluated."""
+
+    def value_and_gradient(points: Array, batch_indices: list[int]) -> tuple[Array, Array]:
+        for i, point in zip(batch_indices, points, strict=True):
+            paths[i].append(point.tolist())
+        return batched(function)(points, batch_indices)
+
+    return value_and_gradient
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("function", [rosenbrock, quartic, waves])
+@pytest.mark.parametrize("pinned", [False, True])
+def test_searches_go_where_those_of_scipy_and_botorch_go(function: Scalar, pinned: bool) -> None:
+    """Bit for bit: they are driven by the same core."""
+    start = np.random.default_rng(2).uniform(-1.9, 1.9, size=(5, 4))
+    lower, upper = np.full(4, -2.0), np.full(4, 2.0)
+    if pinned:  # as a hyper-parameter that is not learnt
+        lower[1] = upper[1] = start[:, 1] = 0.5
+    ours, scipys, botorchs = ([[] for _ in start] for _ in range(3))
+    minimize_batch(
+        recorded(function, ours), start, lower, upper, max_iterations=9, ftol=1e-9, gtol=1e-7, max_line_search=4
+    )
+    bounds = list(zip(lower, upper, strict=True))
+    fmin_l_bfgs_b_batched(
+        recorded(function, botorchs),
+        *(start.copy(), bounds),
+        **{"maxiter": 9, "factr": None, "ftol": 1e-9, "pgtol": 1e-7, "maxls": 4, "pass_batch_indices": True},
+    )
+    for i, row in enumerate(start):
+        one = recorded(function, [scipys[i]])
+
+        def scalar(x: Array, one: Callable[[Array, list[int]], tuple[Array, Array]] = one) -> tuple[float, Array]:
+            value, gradient = one(x[None], [0])
+            return float(value[0]), gradient[0]
+
+        fmin_l_bfgs_b(scalar, row, bounds=bounds, maxiter=9, maxls=4, factr=1e-9 / np.finfo(np.float64).eps, pgtol=1e-7)
+    assert ours == scipys == botorchs
+    assert min(map(len, ours)) > 1  # the quartic is at its corner after one step
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("function", [rosenbrock, quartic, waves])
 def test_every_row_ends_where_scipy_ends(function: Scalar) -> None:
     start = np.random.default_rng(0).uniform(-2.0, 2.0, size=(7, 3))
@@ -53,6 +110,7 @@ def test_every_row_ends_where_scipy_ends(function: Scalar) -> None:
         assert values[row] == function(ends[row])[0]
 
 
+@pytest.mark.usefixtures("way")
 def test_bounds_may_differ_and_may_pin_a_variable() -> None:
     lower, upper = np.array([-1.0, 0.5, 0.0]), np.array([1.0, 0.5, 4.0])
     start = np.array([[0.0, 7.0, 9.0], [-5.0, 0.0, 0.0]])  # outside: moved inside first
@@ -75,6 +133,7 @@ def test_rows_know_which_problem_they_are() -> None:
     assert float(values.max()) < 1e-12
 
 
+@pytest.mark.usefixtures("way")
 def test_the_best_point_seen_is_returned() -> None:
     """With values known up to noise only, the last point tried need not be the best."""
     rng = np.random.default_rng(0)
@@ -93,6 +152,7 @@ def test_the_best_point_seen_is_returned() -> None:
     np.testing.assert_array_equal(ends[0], best)
 
 
+@pytest.mark.usefixtures("way")
 def test_overflow_is_a_wall() -> None:
     """−log(1 − x) has no value beyond 1; the search must stay this side of it."""
 

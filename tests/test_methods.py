@@ -109,7 +109,7 @@ def test_the_page_has_a_section_for_each_method_and_its_example_runs() -> None:
     text = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()
     for name in method_names():
         assert f"## `{name}`" in text
-    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) if "Optimizer(" in block)
     assert len(code.strip().splitlines()) <= 24
     names: dict[str, object] = {}
     exec(compile(code, "methods.md", "exec"), names)

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edrbo.acquisition.acquisition import RobustAcquisition
     from edrbo.acquisition.methods import Method, method_names
+    from edrbo.botorch import Ensemble, RobustAcquisition
     from edrbo.optimizer.loop import Result, maximize, minimize
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.recommendation import Recommendation
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from edrbo.records.suggestion import Suggestion
     from edrbo.space import Categorical, Integer, Real, Space
     from edrbo.study import Study
-    from edrbo.surrogate.ensemble import Ensemble, Surrogate
+    from edrbo.surrogate.ensemble import Surrogate
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Categorical": "edrbo.space",
     "EDRBOSampler": "edrbo.optuna",
-    "Ensemble": "edrbo.surrogate.ensemble",
+    "Ensemble": "edrbo.botorch",
     "Integer": "edrbo.space",
     "Method": "edrbo.acquisition.methods",
     "Observations": "edrbo.records.observations",
@@ -37,7 +37,7 @@ _HOME = {
     "Real": "edrbo.space",
     "Recommendation": "edrbo.optimizer.recommendation",
     "Result": "edrbo.optimizer.loop",
-    "RobustAcquisition": "edrbo.acquisition.acquisition",
+    "RobustAcquisition": "edrbo.botorch",
     "Space": "edrbo.space",
     "Study": "edrbo.study",
     "Suggestion": "edrbo.records.suggestion",

@@ -1,4 +1,4 @@
-"""The ensemble as a BoTorch model: the barycentre's moments, stock acquisition functions, fantasies, hard data."""
+"""The ensemble: the barycentre's moments, fits and their extension, hard data."""
 
 from __future__ import annotations
 
@@ -6,18 +6,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from botorch.acquisition import (
-    AcquisitionFunction,
-    LogExpectedImprovement,
-    UpperConfidenceBound,
-    qKnowledgeGradient,
-    qUpperConfidenceBound,
-)
-from botorch.acquisition.logei import qLogNoisyExpectedImprovement
-from botorch.acquisition.objective import ScalarizedPosteriorTransform
-from botorch.models.model import Model
-from botorch.optim import optimize_acqf
-from botorch.sampling import SobolQMCNormalSampler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import central_difference, random_data, random_hyper, uniform
@@ -26,8 +14,6 @@ from torch import Tensor
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.surrogate.ensemble import Ensemble, Surrogate, radius, single_gp
 from edrbo.surrogate.scaling import Scaling
-
-UNIT_SQUARE = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 
 
 def data(n: int = 12, d: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -39,21 +25,25 @@ def fitted(n: int = 12, d: int = 2, seed: int = 0) -> Ensemble:
     return Surrogate().fit(*data(n, d, seed))
 
 
-def sampler(count: int) -> SobolQMCNormalSampler:
-    return SobolQMCNormalSampler(torch.Size([count]), seed=1)
-
-
-def test_the_posterior_is_the_barycentre() -> None:
+def test_the_joint_is_the_barycentre() -> None:
     model, points = fitted(), uniform(5, 2, seed=2)
     mean, sd = model.moments(points)
     assert mean.shape == sd.shape == (4, 5)
-    posterior = model.posterior(points)
-    center = torch.stack([model.expert(m).posterior(points).mean.squeeze(-1) for m in range(4)]).mean(0)
-    spread = torch.stack([model.expert(m).posterior(points).variance.squeeze(-1).sqrt() for m in range(4)]).mean(0)
-    torch.testing.assert_close(posterior.mean.squeeze(-1), center, rtol=1e-12, atol=1e-10)
-    torch.testing.assert_close(posterior.variance.squeeze(-1).sqrt(), spread, rtol=1e-9, atol=1e-10)
+    joint_mean, joint = model.joint(points)
+    experts = [model.expert(m).joint(points) for m in range(4)]
+    center = torch.stack([mean for mean, _ in experts]).mean(0)
+    spread = torch.stack([covariance.diagonal().sqrt() for _, covariance in experts]).mean(0)
+    torch.testing.assert_close(joint_mean, center, rtol=1e-12, atol=1e-10)
+    torch.testing.assert_close(joint.diagonal().sqrt(), spread, rtol=1e-9, atol=1e-10)
     torch.testing.assert_close(mean.mean(0), center, rtol=1e-12, atol=1e-10)
     torch.testing.assert_close(sd.mean(0), spread, rtol=1e-9, atol=1e-10)
+
+
+def test_what_an_outcome_adds_is_the_noise() -> None:
+    model, points = fitted(), uniform(3, 2, seed=8)
+    noise = float(model.scaling.scale**2 * model.gp.hyper.noise.mean())
+    added = model.joint(points, observed=True)[1] - model.joint(points)[1]
+    torch.testing.assert_close(added, noise * torch.eye(3, dtype=torch.float64), rtol=0, atol=1e-10)
 
 
 def test_expert_moments_take_any_batch_shape() -> None:
@@ -85,120 +75,31 @@ def test_expert_moments_are_twice_differentiable() -> None:
 def test_joint_covariance_is_positive_and_consistent_under_marginalization() -> None:
     model = fitted()
     points = torch.cat([uniform(6, 2, seed=5), model.gp.x[:2]])
-    whole = model.posterior(points).distribution.covariance_matrix
+    _, whole = model.joint(points)
     assert float(torch.linalg.eigvalsh(whole).min()) > -1e-10 * float(whole.diagonal().max())
-    part = model.posterior(points[[4, 1, 6]]).distribution.covariance_matrix
     rows = torch.tensor([4, 1, 6])
-    torch.testing.assert_close(part, whole[rows][:, rows], rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(model.joint(points[rows])[1], whole[rows][:, rows], rtol=1e-9, atol=1e-10)
 
 
-def test_batched_posterior_is_a_loop() -> None:
+def test_a_batched_joint_is_a_loop() -> None:
     model, points = fitted(), uniform(4, 3, 2, seed=6)
-    posterior = model.posterior(points)
-    assert posterior.mean.shape == (4, 3, 1)
+    mean, covariance = model.joint(points)
+    assert mean.shape == (4, 3)
     for i in range(4):
-        one = model.posterior(points[i])
-        torch.testing.assert_close(posterior.mean[i], one.mean, rtol=0, atol=1e-10)
-        torch.testing.assert_close(
-            posterior.distribution.covariance_matrix[i], one.distribution.covariance_matrix, rtol=0, atol=1e-10
-        )
+        one = model.joint(points[i])
+        torch.testing.assert_close(mean[i], one[0], rtol=0, atol=1e-10)
+        torch.testing.assert_close(covariance[i], one[1], rtol=0, atol=1e-10)
 
 
 def test_identical_experts_are_one_gp() -> None:
     x, y = data()
     points = uniform(6, 2, seed=7)
     twice, once = (Surrogate(experts).fit(x, y) for experts in (("se", "se"), ("se",)))
-    torch.testing.assert_close(twice.posterior(points).mean, once.posterior(points).mean, rtol=0, atol=1e-9)
-    torch.testing.assert_close(
-        twice.posterior(points).distribution.covariance_matrix,
-        once.posterior(points).distribution.covariance_matrix,
-        rtol=0,
-        atol=1e-9,
-    )
+    for a, b in zip(twice.joint(points), once.joint(points), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
     assert float(radius(*twice.moments(points)).max()) < 1e-12
     assert float(radius(*once.moments(points)).max()) == 0.0
     assert float(radius(*fitted().moments(points)).min()) > 1e-3
-
-
-def test_observation_noise_and_transforms() -> None:
-    model, points = fitted(), uniform(3, 2, seed=8)
-    plain = model.posterior(points).distribution.covariance_matrix
-    learnt = model.posterior(points, observation_noise=True).distribution.covariance_matrix
-    noise = model.likelihood.noise.item()
-    assert noise == pytest.approx(float(model.scaling.scale**2 * model.gp.hyper.noise.mean()), rel=1e-12)
-    torch.testing.assert_close(learnt - plain, noise * torch.eye(3, dtype=torch.float64), rtol=0, atol=1e-10)
-    given_noise = torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)
-    known = model.posterior(points, observation_noise=given_noise).distribution.covariance_matrix
-    torch.testing.assert_close(known - plain, torch.diag(given_noise.squeeze(-1)), rtol=0, atol=1e-10)
-    negative = ScalarizedPosteriorTransform(weights=torch.tensor([-1.0], dtype=torch.float64))
-    transformed = model.posterior(points, posterior_transform=negative)
-    torch.testing.assert_close(transformed.mean, -model.posterior(points).mean)
-
-
-# ---------------------------------------------------------------- BoTorch
-
-
-def test_it_is_a_botorch_model() -> None:
-    model = fitted()
-    assert isinstance(model, Model)
-    assert (model.num_outputs, model.batch_shape, model.num_experts) == (1, torch.Size([]), 4)
-    assert torch.equal(model.train_inputs[0], model.gp.x)
-
-
-@pytest.mark.parametrize("name", ["log-ei", "ucb", "q-log-nei", "q-ucb", "q-kg"])
-def test_stock_acquisition_functions_are_optimized_on_it(name: str) -> None:
-    model, (x, y) = fitted(), data()
-    make: dict[str, tuple[AcquisitionFunction, int]] = {
-        "log-ei": (LogExpectedImprovement(model, y.max()), 1),
-        "ucb": (UpperConfidenceBound(model, 2.0), 1),
-        "q-log-nei": (qLogNoisyExpectedImprovement(model, x, sampler=sampler(8)), 2),
-        "q-ucb": (qUpperConfidenceBound(model, 2.0, sampler=sampler(8)), 2),
-        "q-kg": (qKnowledgeGradient(model, num_fantasies=4, sampler=sampler(4)), 1),
-    }
-    acquisition, q = make[name]
-    torch.manual_seed(0)
-    options = {"maxiter": 5, "seed": 0}
-    found, value = optimize_acqf(acquisition, UNIT_SQUARE, q=q, num_restarts=2, raw_samples=16, options=options)
-    assert found.shape == (q, 2)
-    assert bool(((found >= 0) & (found <= 1)).all())
-    with torch.no_grad():
-        random = acquisition.forward(uniform(64, 5 if name == "q-kg" else q, 2, seed=9))
-    assert float(value) > float(random.median())
-
-
-def test_botorchs_ucb_has_the_square_root_of_beta() -> None:
-    model, points = fitted(), uniform(5, 1, 2, seed=10)
-    mean, sd = model.moments(points.squeeze(1))
-    with torch.no_grad():
-        value = UpperConfidenceBound(model, 1.5**2)(points)
-    torch.testing.assert_close(value, mean.mean(0) + 1.5 * sd.mean(0), rtol=1e-9, atol=1e-9)
-
-
-def test_fantasies_condition_on_their_samples() -> None:
-    model, new, points = fitted(), uniform(3, 2, 2, seed=11), uniform(5, 2, seed=12)
-    fantasies = model.fantasize(new, sampler(4))  # 4 samples at each of 3 batches of q = 2
-    assert fantasies.batch_shape == torch.Size([4, 3])
-    posterior = fantasies.posterior(points)
-    assert posterior.mean.shape == (4, 3, 5, 1)
-    values = model.scaling.shift + model.scaling.scale * fantasies.gp.y[..., -2:]
-    for i in range(4):
-        for j in range(3):
-            one = model.condition_on_observations(new[j], values[i, j].unsqueeze(-1)).posterior(points)
-            torch.testing.assert_close(posterior.mean[i, j], one.mean, rtol=0, atol=1e-9)
-            torch.testing.assert_close(posterior.variance[i, j], one.variance, rtol=0, atol=1e-9)
-
-
-def test_conditioning_pulls_the_mean_and_respects_the_noise() -> None:
-    model = fitted()
-    point = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
-    target = model.posterior(point).mean + 20.0
-    moved = [
-        float((model.condition_on_observations(point, target, noise).posterior(point).mean - target).abs())
-        for noise in (torch.full((1, 1), variance, dtype=torch.float64) for variance in (1e-9, 1.0, 1e6))
-    ]
-    assert moved[0] < 1e-2
-    assert moved[0] < moved[1] < moved[2]
-    assert moved[2] > 19.0
 
 
 # ---------------------------------------------------------------- fit, at, extend
@@ -231,8 +132,10 @@ def test_extending_is_conditioning_on_all_the_data(known: bool) -> None:
     fresh = surrogate.at(x, y, noise, start.gp.hyper)
     points = uniform(5, 3, seed=15)
     torch.testing.assert_close(extended.gp.noise, fresh.gp.noise, rtol=1e-12, atol=0)
-    torch.testing.assert_close(extended.posterior(points).mean, fresh.posterior(points).mean, rtol=0, atol=1e-9)
-    torch.testing.assert_close(extended.posterior(points).variance, fresh.posterior(points).variance, rtol=0, atol=1e-8)
+    torch.testing.assert_close(extended.moments(points)[0], fresh.moments(points)[0], rtol=0, atol=1e-9)
+    torch.testing.assert_close(
+        extended.moments(points)[1].square(), fresh.moments(points)[1].square(), rtol=0, atol=1e-8
+    )
     assert torch.equal(extended.gp.hyper.lengthscale, start.gp.hyper.lengthscale)
 
 
@@ -257,10 +160,10 @@ def test_known_noise_is_in_units_of_y_and_matters() -> None:
     x, y = data()
     spread = torch.full((12,), 1e4, dtype=torch.float64)
     model = Surrogate().fit(x, y, spread)
-    assert float((model.posterior(x).mean.squeeze(-1) - y.mean()).abs().max()) < 1.0  # nothing but noise
+    assert float((model.joint(x)[0] - y.mean()).abs().max()) < 1.0  # nothing but noise
     spread[:6] = 0.0
     model = Surrogate().fit(x, y, spread)
-    torch.testing.assert_close(model.posterior(x[:6]).mean.squeeze(-1), y[:6], rtol=0, atol=1e-3)
+    torch.testing.assert_close(model.joint(x[:6])[0], y[:6], rtol=0, atol=1e-3)
 
 
 def test_single_gp_is_the_baselines_model() -> None:
@@ -278,9 +181,9 @@ def test_single_gp_is_the_baselines_model() -> None:
 def test_constant_outcomes(value: float, n: int) -> None:
     x = uniform(n, 2, seed=16)
     model = Surrogate().fit(x, torch.full((n,), value, dtype=torch.float64))
-    posterior = model.posterior(uniform(4, 2, seed=17))
-    torch.testing.assert_close(posterior.mean, torch.full((4, 1), value, dtype=torch.float64), rtol=1e-9, atol=1e-9)
-    assert bool((posterior.variance > 0).all())
+    mean, covariance = model.joint(uniform(4, 2, seed=17))
+    torch.testing.assert_close(mean, torch.full((4,), value, dtype=torch.float64), rtol=1e-9, atol=1e-9)
+    assert bool((covariance.diagonal() > 0).all())
 
 
 def test_five_hundred_duplicates_known_exactly() -> None:

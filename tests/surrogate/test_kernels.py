@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 import torch
 from gpytorch.kernels import ScaleKernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import BASE_KERNELS, random_hyper, uniform
+from reference import BASE_KERNELS, random_data, random_hyper, uniform
+from torch import Tensor
 
-from edrbo.errors import UnknownNameError
+from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.kernels import (
     EXPERTS,
     KERNELS,
+    Kernel,
     RationalQuadratic,
     get_kernel,
     gram,
     gram_and_slope,
     product_gram,
+    register,
     scaled_sqdist,
 )
+from edrbo.theory import FixedSurrogate, lipschitz_constants, section_lipschitz_constants
 
 ALL = tuple(KERNELS.values())
 
@@ -126,3 +136,87 @@ def test_autograd_through_coinciding_points_is_finite() -> None:
     total = gram(ALL, scaled_sqdist(x, x, hyper.lengthscale), hyper.outputscale, hyper.shape).sum()
     (gradient,) = torch.autograd.grad(total, x)
     assert bool(gradient.isfinite().all())
+
+
+# ---------------------------------------------------------------- a fifth kernel
+
+
+class Smooth(Kernel):
+    """Matérn 7/2, in no ensemble of ours."""
+
+    name, title = "matern72", "Matérn 7/2"
+    feature_slope = math.sqrt(7.0 / 5.0)
+
+    def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
+        z = (7.0 * sqdist).clamp_min(1e-30).sqrt()
+        return (1.0 + z + 0.4 * z.square() + z**3 / 15.0) * torch.exp(-z)
+
+    def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
+        z = (7.0 * sqdist).clamp_min(1e-30).sqrt()
+        return self.value(sqdist, shape), -0.7 * (1.0 + z + z.square() / 3.0) * torch.exp(-z)
+
+    def section_slope(self, shape: float) -> float:
+        r = torch.linspace(0.0, 5.0, 100_001, dtype=torch.float64)
+        return float((2.0 * r * self.value_and_slope(r.square(), r)[1]).abs().max())
+
+
+@pytest.fixture
+def clean_registry() -> Iterator[None]:
+    before = dict(KERNELS)
+    yield
+    KERNELS.clear()
+    KERNELS.update(before)
+
+
+def numbers_of_the_default() -> list[Tensor]:
+    """The default ensemble, its fit, and what the theory says of it."""
+    x, y = random_data(9, 2, seed=11)
+    fitted, fixed = Surrogate().fit(x, y), FixedSurrogate().fit(x, y)
+    lengthscale = torch.full((len(Surrogate().experts), 1), 0.4, dtype=torch.float64)
+    return [
+        *fitted.moments(uniform(5, 2, seed=12)),
+        fitted.gp.hyper.lengthscale,
+        *fixed.moments(uniform(5, 2, seed=12)),
+        lipschitz_constants(Surrogate().experts, lengthscale),
+        section_lipschitz_constants(Surrogate().experts, lengthscale),
+    ]
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_a_fifth_kernel_changes_nothing_until_it_is_asked_for() -> None:
+    before = numbers_of_the_default()
+    register(Smooth())
+    assert Surrogate().experts == FixedSurrogate().experts == EXPERTS == ("se", "rq", "matern32", "matern52")
+    for old, new in zip(before, numbers_of_the_default(), strict=True):
+        assert torch.equal(old, new)
+    five = Surrogate(experts=(*EXPERTS, "matern72")).fit(*random_data(9, 2, seed=11))
+    assert [kernel.title for kernel in five.gp.kernels][-1] == "Matérn 7/2"
+    # and it leaves the others alone, up to the rounding of a matrix product with one row more
+    torch.testing.assert_close(five.gp.hyper.lengthscale[:4], before[2], rtol=1e-6, atol=0)
+    with pytest.raises(InvalidValueError, match="matern72"):
+        register(Smooth())
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_every_kernel_is_what_it_says() -> None:
+    """Those of the package, one of this file and the one docs/methods.md shows."""
+    register(Smooth())
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "register" in block)
+    exec(compile(code, "methods.md", "exec"), {})
+    assert list(KERNELS) == [*EXPERTS, "matern72", "cauchy"]
+    assert len({kernel.title for kernel in KERNELS.values()}) == 6
+    shape = torch.tensor(0.8, dtype=torch.float64)
+    for kernel in KERNELS.values():
+        r = torch.linspace(1e-4, 8.0, 80_000, dtype=torch.float64, requires_grad=True)
+        value = kernel.value(r.square(), shape)
+        (by_r,) = torch.autograd.grad(value.sum(), r)
+        slope = kernel.value_and_slope(r.square(), shape)[1]
+        torch.testing.assert_close(slope.detach(), (by_r / (2.0 * r)).detach(), rtol=1e-8, atol=1e-12)
+        assert kernel.section_slope(0.8) == pytest.approx(float(by_r.abs().max()), rel=1e-6)
+        at_zero = float(kernel.value_and_slope(r[:1].detach().square(), shape)[1])
+        assert kernel.feature_slope == pytest.approx(math.sqrt(-2.0 * at_zero), rel=1e-3)
+        if not kernel.has_shape:
+            other = kernel.value(r.square(), 2.0 * shape)
+            assert torch.equal(other, value)
+            assert not bool(kernel.shape_slope(r, shape, value).any())

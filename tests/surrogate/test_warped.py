@@ -169,16 +169,6 @@ def test_known_noise_is_seen_through_the_bend() -> None:
     torch.testing.assert_close(noise, (known * slope.square()).clamp_min(1e-8), rtol=1e-6, atol=1e-12)
 
 
-def test_the_botorch_posterior_has_the_marginals_of_the_moments() -> None:
-    X, Y = peaked(25)
-    model = WarpedSurrogate().fit(X, Y)
-    points = peaked(4, seed=2)[0]
-    posterior = model.posterior(points)
-    center, spread = model.barycenter(*model.moments(points))
-    torch.testing.assert_close(posterior.mean.squeeze(-1), center, rtol=1e-8, atol=1e-8)  # type: ignore[attr-defined]
-    torch.testing.assert_close(posterior.variance.squeeze(-1).sqrt(), spread, rtol=1e-6, atol=1e-8)  # type: ignore[attr-defined]
-
-
 def test_integrated_beliefs_agree_with_simulation() -> None:
     """Σ_j w_j f(x, c_j) by drawing the modelled values jointly and unbending each draw."""
     X, Y = peaked(12)

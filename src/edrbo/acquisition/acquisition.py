@@ -1,20 +1,17 @@
-"""RobustAcquisition = score × context law × functional, as a BoTorch ``AcquisitionFunction``.
+"""RobustAcquisition = score × context law × functional.
 
 For every design x the score is evaluated at (x, c) for all points c of the law (a row), and the functional turns the
-row into one number. The points are made once per maximization and never change inside it.
+row into one number. The points are made once per maximization and never change inside it. ``edrbo.botorch`` shows it as
+a BoTorch ``AcquisitionFunction``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.models.model import Model
-from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from edrbo.acquisition.functional import Expectation, Functional, WorstCase
@@ -22,27 +19,25 @@ from edrbo.acquisition.score import Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.ensemble import Ensemble, PairedEnsemble
-from edrbo.surrogate.scaling import Warping
+from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs
+from edrbo.surrogate.ensemble import barycenter
 
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
 STEP = 1e-5  # of a symmetric difference, in the unit cube
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
-class RobustAcquisition(AcquisitionFunction):
-    """α(x) = functional_c s(x, c).
+class RobustAcquisition:
+    """α(x) = functional_c s(x, c), from the beliefs of ``model`` about f on (x, c).
 
-    ``model`` is an ``Ensemble`` (fast path) or any single-output BoTorch model on (x, c); the last d_c inputs are the
-    context. Inputs and contexts are in the coding the model was trained on.
+    The last d_c inputs are the context. Inputs and contexts are in the coding the model was trained on.
     """
 
-    def __init__(self, model: Model, score: Score, points: ContextPoints, functional: Functional) -> None:
-        super().__init__(model=model)
+    def __init__(self, model: Beliefs, score: Score, points: ContextPoints, functional: Functional) -> None:
+        self.model = model
         self.score = score
         self.points = points
         self.functional = functional
-        self.set_X_pending(None)
         self._contexts = points.all
         if score.integrated and not functional.locally_linear:
             raise InvalidValueError(
@@ -50,16 +45,15 @@ class RobustAcquisition(AcquisitionFunction):
                 "its worst-case weights change with the design; take Expectation, CVaR, Minimum, TotalVariation "
                 "or Wasserstein",
             )
-        if score.integrated and isinstance(model, Ensemble) and isinstance(model.scaling, Warping):
+        if score.integrated and not model.can_integrate:
             raise InvalidValueError(
                 "an integrated score has no meaning for warped outcomes",
                 "use a Surrogate, not a WarpedSurrogate",
             )
 
-    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
-    def forward(self, X: Tensor) -> Tensor:
-        """``X`` is b × 1 × d_x; gives b values."""
-        return self.evaluate(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-2])
+    def __call__(self, x: Tensor) -> Tensor:
+        """``evaluate``: the objective as a maximizer takes it."""
+        return self.evaluate(x)
 
     def evaluate(self, x: Tensor) -> Tensor:
         """Values (N) at designs ``x`` (N × d_x), differentiable in ``x``."""
@@ -67,23 +61,15 @@ class RobustAcquisition(AcquisitionFunction):
         return chunks[0] if len(chunks) == 1 else torch.cat(chunks)
 
     def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Values (N) and gradients (N × d_x) at designs ``x``; of an ensemble without a graph through it."""
-        if isinstance(self.model, Ensemble):
-            parts = [self._value_and_gradient(part) for part in self._split(x)]
-            value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
-            return value, gradient
-        x = x.detach().requires_grad_()
-        value = self.evaluate(x)
-        (gradient,) = torch.autograd.grad(value.sum(), x)
-        return value.detach(), gradient
+        """Values (N) and gradients (N × d_x) at designs ``x``; of an ensemble without a graph."""
+        parts = [self._value_and_gradient(part) for part in self._split(x)]
+        value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
+        return value, gradient
 
     def _split(self, x: Tensor) -> tuple[Tensor, ...]:
         """As many designs at a time as keep the largest temporary small."""
-        rows = len(x)
-        if isinstance(self.model, Ensemble):
-            width = self.model.num_experts * self.model.gp.x.shape[-2] * len(self._contexts)
-            rows = CHUNK // max(width, 1)
-        return torch.split(x, max(1, rows))
+        width = self.model.width * len(self._contexts)
+        return torch.split(x, max(1, CHUNK // width if width else len(x)))
 
     def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         if self.score.integrated:
@@ -119,12 +105,12 @@ class RobustAcquisition(AcquisitionFunction):
         return torch.nn.functional.pad(row, (0, len(self.points.support)))
 
     def _slopes(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        weights = self._ensemble.weights
+        weights = self.model.weights
         return self.score.value_and_slopes(mean, sd, *([] if weights is None else [weights]))
 
     def _evaluate(self, x: Tensor) -> Tensor:
-        if self.score.integrated:
-            return self._integrated(x)
+        if self.score.integrated:  # of the beliefs about Σ_j w_j f(x, c_j)
+            return self._score(self._everywhere.integrated(x, self._law_at(x)))
         if not self.functional.needs_slope:
             return self.functional(self._row(x), self.points)
         differentiate = x.requires_grad and torch.is_grad_enabled()
@@ -137,23 +123,8 @@ class RobustAcquisition(AcquisitionFunction):
 
     def _row(self, x: Tensor) -> Tensor:
         """Scores of every design with every context that the functional takes scores at (N × contexts)."""
-        atoms_only = self.functional.needs_slope
-        if isinstance(self.model, Ensemble):
-            moments = (self._at_atoms if atoms_only else self._everywhere).moments(x)
-        else:
-            moments = self._stock_moments(_pairs(x, self.points.atoms if atoms_only else self._contexts))
-        return self._score(moments).reshape(len(x), -1)
-
-    def _integrated(self, x: Tensor) -> Tensor:
-        """The score of the beliefs about Σ_j w_j f(x, c_j) (N)."""
-        contexts, weights = self._contexts, self._law_at(x)
-        if isinstance(self.model, Ensemble):
-            return self._score(self._everywhere.integrated(x, weights))
-        posterior: Any = self.model.posterior(_pairs(x, contexts).reshape(len(x), len(contexts), -1))
-        weights = weights.expand(len(x), -1).unsqueeze(-1)
-        mean = (posterior.mean * weights).sum((-2, -1))
-        variance = (weights.mT @ posterior.distribution.covariance_matrix @ weights).squeeze((-2, -1))
-        return self._score((mean[None], variance[None].clamp_min(1e-20).sqrt()))
+        paired = self._at_atoms if self.functional.needs_slope else self._everywhere
+        return self._score(paired.moments(x)).reshape(len(x), -1)
 
     def _law_at(self, x: Tensor) -> Tensor:
         """The law (m), or of each design the law that is worst for its mean (N × m), without gradient."""
@@ -161,41 +132,28 @@ class RobustAcquisition(AcquisitionFunction):
             return self.points.mass
         assert isinstance(self.functional, WorstCase)
         with torch.no_grad():
-            if isinstance(self.model, Ensemble):
-                center, _ = self.model.barycenter(*self._everywhere.moments(x))
-            else:
-                center = self._stock_moments(_pairs(x, self._contexts))[0]
+            center, _ = barycenter(*self._everywhere.moments(x), self.model.weights)
             return self.functional.worst_case(center.reshape(len(x), -1), self.points)
 
-    # The ensemble on the contexts that are asked for; made once, since they do not change during a maximization.
+    # The model on the contexts that are asked for; made once, since they do not change during a maximization.
 
     @cached_property
-    def _everywhere(self) -> PairedEnsemble:
+    def _everywhere(self) -> PairedBeliefs:
         """On atoms and support."""
-        return self._ensemble.paired_with(self._contexts)
+        return self.model.paired_with(self._contexts)
 
     @cached_property
-    def _at_atoms(self) -> PairedEnsemble:
-        return self._ensemble.paired_with(self.points.atoms)
+    def _at_atoms(self) -> PairedBeliefs:
+        return self.model.paired_with(self.points.atoms)
 
     @cached_property
-    def _anywhere(self) -> PairedEnsemble:
+    def _anywhere(self) -> PairedBeliefs:
         """As a function of (x, c)."""
-        return self._ensemble.paired_with(self._contexts.new_zeros(1, 0))
-
-    @property
-    def _ensemble(self) -> Ensemble:
-        assert isinstance(self.model, Ensemble)
-        return self.model
+        return self.model.paired_with(self._contexts.new_zeros(1, 0))
 
     def _score(self, moments: tuple[Tensor, Tensor]) -> Tensor:
-        weights = self.model.weights if isinstance(self.model, Ensemble) else None
+        weights = self.model.weights
         return self.score(*moments) if weights is None else self.score(*moments, weights)
-
-    def _stock_moments(self, joint: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of a stock BoTorch model at N points, 1 × N each: an ensemble of one."""
-        posterior: Any = self.model.posterior(joint.unsqueeze(-2))
-        return posterior.mean.reshape(1, -1), posterior.variance.reshape(1, -1).clamp_min(1e-20).sqrt()
 
     def _largest_slope(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """max_c ‖∇_c s(x, c)‖₂ over the support (N), or the atoms without one, and its gradient in x (N × d_x).
@@ -222,22 +180,15 @@ class RobustAcquisition(AcquisitionFunction):
 
     def _gradient(self, joint: Tensor) -> Tensor:
         """∇s at points (x, c) (N × d)."""
-        if isinstance(self.model, Ensemble):
-            mean, sd, pullback = self._anywhere.moments_and_pullback(joint)
-            _, by_mean, by_sd = self._slopes(mean, sd)
-            return pullback(by_mean, by_sd)
-        with torch.enable_grad():
-            joint = joint.detach().requires_grad_()
-            (gradient,) = torch.autograd.grad(self._score(self._stock_moments(joint)).sum(), joint)
-        return gradient
+        mean, sd, pullback = self._anywhere.moments_and_pullback(joint)
+        _, by_mean, by_sd = self._slopes(mean, sd)
+        return pullback(by_mean, by_sd)
 
-    def ladder(self) -> list[Rung]:
+    def ladder(self) -> list[RobustAcquisition]:
         """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
-        rough, fair = self._thinned(ROUGH_ATOMS), self._thinned(FAIR_ATOMS)
-        if isinstance(rough.model, Ensemble):
-            rough = RobustAcquisition(rough.model.expert(0), self.score, rough.points, self.functional.rough())
-        top = Rung(self)
-        return [Rung(rough), top if fair is self else Rung(fair), top]
+        points = self._thinned(ROUGH_ATOMS).points
+        rough = RobustAcquisition(self.model.rough(), self.score, points, self.functional.rough())
+        return [rough, self._thinned(FAIR_ATOMS), self]
 
     def _thinned(self, size: int) -> RobustAcquisition:
         """The same acquisition on at most ``size`` atoms and ``size`` support points."""
@@ -264,19 +215,6 @@ class _Slope(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (gradient,) = ctx.saved_tensors
         return grad[:, None] * gradient, None
-
-
-@dataclass(frozen=True, eq=False)
-class Rung:
-    """An acquisition function as the maximizer wants it: N × d_x → N."""
-
-    acquisition: RobustAcquisition
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.acquisition.evaluate(x)
-
-    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self.acquisition.value_and_gradient(x)
 
 
 def _pairs(x: Tensor, contexts: Tensor) -> Tensor:

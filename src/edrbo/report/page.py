@@ -17,14 +17,9 @@ from edrbo.report.contents import Facts, gather
 from edrbo.report.svg import Chart, number, one_line
 from edrbo.study import Study
 from edrbo.study.storage import describe
+from edrbo.surrogate.kernels import get_kernel
 
 ROWS = 300  # observations in the table
-EXPERTS = {
-    "se": "squared exponential",
-    "rq": "rational quadratic",
-    "matern32": "Matérn 3/2",
-    "matern52": "Matérn 5/2",
-}
 
 
 def report_page(study: Study) -> str:
@@ -147,7 +142,7 @@ def _trust(facts: Facts) -> str:
         return _section("Trust in the model", "Too few complete outcomes to judge the model yet.", [])
     names = facts.optimizer.method.surrogate.experts
     experts = "".join(
-        f"<tr><th>{escape(EXPERTS.get(name, name))}</th><td>{number(abs(facts.to_user) * error)}</td></tr>"
+        f"<tr><th>{escape(get_kernel(name).title)}</th><td>{number(abs(facts.to_user) * error)}</td></tr>"
         for name, error in zip(names, found.expert_rmse.tolist(), strict=True)
     )
     both = f"<tr><th>together</th><td>{number(abs(facts.to_user) * found.rmse)}</td></tr>" * (len(names) > 1)

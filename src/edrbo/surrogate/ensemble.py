@@ -1,4 +1,4 @@
-"""The expert ensemble as a BoTorch ``Model``: its posterior is the Wasserstein barycentre of the experts.
+"""The expert ensemble: its posterior is the Wasserstein barycentre of the experts'.
 
     paper       here                    meaning
     μ_m, σ_m    expert_moments(X)       each expert's posterior, ... × M × q
@@ -8,6 +8,7 @@
 The joint posterior of q > 1 points keeps the barycentre's marginals and averages the experts' correlations; so it
 is positive semi-definite, consistent under marginalization, and equal to the expert when all experts agree.
 (The barycentre of the joint Gaussians themselves has no closed form and is not marginally consistent.)
+``edrbo.botorch`` shows it as a BoTorch ``Model``.
 """
 
 from __future__ import annotations
@@ -15,19 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
-from botorch.models.model import FantasizeMixin, Model
-from botorch.posteriors.gpytorch import GPyTorchPosterior
-from botorch.posteriors.posterior import Posterior
-from gpytorch.constraints import Positive
-from gpytorch.distributions import MultivariateNormal
-from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP, Pullback
+from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
+from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
@@ -132,14 +127,13 @@ def radius(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
     return torch.where(positive, torch.where(positive, largest, 1.0).sqrt(), 0.0)
 
 
-class Ensemble(FantasizeMixin, Model):
-    """M experts fitted to one data set. Stock BoTorch acquisition functions work on it as on any model."""
+@dataclass(frozen=True, eq=False)
+class Ensemble(Beliefs):
+    """M experts fitted to one data set."""
 
-    def __init__(self, gp: ExactGP, scaling: Scaling, weighting: Weighting = "equal") -> None:
-        super().__init__()
-        self.gp = gp
-        self.scaling = scaling
-        self.weighting = weighting
+    gp: ExactGP
+    scaling: Scaling
+    weighting: Weighting = "equal"
 
     @cached_property
     def weights(self) -> Tensor | None:
@@ -151,42 +145,29 @@ class Ensemble(FantasizeMixin, Model):
         return barycenter(mean, sd, self.weights)
 
     @property
-    def num_outputs(self) -> int:
-        return 1
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return self.gp.x.shape[:-2]
-
-    @property
     def num_experts(self) -> int:
         return len(self.gp.kernels)
+
+    @property
+    def width(self) -> int:
+        return self.num_experts * self.gp.x.shape[-2]
+
+    @property
+    def can_integrate(self) -> bool:
+        return not isinstance(self.scaling, Warping)
 
     def expert(self, m: int) -> Ensemble:
         """Expert m alone."""
         return Ensemble(self.gp.expert(m), self.scaling, self.weighting)
 
-    @property
-    def train_inputs(self) -> tuple[Tensor]:
-        return (self.gp.x,)
-
-    @property
-    def likelihood(self) -> GaussianLikelihood:
-        """Gaussian noise with the experts' mean variance, in units of y; BoTorch's fantasies ask for it."""
-        likelihood = GaussianLikelihood(noise_constraint=Positive()).to(self.gp.y)
-        likelihood.noise = self._noise_at(torch.zeros_like(self.gp.hyper.noise[0]))
-        return likelihood
-
-    def _noise_at(self, modelled: Tensor) -> Tensor:
-        """Variance of the noise in units of y where the modelled value is this."""
-        return self.gp.hyper.noise.mean() * self.scaling.slope(modelled).square()
+    def rough(self) -> Ensemble:
+        return self.expert(0)
 
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Each expert's marginal mean and standard deviation at ``points`` (N × d): M × N, in units of y. Fast."""
         return self.scaling.moments(*self.gp.moments(points))
 
     def paired_with(self, contexts: Tensor) -> PairedEnsemble:
-        """The model on all pairs of any designs with these contexts (m × d_c)."""
         return PairedEnsemble(self.gp.paired_with(contexts), self.scaling)
 
     def expert_moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -195,14 +176,9 @@ class Ensemble(FantasizeMixin, Model):
         variance = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-14)
         return self.scaling.moments(mean, variance.sqrt())
 
-    def posterior(  # type: ignore[override]
-        self,
-        X: Tensor,
-        output_indices: list[int] | None = None,
-        observation_noise: bool | Tensor = False,
-        posterior_transform: PosteriorTransform | None = None,
-    ) -> Posterior:
-        """The barycentre at ``X`` (... × q × d) as a plain Gaussian posterior in units of y."""
+    def joint(self, X: Tensor, *, observed: bool = False) -> tuple[Tensor, Tensor]:
+        """The barycentre at ``X`` (... × q × d) in units of y: mean ... × q and covariance ... × q × q, that of noisy
+        outcomes if ``observed``."""
         mean, covariance = self.gp.posterior(X)
         variance = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-14)
         sd = variance.sqrt()
@@ -211,30 +187,22 @@ class Ensemble(FantasizeMixin, Model):
         correlation = correlations.mean(-3) if weights is None else (weights[..., None, None] * correlations).sum(-3)
         center, spread = self.barycenter(*self.scaling.moments(mean, sd))
         joint = correlation * spread.unsqueeze(-1) * spread.unsqueeze(-2)
-        if isinstance(observation_noise, Tensor):
-            joint = joint + torch.diag_embed(observation_noise.squeeze(-1).expand(center.shape))
-        elif observation_noise:
-            joint = joint + torch.diag_embed(self._noise_at(self.barycenter(mean, sd)[0]))
-        posterior = GPyTorchPosterior(MultivariateNormal(center, joint))
-        return posterior if posterior_transform is None else posterior_transform(posterior)
+        if observed:
+            joint = joint + torch.diag_embed(self.noise_at(self.barycenter(mean, sd)[0]))
+        return center, joint
 
-    def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **kwargs: Any) -> Ensemble:
-        """A new model that has also seen ``X`` (... × q × d), ``Y`` (... × q × 1) at the same hyper-parameters."""
-        values, q = Y.squeeze(-1), X.shape[-2]
-        known = None if noise is None else self.scaling.noise(noise.reshape(-1)[:q], values.reshape(-1, q).mean(0))
-        return self.with_modelled(X, self.scaling.standardize(values), known)
+    def noise_at(self, modelled: Tensor) -> Tensor:
+        """Variance of the noise in units of y where the modelled value is this; the experts' mean."""
+        return self.gp.hyper.noise.mean() * self.scaling.slope(modelled).square()
 
     def with_modelled(self, X: Tensor, y: Tensor, noise: Tensor | None = None) -> Ensemble:
-        """The same for outcomes ``y`` (... × q) and noise variances (q) as the experts see them, standardized."""
+        """A new model that has also seen ``X`` (... × q × d) at the same hyper-parameters, with outcomes ``y``
+        (... × q) and noise variances (q) as the experts see them, standardized."""
         return Ensemble(self.gp.extend(X, y, noise), self.scaling, self.weighting)
-
-    def transform_inputs(self, X: Tensor, input_transform: Any = None) -> Tensor:
-        """Inputs are already in the unit cube; BoTorch's fantasies ask for this hook."""
-        return X
 
 
 @dataclass(frozen=True, eq=False)
-class PairedEnsemble:
+class PairedEnsemble(PairedBeliefs):
     """An ensemble on (x, c) with fixed contexts, as a function of the design; in units of y.
 
     Faster than the ensemble itself, since what belongs to the contexts is worked out once.
@@ -244,30 +212,23 @@ class PairedEnsemble:
     scaling: Scaling
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Each expert's mean and standard deviation at every design ``x`` (N × d_x) in every context: M × (N·m), the
-        context running fastest."""
         return self.scaling.moments(*self.gp.moments(x))
 
-    def moments_and_pullback(self, x: Tensor) -> tuple[Tensor, Tensor, Pullback]:
-        """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x (N × d_x)."""
+    def moments_and_pullback(self, x: Tensor) -> Differentiable:
         return self._with_units(*self.gp.moments_and_pullback(x))
 
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Each expert's belief about Σ_j w_j f(x, c_j), weights m or N × m: mean and standard deviation, M × N.
-
-        Of warped outcomes its variance is Σ_ij w_i w_j σ_i σ_j ρ_ij, with the standard deviations of f and the
-        correlations of the modelled values; then it has no gradient.
-        """
+        """Of warped outcomes the variance is Σ_ij w_i w_j σ_i σ_j ρ_ij, with the standard deviations of f and the
+        correlations of the modelled values; then it has no gradient."""
         if isinstance(self.scaling, Warping):
             return self._integrated_warped(x.detach(), weights, self.scaling)
         return self.scaling.moments(*self.gp.integrated(x, weights))
 
-    def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Pullback]:
-        """``integrated`` of outcomes that are not warped, with its pullback."""
+    def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
         assert not isinstance(self.scaling, Warping)
         return self._with_units(*self.gp.integrated_and_pullback(x, weights))
 
-    def _with_units(self, mean: Tensor, sd: Tensor, pullback: Pullback) -> tuple[Tensor, Tensor, Pullback]:
+    def _with_units(self, mean: Tensor, sd: Tensor, pullback: Pullback) -> Differentiable:
         center, spread, to_modelled = self.scaling.moments_and_pullback(mean, sd)
         return center, spread, lambda grad_mean, grad_sd: pullback(*to_modelled(grad_mean, grad_sd))
 

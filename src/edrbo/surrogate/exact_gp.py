@@ -24,10 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edrbo.surrogate.beliefs import Differentiable
 from edrbo.surrogate.kernels import Kernel, gram, product_gram, scaled_sqdist
-
-Pullback = Callable[[Tensor, Tensor], Tensor]  # (∂/∂mean, ∂/∂sd) → ∂/∂x
-Differentiable = tuple[Tensor, Tensor, Pullback]  # mean, sd and their pullback
 
 MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)

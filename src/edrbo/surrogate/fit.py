@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.surrogate.exact_gp import Hyperparameters, noise_per_expert, safe_cholesky
-from edrbo.surrogate.kernels import Kernel, RationalQuadratic, gram_and_slope
+from edrbo.surrogate.kernels import Kernel, gram_and_slope
 from edrbo.surrogate.lbfgs import minimize_batch
 from edrbo.surrogate.priors import LogNormal, Priors
 
@@ -95,7 +95,7 @@ class Likelihood:
         unknown = own if self.known_noise is None else own[:, self.known_noise.isnan()]
         gradient[:, d + 1] = hyper.noise * unknown.sum(-1)
         for m, kernel in enumerate(kernels):
-            if isinstance(kernel, RationalQuadratic):
+            if kernel.has_shape:
                 by_shape = kernel.shape_slope(sqdist[m], hyper.shape[m], signal[m])
                 gradient[m, d + 2] = hyper.shape[m] * (pairs[m] @ by_shape)
         prior_value, prior_gradient = self._log_prior(theta, kernels)

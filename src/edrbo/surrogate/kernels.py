@@ -1,7 +1,8 @@
-"""The four stationary ARD kernels, as functions of the scaled squared distance.
+"""Stationary ARD kernels, as functions of the scaled squared distance.
 
 Every expert's kernel is radial: k(ξ, ξ') = s_f · g(r²), r² = Σ_d (ξ_d − ξ'_d)² / ℓ_d². So a kernel is one
-function g and its derivative g' = dg/dr²; everything else (Gram matrices, gradients in ξ and in ℓ) is shared.
+function g and its derivative g' = dg/dr²; everything else (Gram matrices, gradients in ξ and in ℓ) is shared. A class
+holds all that is known of a kernel; ``register`` adds one.
 
     paper           here            shape
     k_m             Kernel          one per expert m
@@ -17,15 +18,17 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from edrbo.errors import UnknownNameError
+from edrbo.errors import InvalidValueError, UnknownNameError
 
 SQRT3, SQRT5 = math.sqrt(3.0), math.sqrt(5.0)
 
 
 class Kernel(ABC):
-    """A unit-variance radial kernel g(r²) with its derivative in r²."""
+    """A unit-variance radial kernel g(r²) with its derivatives and constants."""
 
-    name: str
+    name: str  # in code and records
+    title: str  # for people
+    feature_slope: float  # √(−2g'(0)): how fast ξ ↦ k(ξ, ·) moves in the RKHS, at lengthscale one
     has_shape = False  # whether a shape parameter (the rational quadratic's α) is learnt
     separable = False  # whether g(a + b) = g(a) g(b), and then g' = −g/2
 
@@ -37,9 +40,18 @@ class Kernel(ABC):
     def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
         """g(r²) and dg/dr²."""
 
+    @abstractmethod
+    def section_slope(self, shape: float) -> float:
+        """max_r |dg/dr|: how fast ξ ↦ k(ξ, ξ') can change, at lengthscale one."""
+
+    def shape_slope(self, sqdist: Tensor, shape: Tensor, value: Tensor) -> Tensor:
+        """dg/dα at fixed r², where g is ``value``."""
+        return torch.zeros_like(value)
+
 
 class SquaredExponential(Kernel):
-    name = "se"
+    name, title = "se", "squared exponential"
+    feature_slope = 1.0
     separable = True
 
     def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
@@ -49,9 +61,13 @@ class SquaredExponential(Kernel):
         value = self.value(sqdist, shape)
         return value, -0.5 * value
 
+    def section_slope(self, shape: float) -> float:
+        return math.exp(-0.5)
+
 
 class RationalQuadratic(Kernel):
-    name = "rq"
+    name, title = "rq", "rational quadratic"
+    feature_slope = 1.0
     has_shape = True
 
     def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
@@ -62,14 +78,18 @@ class RationalQuadratic(Kernel):
         value = torch.exp(-shape * torch.log1p(ratio))
         return value, -0.5 * value / (1.0 + ratio)
 
+    def section_slope(self, shape: float) -> float:
+        alpha = shape
+        return math.sqrt(2 * alpha / (2 * alpha + 1)) * float(((2 * alpha + 1) / (2 * alpha + 2)) ** (alpha + 1))
+
     def shape_slope(self, sqdist: Tensor, shape: Tensor, value: Tensor) -> Tensor:
-        """dg/dα at fixed r²."""
         ratio = sqdist / (2.0 * shape)
         return value * (ratio / (1.0 + ratio) - torch.log1p(ratio))
 
 
 class Matern32(Kernel):
-    name = "matern32"
+    name, title = "matern32", "Matérn 3/2"
+    feature_slope = SQRT3
 
     def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
         scaled = _root(sqdist, SQRT3)
@@ -80,9 +100,13 @@ class Matern32(Kernel):
         decay = torch.exp(-scaled)
         return torch.addcmul(decay, scaled, decay), -1.5 * decay
 
+    def section_slope(self, shape: float) -> float:
+        return SQRT3 / math.e
+
 
 class Matern52(Kernel):
-    name = "matern52"
+    name, title = "matern52", "Matérn 5/2"
+    feature_slope = math.sqrt(5.0 / 3.0)
 
     def value(self, sqdist: Tensor, shape: Tensor) -> Tensor:
         scaled = _root(sqdist, SQRT5)
@@ -94,6 +118,10 @@ class Matern52(Kernel):
         linear = torch.addcmul(decay, scaled, decay)
         return torch.addcmul(linear, sqdist, decay, value=5.0 / 3.0), (-5.0 / 6.0) * linear
 
+    def section_slope(self, shape: float) -> float:
+        golden = 0.5 * (1.0 + SQRT5)
+        return SQRT5 / 3.0 * golden**3 * math.exp(-golden)
+
 
 def _root(sqdist: Tensor, factor: float) -> Tensor:
     """factor · r. The floor keeps autograd finite at r = 0, where both Matérn kernels are flat in r²."""
@@ -103,7 +131,14 @@ def _root(sqdist: Tensor, factor: float) -> Tensor:
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel for kernel in (SquaredExponential(), RationalQuadratic(), Matern32(), Matern52())
 }
-EXPERTS = tuple(KERNELS)  # the paper's ensemble
+EXPERTS = ("se", "rq", "matern32", "matern52")  # the paper's ensemble, whatever else is registered
+
+
+def register(kernel: Kernel) -> None:
+    """Make ``kernel`` known by its name. It is used where it is asked for: ``Surrogate(experts=("se", "mine"))``."""
+    if kernel.name in KERNELS:
+        raise InvalidValueError(f"a kernel is called {kernel.name!r} already", "give it another name")
+    KERNELS[kernel.name] = kernel
 
 
 def get_kernel(name: str) -> Kernel:

@@ -1,18 +1,37 @@
-"""Bounded L-BFGS for many small problems at once: a thin typed door to BoTorch's batched L-BFGS-B."""
+"""Bounded L-BFGS for many small problems at once.
+
+The compiled core of SciPy's L-BFGS-B does not call a function: it returns when it wants a value and a gradient. So many
+searches can go on side by side, and one batch answers what all of them ask. Their iterates are those of
+``scipy.optimize.fmin_l_bfgs_b``, bit for bit. The core is not part of SciPy's public interface; with a SciPy that has
+another one, that function runs the searches one after the other.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import Any
 
 import numpy as np
-from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Evaluate = Callable[[Array, list[int]], tuple[Array, Array]]
+
+CORRECTIONS = 10  # pairs of steps and gradient changes a search remembers
+EPSILON = float(np.finfo(np.float64).eps)
+SIGNATURE = "setulb(m,x,l,u,nbd,f,g,factr,pgtol,wa,iwa,task,lsave,isave,dsave,maxls,ln_task)"
+NEW_ITERATE, EVALUATE, STOP = 1, 3, 5  # what the core says it has done or wants, and what it is told
+ITERATION_LIMIT = 504
+BOTH_BOUNDS = 2
 
 
 def minimize_batch(
-    value_and_gradient: Callable[[Array, list[int]], tuple[Array, Array]],
+    value_and_gradient: Evaluate,
     start: Array,
     lower: Array,
     upper: Array,
@@ -22,35 +41,120 @@ def minimize_batch(
     gtol: float = 1e-6,
     max_line_search: int = 20,
 ) -> tuple[Array, Array]:
-    """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper] (p).
+    """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper] (p, finite).
 
     ``value_and_gradient(points, rows)`` gets the rows still at work and returns values (b') and gradients
     (b' × p). Returns the best points (b × p) and their values (b).
     """
+    lower, upper = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
     best = np.clip(start, lower, upper)
     best_value = np.full(len(best), np.inf)
 
-    def evaluate(points: Array, batch_indices: list[int]) -> tuple[Array, Array]:
-        value, gradient = value_and_gradient(points, batch_indices)
+    def evaluate(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        value, gradient = value_and_gradient(points, rows)
         # A line search may pass through points where the objective overflows: a wall, not a crash.
         broken = ~np.isfinite(value) | ~np.isfinite(gradient).all(axis=-1)
         value = np.where(broken, 1e10, value)
         gradient = np.where(broken[:, None], 0.0, gradient)
-        for row, i in enumerate(batch_indices):
+        for row, i in enumerate(rows):
             if value[row] < best_value[i]:  # what was seen counts, even if the search ends elsewhere
                 best_value[i], best[i] = value[row], points[row]
         return value, gradient
 
-    search: Callable[..., object] = fmin_l_bfgs_b_batched  # BoTorch leaves it untyped
-    search(
-        evaluate,
-        best.copy(),
-        bounds=list(zip(lower, upper, strict=True)),
-        maxiter=max_iterations,
-        factr=None,
-        ftol=ftol,
-        pgtol=gtol,
-        maxls=max_line_search,
-        pass_batch_indices=True,
-    )
+    problem, core = _Problem(lower, upper, max_iterations, ftol / EPSILON, gtol, max_line_search), _core()
+    if core is None:
+        _one_by_one(evaluate, best.copy(), problem)
+    else:
+        _side_by_side(evaluate, [_Search(core, x, problem) for x in best])
     return best, best_value
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Bounds (p each), and when to stop."""
+
+    lower: Array
+    upper: Array
+    max_iterations: int
+    factr: float
+    pgtol: float
+    max_line_search: int
+
+
+class _Search:
+    """One search: where it is (``x``), and the core's memory of it."""
+
+    def __init__(self, core: Callable[..., None], start: Array, problem: _Problem) -> None:
+        m, n = CORRECTIONS, len(start)
+        self.x = start.copy()
+        self._core = core
+        self._left = problem.max_iterations
+        self._task = np.zeros(2, dtype=np.int32)
+        self._bounds = (problem.lower, problem.upper, np.full(n, BOTH_BOUNDS, dtype=np.int32))
+        floats, integers = np.zeros(2 * m * n + 5 * n + 11 * m * m + 8 * m), np.zeros(3 * n, dtype=np.int32)
+        saved = (np.zeros(4, dtype=np.int32), np.zeros(44, dtype=np.int32), np.zeros(29))
+        line_search = np.zeros(2, dtype=np.int32)
+        self._memory = (
+            *(problem.factr, problem.pgtol, floats, integers, self._task),
+            *(*saved, problem.max_line_search, line_search),
+        )
+
+    def go_on(self, value: float, gradient: Array) -> bool:
+        """Take the value and the gradient (p) at ``x``, which moves; whether those at the new ``x`` are wanted."""
+        gradient = gradient.copy()
+        while True:
+            self._core(CORRECTIONS, self.x, *self._bounds, value, gradient, *self._memory)
+            if self._task[0] == EVALUATE:
+                return True
+            if self._task[0] != NEW_ITERATE:
+                return False
+            self._left -= 1
+            if self._left <= 0:
+                self._task[:] = STOP, ITERATION_LIMIT
+
+
+def _side_by_side(evaluate: Evaluate, searches: list[_Search]) -> None:
+    asking = [i for i, search in enumerate(searches) if search.go_on(0.0, np.zeros_like(search.x))]
+    while asking:
+        values, gradients = evaluate(np.stack([searches[i].x for i in asking]), asking)
+        answers = zip(asking, values.tolist(), gradients, strict=True)
+        asking = [i for i, value, gradient in answers if searches[i].go_on(value, gradient)]
+
+
+def _one_by_one(evaluate: Evaluate, start: Array, problem: _Problem) -> None:
+    from scipy.optimize import fmin_l_bfgs_b
+
+    for i, x in enumerate(start):
+
+        def one(point: Array, i: int = i) -> tuple[float, Array]:
+            value, gradient = evaluate(point[None].copy(), [i])
+            return float(value[0]), gradient[0]
+
+        fmin_l_bfgs_b(
+            one,
+            x,
+            bounds=list(zip(problem.lower, problem.upper, strict=True)),
+            m=CORRECTIONS,
+            factr=problem.factr,
+            pgtol=problem.pgtol,
+            maxls=problem.max_line_search,
+            maxiter=problem.max_iterations,
+            maxfun=sys.maxsize,
+        )
+
+
+@cache
+def _core() -> Callable[..., None] | None:
+    """SciPy's core, without the rest of ``scipy.optimize``, which takes a third of a second to import; None if it is
+    not the one known here."""
+    package = find_spec("scipy.optimize")
+    found = package and PathFinder.find_spec("scipy.optimize._lbfgsb", package.submodule_search_locations)
+    if not found or found.loader is None:
+        return None
+    try:
+        module: Any = module_from_spec(found)
+        found.loader.exec_module(module)
+    except ImportError:
+        return None
+    setulb: Callable[..., None] | None = getattr(module, "setulb", None)
+    return setulb if SIGNATURE in str(getattr(setulb, "__doc__", "")) else None

@@ -124,8 +124,6 @@ def max_information_gain(
 
 # ---------------------------------------------------------------- Lipschitz constants in c
 
-FEATURE_SLOPE = {"se": 1.0, "rq": 1.0, "matern32": math.sqrt(3.0), "matern52": math.sqrt(5.0 / 3.0)}
-
 
 def lipschitz_constants(experts: Sequence[str], lengthscale: Tensor) -> Tensor:
     """L_m (M) of unit-variance kernels; ``lengthscale`` (M × d_c) is that of the context inputs.
@@ -135,7 +133,7 @@ def lipschitz_constants(experts: Sequence[str], lengthscale: Tensor) -> Tensor:
     radial kernel g(r²) it is √(−2g'(0)) / min_k ℓ_k: 1/ℓ for se and rq, √3/ℓ for matern32, √(5/3)/ℓ for matern52.
     None depends on x. Distances are in coded contexts, the unit cube.
     """
-    return _per_lengthscale([FEATURE_SLOPE[get_kernel(name).name] for name in experts], lengthscale)
+    return _per_lengthscale([get_kernel(name).feature_slope for name in experts], lengthscale)
 
 
 def section_lipschitz_constants(experts: Sequence[str], lengthscale: Tensor, shape: float = 1.0) -> Tensor:
@@ -143,14 +141,7 @@ def section_lipschitz_constants(experts: Sequence[str], lengthscale: Tensor, sha
 
     max_r |dg/dr| / min_k ℓ_k; smaller than ``lipschitz_constants``, and not enough for the paper's use of it.
     """
-    alpha, golden = shape, 0.5 * (1.0 + math.sqrt(5.0))
-    slope = {
-        "se": math.exp(-0.5),
-        "rq": math.sqrt(2 * alpha / (2 * alpha + 1)) * ((2 * alpha + 1) / (2 * alpha + 2)) ** (alpha + 1),
-        "matern32": math.sqrt(3.0) / math.e,
-        "matern52": math.sqrt(5.0) / 3.0 * golden**3 * math.exp(-golden),
-    }
-    return _per_lengthscale([slope[get_kernel(name).name] for name in experts], lengthscale)
+    return _per_lengthscale([get_kernel(name).section_slope(shape) for name in experts], lengthscale)
 
 
 def _per_lengthscale(slopes: list[float], lengthscale: Tensor) -> Tensor:

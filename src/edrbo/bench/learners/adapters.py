@@ -41,8 +41,10 @@ def _optuna(sampler: str, setup: Setup) -> Learner:
 
 
 def lognei(setup: Setup) -> Learner:
-    from edrbo.bench.learners.log_nei import LogNEI
-
+    try:
+        from edrbo.bench.learners.log_nei import LogNEI
+    except ModuleNotFoundError:
+        raise MissingExtraError("BoTorch is not installed", "pip install 'edrbo[bench]'") from None
     return LogNEI(setup)
 
 

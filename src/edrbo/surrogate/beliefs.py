@@ -1,0 +1,66 @@
+"""What an acquisition function asks of a model: Gaussian beliefs of M experts about f(x, c), in units of y.
+
+``Ensemble`` is one; ``edrbo.botorch`` makes one of any single-output BoTorch model.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from torch import Tensor
+
+Pullback = Callable[[Tensor, Tensor], Tensor]  # (∂/∂mean, ∂/∂sd) → ∂/∂x
+Differentiable = tuple[Tensor, Tensor, Pullback]  # mean, sd and their pullback
+
+
+class PairedBeliefs(ABC):
+    """Beliefs on (x, c) with fixed contexts (m × d_c), as a function of the design; the last inputs are the context.
+
+    Means and standard deviations can be differentiated once by autograd. Their pullbacks give the same gradients, and
+    may do so without a graph.
+    """
+
+    @abstractmethod
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Each expert's mean and standard deviation at every design ``x`` (N × d_x) in every context: M × (N·m), the
+        context running fastest."""
+
+    @abstractmethod
+    def moments_and_pullback(self, x: Tensor) -> Differentiable:
+        """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x (N × d_x)."""
+
+    @abstractmethod
+    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Each expert's belief about Σ_j w_j f(x, c_j), weights m or N × m: mean and standard deviation, M × N."""
+
+    @abstractmethod
+    def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
+        """``integrated`` with its pullback, for beliefs that ``can_integrate``."""
+
+
+class Beliefs(ABC):
+    """Beliefs of M experts, each as much worth as its weight."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Tensor | None:
+        """Each expert's weight in the barycentre (M); None when they are equal."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers that are held for each (x, c) asked at once: who asks for many does so in parts. 0 is no matter."""
+
+    @property
+    @abstractmethod
+    def can_integrate(self) -> bool:
+        """Whether ``integrated`` beliefs are exact and have a gradient."""
+
+    @abstractmethod
+    def rough(self) -> Beliefs:
+        """A cheap stand-in that ranks designs much alike, for screening many of them."""
+
+    @abstractmethod
+    def paired_with(self, contexts: Tensor) -> PairedBeliefs:
+        """The beliefs on all pairs of any designs with these contexts (m × d_c)."""
