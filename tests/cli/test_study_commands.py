@@ -106,7 +106,7 @@ def test_new_asks_questions(edrbo: Run, folder: Path, monkeypatch: pytest.Monkey
         (["tell", "-d", "speed=fast", "--value", "1"], "must be a number"),
         (["tell", "-d", "sped=1", "--value", "1"], "not a design variable"),
         (["tell", "-d", "speed=11", "--value", "1"], "outside its bounds"),
-        (["tell", "-d", "speed=2", "--value", "nan"], "failed=True"),
+        (["tell", "-d", "speed=2", "--value", "nan"], "tell a failed run as failed"),
         (["recommend"], "nothing was told yet"),
         (["context", "add", "missing.csv"], "No such file"),
         (["import", "missing.csv"], "No such file"),
@@ -179,7 +179,7 @@ def test_export_and_import_are_exact(coating: Run, folder: Path) -> None:
     assert coating("export", "table.csv").code == 2
     assert coating("export", "table.csv", "--force").code == 0
     assert coating("new", "copy.toml", "-d", "speed=1:9", "-c", "humidity=0:1").code == 0
-    assert coating("import", "table.csv", "-s", "copy.toml", "--json").json == {"told": 1, "pending": 1}
+    assert coating("import", "table.csv", "-s", "copy.toml", "--json").json == {"told": 1, "pending": 1, "known": 0}
     one, two = Study.open(folder / "coating.db").state, Study.open(folder / "copy.db").state
     assert one.observations.x.tobytes() == two.observations.x.tobytes()
     assert one.observations.y.tobytes() == two.observations.y.tobytes()
