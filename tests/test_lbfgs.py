@@ -11,6 +11,8 @@ from scipy.optimize import minimize, rosen, rosen_der
 
 from edrbo.surrogate.lbfgs import minimize_batch
 
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
+
 Array = NDArray[np.float64]
 Scalar = Callable[[Array], tuple[float, Array]]
 

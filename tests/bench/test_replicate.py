@@ -22,6 +22,8 @@ from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, make_learner, method_n
 from edrbo.bench.run.replicate import Evaluation, Replicate, Result, Settings, run_replicate
 from edrbo.errors import InvalidDesignError, InvalidValueError, UnknownNameError
 
+pytestmark = pytest.mark.torch_numeric
+
 SETTINGS = Settings(evaluations=9)
 RESUMED = ["edrbo", "ucb", "sbo-kde", *ADAPTERS]
 

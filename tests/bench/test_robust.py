@@ -12,6 +12,8 @@ from edrbo.bench.problems.oracle.robust import _expected_loss
 from edrbo.bench.problems.oracle.shift import shift_law
 from edrbo.errors import InvalidValueError
 
+pytestmark = pytest.mark.numpy_numeric
+
 
 def transport_worst_case(values: np.ndarray, grid: np.ndarray, weights: np.ndarray, radius: float) -> float:
     """min Σ π_jk f_k over plans π with first marginal ``weights`` and cost at most ``radius``."""

@@ -33,6 +33,8 @@ from edrbo.bench.run.judge import ROBUST_REGRETS
 from edrbo.bench.run.replicate import Replicate, Settings
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 
+pytestmark = pytest.mark.numpy_numeric
+
 
 def run(method: str, regret: list[float], problem: str = "p", seed: int = 0, initial: int = 2) -> Run:
     return Run(problem, method, seed, np.array(regret), np.ones(len(regret)), {"simple": regret[-1]}, initial)

@@ -27,6 +27,8 @@ from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.surrogate.ensemble import Ensemble, Surrogate, radius, single_gp
 from edrbo.surrogate.scaling import Scaling
 
+pytestmark = pytest.mark.torch_numeric
+
 UNIT_SQUARE = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 
 

@@ -21,6 +21,8 @@ from edrbo.surrogate.kernels import (
     scaled_sqdist,
 )
 
+pytestmark = pytest.mark.torch_numeric
+
 ALL = tuple(KERNELS.values())
 
 
