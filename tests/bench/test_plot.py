@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
@@ -25,7 +24,7 @@ from edrbo.bench.analysis.results import export
 from edrbo.bench.analysis.stats import rank, summarize
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.run.plugin import PAPER_METHODS, method_names
-from edrbo.cli.bench.results import register
+from edrbo.cli.bench import app
 from edrbo.errors import InvalidValueError
 
 
@@ -99,8 +98,6 @@ def test_zero_regret_and_one_seed_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_plot_command_writes_next_to_a_table_of_runs(tmp_path: Path) -> None:
-    app = typer.Typer()
-    register(app)
     file = tmp_path / "runs.csv"
     export(made_up(seeds=2), file)
     arguments = ["plot", str(file), "--out", str(tmp_path / "figures"), "--format", "svg"]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import typer
 from browser import CHROMIUM, Browser, Page
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
@@ -20,7 +19,7 @@ from edrbo.bench.analysis.results import FailedRun, Results, export
 from edrbo.bench.analysis.stats import STATISTICS, critical_difference, rank, summarize
 from edrbo.bench.analysis.table import format_pair
 from edrbo.bench.run.journal import Failure
-from edrbo.cli.bench.results import register
+from edrbo.cli.bench import app
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 EVIL = "</script><script>window.broken = 1</script>"
@@ -138,8 +137,6 @@ def test_marks_ranks_hover_failures_and_a_phone(tmp_path: Path) -> None:
 
 
 def test_report_command_writes_a_page(tmp_path: Path) -> None:
-    app = typer.Typer()
-    register(app)
     file = tmp_path / "runs.csv"
     export(made_up(seeds=2), file)
     page = tmp_path / "page.html"

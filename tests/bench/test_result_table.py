@@ -9,7 +9,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-import typer
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
@@ -27,7 +26,7 @@ from edrbo.bench.analysis.table import (
 )
 from edrbo.bench.analysis.tables import notes, render
 from edrbo.bench.run.journal import Failure
-from edrbo.cli.bench.results import register
+from edrbo.cli.bench import app
 from edrbo.errors import UnknownNameError
 
 
@@ -150,8 +149,6 @@ def test_unknown_statistics_and_formats_are_refused() -> None:
 
 
 def test_commands_print_and_write(tmp_path: Path) -> None:
-    app = typer.Typer()
-    register(app)
     file = tmp_path / "runs.csv"
     export(made_up(), file)
     shown = CliRunner().invoke(app, ["table", str(file), "--statistic", "final"], catch_exceptions=False)
