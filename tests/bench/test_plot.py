@@ -10,7 +10,7 @@ import pytest
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
-from edrbo.bench.analysis.palette import DASHES, FIXED, OKABE_ITO, style
+from edrbo.bench.analysis.method_style import DASHES, FIXED, style
 from edrbo.bench.analysis.plot import (
     WINDOW,
     curves,
@@ -26,6 +26,7 @@ from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.run.plugin import PAPER_METHODS, method_names
 from edrbo.cli.bench import app
 from edrbo.errors import InvalidValueError
+from edrbo.palette import OKABE_ITO
 
 
 def test_curves_are_mean_and_deviation_up_to_the_shortest_run() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edrbo.bench.analysis.palette import style
+from edrbo.bench.analysis.method_style import style
 from edrbo.bench.analysis.plot import Curve, cumulative_regret, curves, smoothed_regret
 from edrbo.bench.analysis.results import PUBLISHED, Results
 from edrbo.bench.analysis.significance import NOTE, significance
