@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test test-slowest test-cpus lint bench clean
 
 setup: $(STAMP)
 
@@ -24,6 +24,14 @@ lint: setup
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+
+# Where the time of the tests goes: the forty slowest, slowest first.
+test-slowest: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --durations=40
+
+# The numeric tests as other CPUs would run them.
+test-cpus: setup
+	$(BIN)/python scripts/test_on_other_cpus.py
 
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py

@@ -13,18 +13,19 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from edrbo import palette
 from edrbo.bench.analysis.results import Results, load_results
 
 REFERENCE = "edrbo"
 DRAWS = 2000
 GROUPS = {
-    "radius": "#0072B2",
-    "prior": "#D55E00",
-    "expert": "#009E73",
-    "beta": "#CC79A7",
-    "integrated": "#000000",
-    "law": "#56B4E9",
-    "warped": "#E69F00",
+    "radius": palette.BLUE,
+    "prior": palette.VERMILION,
+    "expert": palette.GREEN,
+    "beta": palette.PURPLE,
+    "integrated": palette.BLACK,
+    "law": palette.SKY,
+    "warped": palette.ORANGE,
 }
 
 
@@ -75,11 +76,11 @@ def main() -> None:
     axes = figure.subplots()
     for row, method in enumerate(reversed(order)):
         ratios, (center, low, high) = found[method]
-        shade = GROUPS.get(group(method), "#666666")
+        shade = GROUPS.get(group(method), palette.GRAY)
         axes.plot(list(ratios.values()), [row] * len(ratios), "o", color=shade, alpha=0.25, markersize=5, mew=0)
         axes.plot([low, high], [row, row], color=shade, linewidth=2.5, solid_capstyle="round")
         axes.plot([center], [row], "o", color=shade, markersize=9)
-    axes.axvline(1.0, color="#888", linewidth=1, zorder=0)
+    axes.axvline(1.0, color=palette.GRAY, linewidth=1, zorder=0)
     axes.set_xscale("log")
     ticks = [0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from edrbo.bench import problems
-from edrbo.bench.problems.picture import BLUE, COLOR_MAP, FINE_LINE, LEVELS, VERMILION, slice_designs, slice_values
+from edrbo.bench.problems.picture import FINE_LINE, LEVELS, slice_designs, slice_values
 from edrbo.bench.problems.problem import Problem
+from edrbo.palette import BLUE, COLOR_MAP, VERMILION
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "further-problems.png"
 COLUMNS = 4

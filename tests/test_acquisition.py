@@ -23,6 +23,8 @@ from edrbo.acquisition.score import UCB, BarycenterUCB, Score
 from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, box_points
 from edrbo.surrogate.ensemble import Ensemble, Surrogate, single_gp
 
+pytestmark = pytest.mark.torch_numeric
+
 
 def uniform(*size: int, seed: int) -> Tensor:
     return torch.rand(*size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "edrbo"
 
 # A package imports only what stands above it; packages on one line do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "streams"),
+    ("errors", "palette", "streams"),
     ("space",),
     ("records",),
     ("surrogate",),
@@ -52,7 +52,6 @@ class Import:
     module: str  # who imports, without the package's name
     target: str  # absolute name of what is imported
     lazy: bool  # inside a function, or for the type checker only
-    typing_only: bool = False
 
     def __str__(self) -> str:
         return f"{self.module} imports {self.target}"
@@ -66,22 +65,22 @@ def module_name(path: Path) -> str:
 Statement = ast.Import | ast.ImportFrom
 
 
-def statements(tree: ast.AST, lazy: bool = False, typing: bool = False) -> Iterator[tuple[Statement, bool, bool]]:
+def statements(tree: ast.AST, lazy: bool = False) -> Iterator[tuple[Statement, bool]]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, Statement):
-            yield node, lazy or typing, typing
+            yield node, lazy
         else:
             deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             typing_only = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-            yield from statements(node, lazy or deferred, typing or typing_only)
+            yield from statements(node, lazy or deferred or typing_only)
 
 
 def imports_of(path: Path) -> Iterator[Import]:
     module = module_name(path)
-    for node, lazy, typing in statements(ast.parse(path.read_text())):
+    for node, lazy in statements(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(module, alias.name, lazy, typing)
+                yield Import(module, alias.name, lazy)
         else:
             assert node.level == 0, f"{module} has a relative import; write the full name"
             assert node.module is not None
@@ -89,7 +88,7 @@ def imports_of(path: Path) -> Iterator[Import]:
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
             found = [name for name in inner if is_module(name)]
             for name in found or [node.module]:
-                yield Import(module, name, lazy, typing)
+                yield Import(module, name, lazy)
 
 
 def is_module(name: str) -> bool:
@@ -135,11 +134,11 @@ def test_a_package_imports_only_what_stands_above() -> None:
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:
-    """Also not by way of functions; imports for the type checker alone do not count."""
+    """Also not by way of functions, nor for the type checker alone."""
     edges: dict[str, set[str]] = {}
     for item in IMPORTS:
         target = internal(item)
-        if target is not None and not item.typing_only:
+        if target is not None:
             edges.setdefault(item.module, set()).add(target)
     done: set[str] = set()
 

@@ -30,6 +30,8 @@ from edrbo.theory.bounds import (
     unit_kernel,
 )
 
+pytestmark = pytest.mark.torch_numeric
+
 SIZES = st.integers(min_value=1, max_value=12)
 SEEDS = st.integers(min_value=0, max_value=2**31)
 NAMES = st.sampled_from(EXPERTS)

@@ -27,6 +27,8 @@ from edrbo.context.laws import (
 )
 from edrbo.errors import InvalidContextError, InvalidValueError
 
+pytestmark = pytest.mark.numpy_numeric
+
 LAWS: list[Law] = [Empirical(), Empirical(half_life=5.0), KDE(samples=64, max_atoms=64), Box(), Grid(), Grid(size=64)]
 
 

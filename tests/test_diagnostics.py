@@ -12,6 +12,8 @@ from edrbo.report.diagnostics import _transport, context_shift, leave_one_out
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 
+pytestmark = pytest.mark.numpy_numeric
+
 
 @pytest.fixture
 def model() -> Ensemble:

@@ -9,6 +9,8 @@ import pytest
 import edrbo
 from edrbo.errors import InvalidValueError
 
+pytestmark = pytest.mark.torch_numeric
+
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
 

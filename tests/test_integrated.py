@@ -25,6 +25,8 @@ from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import Ensemble, Surrogate, barycenter, radius, single_gp
 
+pytestmark = pytest.mark.torch_numeric
+
 LINEAR: list[Functional] = [Expectation(), Minimum(), TotalVariation(0.4), CVaR(0.3), Wasserstein(0.1)]
 
 

@@ -13,6 +13,8 @@ from scipy.optimize import fmin_l_bfgs_b, minimize, rosen, rosen_der
 from edrbo.surrogate import lbfgs
 from edrbo.surrogate.lbfgs import minimize_batch
 
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
+
 Array = NDArray[np.float64]
 Scalar = Callable[[Array], tuple[float, Array]]
 

@@ -24,6 +24,8 @@ from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, sobol_p
 from edrbo.space import Categorical, Integer, Real, Space
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 
+pytestmark = pytest.mark.torch_numeric
+
 SMALL = Budget(screened=128, near=16, kept=16, starts=4, iterations=30)
 
 

@@ -22,6 +22,8 @@ from edrbo.records.settings import DEFAULT, METHOD_NAMES, Settings
 from edrbo.study import Study
 from edrbo.surrogate.ensemble import single_gp
 
+pytestmark = pytest.mark.torch_numeric
+
 NINE = ["edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb"]
 
 

@@ -24,6 +24,8 @@ from edrbo.errors import (
     UnknownSuggestionError,
 )
 
+pytestmark = pytest.mark.torch_numeric
+
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
 

@@ -12,6 +12,8 @@ import pytest
 from edrbo.errors import ContextBoundsWarning, InvalidContextError
 from edrbo.space import Real, Space
 
+pytestmark = pytest.mark.numpy_numeric
+
 MIXED = Space(design={"x": (0, 1)}, context={"load": (0, 100), "price": None})
 
 

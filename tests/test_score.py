@@ -13,6 +13,8 @@ from torch import Tensor
 from edrbo.acquisition.score import BETA, SQRT2, UCB, BarycenterUCB, DesignUCB
 from edrbo.surrogate.ensemble import Surrogate, barycenter, radius, single_gp
 
+pytestmark = pytest.mark.torch_numeric
+
 
 def moments(experts: int, points: int, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)

@@ -32,6 +32,8 @@ from edrbo.theory.bounds import (
 )
 from edrbo.theory.plot import draw_bounds
 
+pytestmark = pytest.mark.torch_numeric
+
 
 def points(n: int, d: int, seed: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).uniform(size=(n, d)))

@@ -12,7 +12,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -23,7 +22,7 @@ from edrbo.bench.run.plugin import PAPER_METHODS, Plugin
 from edrbo.bench.run.progress import Progress
 from edrbo.bench.run.replicate import Evaluation, Replicate, Settings, run_replicate
 from edrbo.bench.run.sweep import all_replicates, make_plan, read_seeds, sole_writer
-from edrbo.cli.bench.results import register
+from edrbo.cli.bench import app
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 
 SETTINGS = Settings(evaluations=6)
@@ -115,11 +114,7 @@ def test_an_unwritable_directory_is_a_failure_and_not_a_crash(tmp_path: Path) ->
 
 
 PROGRAM = """
-import typer
-from edrbo.cli.bench.results import register
-app = typer.Typer()
-app.callback()(lambda: None)
-register(app)
+from edrbo.cli.bench import app
 app()
 """
 
@@ -213,9 +208,6 @@ def test_two_runs_cannot_write_to_one_directory(tmp_path: Path) -> None:
 
 def test_run_refuses_to_write_over_results(tmp_path: Path) -> None:
     carry_out(Replicate("newsvendor", "random", 0, SETTINGS), tmp_path, lambda event: None)
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
     with pytest.raises(EdrboError, match="holds results already"):
         CliRunner().invoke(app, ["run", "--out", str(tmp_path), "--smoke"], catch_exceptions=False)
 
@@ -223,9 +215,6 @@ def test_run_refuses_to_write_over_results(tmp_path: Path) -> None:
 def test_run_shows_failures_at_the_end_and_says_so_in_its_status(tmp_path: Path) -> None:
     plugin = tmp_path / "mine.py"
     plugin.write_text(PLUGIN)
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
     arguments = ["run", "--out", str(tmp_path / "out"), "--plugin", str(plugin), "--methods", "broken,random"]
     more = ["--problems", "newsvendor", "--seeds", "1", "--evaluations", "5", "--workers", "1"]
     result = CliRunner().invoke(app, [*arguments, *more], catch_exceptions=False)

@@ -12,6 +12,8 @@ from edrbo.bench.problems.kiln import NOISE_SHARE
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.wing import MOVE, SHAPE
 
+pytestmark = pytest.mark.numpy_numeric
+
 
 def inner_maxima(values: np.ndarray) -> int:
     """Local maxima of a table that are not at its edge."""

@@ -21,6 +21,8 @@ from edrbo.bench.problems.oracle.distributions import (
 from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_normal, iid, uniform
 from edrbo.errors import InvalidValueError
 
+pytestmark = pytest.mark.numpy_numeric
+
 WITH_REFERENCE = [
     (Normal(0.6, 0.2), stats.norm(0.6, 0.2)),
     (Cauchy(0.2, 0.02), stats.cauchy(0.2, 0.02)),

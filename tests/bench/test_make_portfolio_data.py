@@ -17,6 +17,8 @@ from edrbo.bench.problems.portfolio.market import Market, make_market
 from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, backtest
 from edrbo.bench.problems.portfolio.solver import TOLERANCE
 
+pytestmark = pytest.mark.numpy_numeric
+
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "src" / "edrbo/bench/problems/portfolio/data_files"
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
-from edrbo.bench.analysis.palette import DASHES, FIXED, OKABE_ITO, style
+from edrbo.bench.analysis.method_style import DASHES, FIXED, style
 from edrbo.bench.analysis.plot import (
     WINDOW,
     curves,
@@ -25,8 +24,9 @@ from edrbo.bench.analysis.results import export
 from edrbo.bench.analysis.stats import rank, summarize
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.run.plugin import PAPER_METHODS, method_names
-from edrbo.cli.bench.results import register
+from edrbo.cli.bench import app
 from edrbo.errors import InvalidValueError
+from edrbo.palette import OKABE_ITO
 
 
 def test_curves_are_mean_and_deviation_up_to_the_shortest_run() -> None:
@@ -99,8 +99,6 @@ def test_zero_regret_and_one_seed_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_plot_command_writes_next_to_a_table_of_runs(tmp_path: Path) -> None:
-    app = typer.Typer()
-    register(app)
     file = tmp_path / "runs.csv"
     export(made_up(seeds=2), file)
     arguments = ["plot", str(file), "--out", str(tmp_path / "figures"), "--format", "svg"]

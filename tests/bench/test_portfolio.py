@@ -28,6 +28,8 @@ from edrbo.bench.problems.portfolio.problem import fit_record
 from edrbo.bench.problems.portfolio.surrogate import PUBLISHED, Hyperparameters, PortfolioSurrogate, kernel
 from edrbo.errors import InvalidValueError
 
+pytestmark = pytest.mark.numpy_numeric
+
 ORIGINAL = Path(__file__).parents[3] / "shared" / "data" / "portfolio_evals.csv"
 needs_original = pytest.mark.skipif(
     not ORIGINAL.exists(), reason=f"{ORIGINAL} is not there: the original evaluations cannot be shipped"

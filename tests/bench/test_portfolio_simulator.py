@@ -17,6 +17,8 @@ from edrbo.bench.problems.portfolio.simulator import MARKET_SEED, Policies, back
 from edrbo.bench.problems.portfolio.solver import TradingProblems, prox_hold, prox_trade, solve
 from edrbo.errors import InvalidValueError
 
+pytestmark = pytest.mark.numpy_numeric
+
 # How far from the value of another solver the design lets a back-test be, in percent a year.
 AGREEMENT = 0.006
 # Corners and interior: free leverage, dear shorting, timid, a typical optimum.

@@ -15,12 +15,13 @@ from edrbo import Optimizer, Space
 from edrbo.bench import problems
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.learners.learner import Learner, Setup, initial_designs
-from edrbo.bench.problems.oracle.maximum import maximize_worst_case
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.run.judge import ROBUST_REGRETS, robust_regrets
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, make_learner, method_names
 from edrbo.bench.run.replicate import Evaluation, Replicate, Result, Settings, run_replicate
 from edrbo.errors import InvalidDesignError, InvalidValueError, UnknownNameError
+
+pytestmark = pytest.mark.torch_numeric
 
 SETTINGS = Settings(evaluations=9)
 RESUMED = ["edrbo", "ucb", "sbo-kde", *ADAPTERS]
@@ -106,7 +107,7 @@ def test_robust_regrets_vanish_at_the_best_design_of_the_changed_world(name: str
         "shift-down": shifted(problem, mean_shift=-0.1).x_star,
         "shift-up": shifted(problem, mean_shift=0.1).x_star,
         "spread": shifted(problem, spread=1.5).x_star,
-        "worst-case": maximize_worst_case(problem, 0.1)[0],
+        "worst-case": problem.robust_optimum(0.1)[0],
     }
     for kind, x in best.items():
         assert robust_regrets(problem, x)[kind] == pytest.approx(0.0, abs=1e-9)

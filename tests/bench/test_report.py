@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import typer
 from browser import CHROMIUM, Browser, Page
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
@@ -17,10 +16,11 @@ from typer.testing import CliRunner
 from edrbo.bench.analysis.report import build_page, write_report
 from edrbo.bench.analysis.report.data import page_data
 from edrbo.bench.analysis.results import FailedRun, Results, export
+from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import STATISTICS, critical_difference, rank, summarize
 from edrbo.bench.analysis.table import format_pair
 from edrbo.bench.run.journal import Failure
-from edrbo.cli.bench.results import register
+from edrbo.cli.bench import app
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 EVIL = "</script><script>window.broken = 1</script>"
@@ -98,6 +98,11 @@ def test_every_control_does_what_it_says(tmp_path: Path) -> None:
             await choose(page, "statistic", name)
             expected = summarize(results(), name)["newsvendor", "edrbo"]
             assert await page.evaluate(cell) == " ± ".join(format_pair(expected.mean, expected.std))
+            tested = await page.evaluate("document.querySelector('#test-table tbody').textContent")
+            tests = significance(results(), name, "edrbo")
+            assert tests is not None
+            assert tests.table().rows[0].name + tests.table().rows[0].entries[0].text in tested
+            assert tests.table().rows[0].entries[1].text in tested
         assert "statistic=worst-case" in await page.evaluate("location.hash")
         assert await page.evaluate("window.broken") is None
 
@@ -138,8 +143,6 @@ def test_marks_ranks_hover_failures_and_a_phone(tmp_path: Path) -> None:
 
 
 def test_report_command_writes_a_page(tmp_path: Path) -> None:
-    app = typer.Typer()
-    register(app)
     file = tmp_path / "runs.csv"
     export(made_up(seeds=2), file)
     page = tmp_path / "page.html"

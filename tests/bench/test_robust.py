@@ -7,10 +7,11 @@ import pytest
 from scipy.optimize import linprog
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle.maximum import maximize_worst_case
 from edrbo.bench.problems.oracle.robust import _expected_loss
 from edrbo.bench.problems.oracle.shift import shift_law
 from edrbo.errors import InvalidValueError
+
+pytestmark = pytest.mark.numpy_numeric
 
 
 def transport_worst_case(values: np.ndarray, grid: np.ndarray, weights: np.ndarray, radius: float) -> float:
@@ -54,7 +55,7 @@ def test_impossible_radius_is_refused(radius: float) -> None:
 
 def test_robust_maximizer_beats_a_fine_grid() -> None:
     problem = problems.get("six-hump-camel")
-    x, value = maximize_worst_case(problem, 0.1)
+    x, value = problem.robust_optimum(0.1)
     assert value == pytest.approx(float(problem.worst_case(x, 0.1)), abs=1e-12)
     assert value >= problem.worst_case(np.linspace(0, 1, 301)[:, None], 0.1).max() - 1e-9
     assert value >= float(problem.worst_case(problem.x_star, 0.1))

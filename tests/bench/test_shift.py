@@ -13,6 +13,8 @@ from edrbo.bench.problems.oracle.laws import clipped_normal, iid
 from edrbo.bench.problems.oracle.shift import Drift, DriftingProblem, shift_law, shifted, with_noise
 from edrbo.errors import InvalidValueError
 
+pytestmark = pytest.mark.numpy_numeric
+
 SHIFTS = [
     {"mean_shift": 0.15},
     {"mean_shift": -0.3},

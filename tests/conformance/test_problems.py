@@ -23,6 +23,8 @@ from edrbo.bench.problems.portfolio.problem import SHIPPED_FIT
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidContextError, InvalidDesignError, UnknownNameError
 
+pytestmark = pytest.mark.numpy_numeric
+
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 ORIGINAL = SHARED_DATA / "portfolio_evals.csv"
 ON_ORIGINAL = "@original"

@@ -13,6 +13,8 @@ from edrbo.acquisition.functional import Expectation, MMDMidpoint, Wasserstein, 
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
 
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
+
 
 def midpoint_by_hand(row: list[float], points: ContextPoints, radius: float) -> float:
     """The formula of one row in plain Python."""

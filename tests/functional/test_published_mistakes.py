@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import convex
 import numpy as np
+import pytest
 import torch
 from convex import random_points, random_rows
 
 from edrbo.acquisition.functional import MMD, Minimum, MMDMidpoint, TotalVariation
 from edrbo.context.laws import KDE, Box, ContextHistory, ContextPoints, Grid, Law
+
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
 
 
 def history(n: int, dim: int, lower: float = 0.0, upper: float = 1.0) -> ContextHistory:

@@ -12,6 +12,8 @@ from edrbo.acquisition.functional import CVaR, Expectation, VaR
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
 
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
+
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.05, 0.3, 0.75, 1.0])
 def test_cvar_agrees_with_a_convex_solver(alpha: float) -> None:

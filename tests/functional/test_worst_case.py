@@ -26,6 +26,8 @@ from edrbo.acquisition.functional import (
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
 
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
+
 Case = tuple[Callable[[float], WorstCase], Callable[[float], convex.Constraints], bool]
 
 # name: (functional of the radius, constraints of the radius, may mass go anywhere?)

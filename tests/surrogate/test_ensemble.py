@@ -15,6 +15,8 @@ from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.surrogate.ensemble import Ensemble, Surrogate, radius, single_gp
 from edrbo.surrogate.scaling import Scaling
 
+pytestmark = pytest.mark.torch_numeric
+
 
 def data(n: int = 12, d: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
     x, y = random_data(n, d, seed)

@@ -14,6 +14,8 @@ from torch import Tensor
 from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, safe_cholesky
 from edrbo.surrogate.kernels import EXPERTS, KERNELS
 
+pytestmark = pytest.mark.torch_numeric
+
 ALL = tuple(KERNELS.values())
 
 

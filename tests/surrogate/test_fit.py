@@ -30,6 +30,8 @@ from edrbo.surrogate.fit import (
 from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel
 from edrbo.surrogate.priors import LogNormal, Priors, dimension_scaled, ensemble_priors
 
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
+
 ALL = tuple(KERNELS.values())
 FLAT = Priors(lengthscale=None, noise=None, outputscale=None, shape=None)
 PROPER = Priors(

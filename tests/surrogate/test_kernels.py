@@ -31,6 +31,8 @@ from edrbo.surrogate.kernels import (
 )
 from edrbo.theory import FixedSurrogate, lipschitz_constants, section_lipschitz_constants
 
+pytestmark = pytest.mark.torch_numeric
+
 ALL = tuple(KERNELS.values())
 
 

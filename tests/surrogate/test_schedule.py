@@ -18,6 +18,8 @@ from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.schedule import FittedModel, advance, fit_sizes
 
+pytestmark = pytest.mark.torch_numeric
+
 SURROGATE = Surrogate(("rq", "matern32"))
 N = 21
 X, Y = random_data(N, 2, seed=0)

@@ -25,6 +25,8 @@ from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
 from edrbo.surrogate.warped import POWER_SD, WarpedSurrogate, _log_evidence
 
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
+
 POWERS = (0.0, 0.25, 0.75, 1.0, 1.5, 2.0)
 
 

@@ -8,9 +8,7 @@ import typer
 from rich.console import Console
 
 from edrbo import __version__
-from edrbo.cli import demo, study
-from edrbo.cli.bench import problems as bench_problems
-from edrbo.cli.bench import results as bench_results
+from edrbo.cli import bench, demo, study
 from edrbo.errors import EdrboError
 
 app = typer.Typer(
@@ -35,8 +33,7 @@ def edrbo(
 
 demo.register(app)
 study.register(app)
-bench_results.register(bench_problems.app)
-app.add_typer(bench_problems.app, name="bench")
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from edrbo.errors import InvalidSpaceError
 from edrbo.optimizer.optimizer import Optimizer
+from edrbo.palette import BLUE, COLOR_MAP, GRAY, GREEN, VERMILION
 
 Array = NDArray[np.float64]
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"  # Okabe–Ito
 
 
 def draw_belief(optimizer: Optimizer, path: Path | str, truth: Callable[[Array], Array] | None = None) -> None:
@@ -50,9 +50,9 @@ def _draw_plane(axes: Any, figure: Any, optimizer: Optimizer, x_best: float) -> 
     c = np.linspace(np.nanmin(data.c), np.nanmax(data.c), 60)
     rows = [{x_name: float(v)} for v in x]
     mean = np.stack([optimizer.predict(rows, context={c_name: float(level)}).expected for level in c])
-    shade = axes.pcolormesh(x, c, mean, cmap="cividis", shading="gouraud", rasterized=True)
-    axes.scatter(designs, data.c[:, 0], c=data.y, cmap="cividis", edgecolors="white", s=42, clim=shade.get_clim())
-    axes.axvline(x_best, color=ORANGE, lw=2, label=f"recommended {x_name} = {x_best:.4f}")
+    shade = axes.pcolormesh(x, c, mean, cmap=COLOR_MAP, shading="gouraud", rasterized=True)
+    axes.scatter(designs, data.c[:, 0], c=data.y, cmap=COLOR_MAP, edgecolors="white", s=42, clim=shade.get_clim())
+    axes.axvline(x_best, color=VERMILION, lw=2, label=f"recommended {x_name} = {x_best:.4f}")
     axes.set(xlabel=f"{x_name} (chosen)", ylabel=f"{c_name} (set by the world)")
     axes.set_title("believed f(x, c) and the observations")
     axes.legend(loc="upper right")
@@ -66,8 +66,8 @@ def _draw_expected(axes: Any, optimizer: Optimizer, best: Any, truth: Callable[[
     axes.fill_between(x, belief.lower, belief.upper, color=BLUE, alpha=0.2, lw=0, label="95 % interval")
     axes.plot(x, belief.expected, color=BLUE, lw=2, label="believed")
     if truth is not None:
-        axes.plot(x, truth(x), color=GREY, lw=1.5, ls="--", label="true")
-    axes.plot(best.design[x_name], best.expected, "o", color=ORANGE, ms=9, label="recommended")
+        axes.plot(x, truth(x), color=GRAY, lw=1.5, ls="--", label="true")
+    axes.plot(best.design[x_name], best.expected, "o", color=VERMILION, ms=9, label="recommended")
     axes.set(ylabel="expected value", xlabel=x_name, title="average over contexts")
     axes.legend(loc="best", fontsize="small", ncols=2)
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edrbo.palette import BLUE, GRAY, GRID, VERMILION
 from edrbo.theory.bounds import RegretBounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, GREY, ORANGE = "#0072B2", "#555555", "#D55E00"  # Okabe–Ito
 IMPOSSIBLE = "no run can get here"
 
 
@@ -32,8 +32,8 @@ def draw_bounds(panels: Mapping[str, RegretBounds]) -> Figure:
 def _draw_panel(axes: Axes, bounds: RegretBounds) -> None:
     steps = np.arange(1, len(bounds.regret) + 1)
     curves = (
-        (bounds.theorem, ORANGE, "--", "theorem"),
-        (bounds.trivial, GREY, "-.", "trivial: T · range"),
+        (bounds.theorem, VERMILION, "--", "theorem"),
+        (bounds.trivial, GRAY, "-.", "trivial: T · range"),
         (bounds.regret, BLUE, "-", "realized"),
     )
     for values, color, dashes, label in curves:
@@ -49,12 +49,12 @@ def _draw_panel(axes: Axes, bounds: RegretBounds) -> None:
             fontsize=9,
             backgroundcolor="white",
         )
-    axes.fill_between(steps, bounds.trivial, bounds.theorem.max() * 3, color=GREY, alpha=0.1, linewidth=0)
-    axes.text(0.04, 0.955, IMPOSSIBLE, transform=axes.transAxes, color=GREY, fontsize=9, va="top", style="italic")
+    axes.fill_between(steps, bounds.trivial, bounds.theorem.max() * 3, color=GRAY, alpha=0.1, linewidth=0)
+    axes.text(0.04, 0.955, IMPOSSIBLE, transform=axes.transAxes, color=GRAY, fontsize=9, va="top", style="italic")
     axes.set_yscale("log")
     axes.set_ylim(top=bounds.theorem.max() * 3)
     axes.set_xlim(0, len(steps) * 1.3)
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= len(steps)])
     axes.set_xlabel("evaluations T")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, which="major", color="#e6e6e6", linewidth=0.6)
+    axes.grid(True, which="major", color=GRID, linewidth=0.6)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edrbo.bench.analysis.palette import style
+from edrbo.bench.analysis.method_style import style
 from edrbo.bench.analysis.results import PUBLISHED, Results, Run
 from edrbo.bench.analysis.stats import STATISTICS, Ranks, cliques, critical_difference, rank, summarize
 from edrbo.bench.problems.oracle.distributions import Array
+from edrbo.palette import GRAY, GRID
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,7 +149,7 @@ def draw_ranks(ranks: Ranks, title: str, alpha: float = 0.05) -> Figure:
     by_name = dict(zip(ranks.methods, ranks.mean, strict=True))
     for row, group in enumerate(bars):
         ends = [by_name[group[0]] - 0.06, by_name[group[-1]] + 0.06]
-        axes.plot(ends, [-0.45 - 0.45 * row] * 2, color="#444444", linewidth=3.5, solid_capstyle="round")
+        axes.plot(ends, [-0.45 - 0.45 * row] * 2, color=GRAY, linewidth=3.5, solid_capstyle="round")
     axes.plot([1, 1 + test.difference], [1.7, 1.7], color="black", linewidth=1.5, marker="|", markersize=7)
     axes.text(1 + test.difference / 2, 1.85, f"critical difference {test.difference:.2f}", ha="center", fontsize=9)
     figure.suptitle(
@@ -194,7 +195,7 @@ def _log_scale(axes: Axes) -> None:
 
 def _plain(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, which="major", color="#e6e6e6", linewidth=0.6)
+    axes.grid(True, which="major", color=GRID, linewidth=0.6)
     axes.tick_params(labelsize=8)
     axes.margins(x=0.01)
 

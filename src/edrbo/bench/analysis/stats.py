@@ -97,7 +97,8 @@ class Comparison:
     """``method`` against ``other`` on ``pairs`` common seeds.
 
     ``ratio`` is the median of other/method (above 1: ``method`` is better); ``p`` of the two-sided Wilcoxon signed-rank
-    test of the paired log ratios, ``holm`` after Holm's correction over all others.
+    test of the paired log ratios, ``holm`` after Holm's correction over all others. ``p_of_problems`` is that of the
+    same test with one number a problem, the median of its log ratios: NaN for one problem.
     """
 
     method: str
@@ -105,6 +106,7 @@ class Comparison:
     pairs: int
     ratio: float
     p: float
+    p_of_problems: float
     holm: float
 
 
@@ -119,24 +121,30 @@ def compare(results: Results, name: str, method: str, problem: str | None = None
     others = [other for other in results.methods if other != method]
     found = []
     for other in others:
-        ratios = _log_ratios(results, name, method, other, problem)
-        if len(ratios):
-            found.append((other, len(ratios), float(np.exp(np.median(ratios))), _wilcoxon(ratios)))
-    corrected = holm(np.array([p for *_, p in found]))
+        of_problems = [
+            ratios
+            for where in (results.problems if problem is None else [problem])
+            if len(ratios := _log_ratios(results, name, method, other, where))
+        ]
+        if of_problems:
+            ratios = np.sort(np.concatenate(of_problems))
+            medians = np.array([np.median(one) for one in of_problems])
+            p_of_problems = _wilcoxon(medians) if len(medians) > 1 else float("nan")
+            found.append((other, len(ratios), float(np.exp(np.median(ratios))), _wilcoxon(ratios), p_of_problems))
+    corrected = holm(np.array([row[3] for row in found]))
     return [Comparison(method, *row, holm=float(h)) for row, h in zip(found, corrected, strict=True)]
 
 
-def _log_ratios(results: Results, name: str, method: str, other: str, problem: str | None) -> Array:
-    """log(other/method) for every problem and seed that both have."""
+def _log_ratios(results: Results, name: str, method: str, other: str, problem: str) -> Array:
+    """log(other/method) for every seed that both have."""
     tiny = np.finfo(float).tiny  # a regret of zero is a tie with zero, and infinitely better than anything else
+    ours, theirs = results.of(problem, method), results.of(problem, other)
     ratios = []
-    for where in results.problems if problem is None else [problem]:
-        ours, theirs = results.of(where, method), results.of(where, other)
-        for seed in ours.keys() & theirs.keys():
-            a, b = statistic(ours[seed], name), statistic(theirs[seed], name)
-            if not (np.isnan(a) or np.isnan(b)):
-                ratios.append(np.log(max(b, tiny)) - np.log(max(a, tiny)))
-    return np.sort(np.array(ratios))
+    for seed in sorted(ours.keys() & theirs.keys()):
+        a, b = statistic(ours[seed], name), statistic(theirs[seed], name)
+        if not (np.isnan(a) or np.isnan(b)):
+            ratios.append(np.log(max(b, tiny)) - np.log(max(a, tiny)))
+    return np.array(ratios)
 
 
 def _wilcoxon(differences: Array) -> float:

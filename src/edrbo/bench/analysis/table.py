@@ -1,46 +1,131 @@
-"""Tables of results: a problem a row, a method a column, mean ± standard deviation, average ranks in the last row.
+"""A table as one value, and its four writers: for terminals, markdown, LaTeX and programs.
 
-The best mean of a row is bold and the second underlined, in every format that can show it. Published runs have a table
-of their own, with their own ranks.
+The best entry of a row is bold and the second underlined, in every form that can show it. Names come from plugins and
+files, so every writer escapes what its form would take for markup.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from edrbo.bench.analysis.results import Results
-from edrbo.bench.analysis.stats import STATISTICS, Cell, rank, summarize
-
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as TerminalTable
 
-RANK_ROW = "average rank"
+CSV_COLUMNS = ("table", "row", "column", "value", "spread", "count", "place")
+BEST, SECOND = 1, 2
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|])")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table; ``place`` is 1 for the best of its row, 2 for the second, 0 otherwise."""
+    """One cell: ``text`` for people, with ``spread_text`` after a ±; ``value``, ``spread`` and the ``count`` of runs
+    behind them for programs. ``place`` is ``BEST`` or ``SECOND`` of its row, or 0.
+    """
 
-    cell: Cell | None
+    text: str = ""
+    spread_text: str = ""
+    value: float | str | None = None
+    spread: float | None = None
+    count: int | None = None
     place: int = 0
 
-    def text(self, separator: str = " ± ") -> str:
-        if self.cell is None:
-            return ""
-        mean, std = format_pair(self.cell.mean, self.cell.std)
-        return f"{mean}{separator}{std}"
+    @property
+    def shown(self) -> str:
+        return f"{self.text} ± {self.spread_text}" if self.spread_text else self.text
 
 
 @dataclass(frozen=True)
-class ResultTable:
+class Row:
+    """``apart`` rows have a line above them where the form has lines."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """``corner`` heads the names of the rows; ``note`` stands below and says how to read the table."""
+
     title: str
-    methods: list[str]
-    rows: dict[str, list[Entry]]
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    corner: str = ""
+    note: str = ""
+
+    def to_markdown(self) -> str:
+        def show(entry: Entry) -> str:
+            text = _escape_markdown(entry.shown)
+            return {BEST: f"**{text}**", SECOND: f"<u>{text}</u>"}.get(entry.place, text)
+
+        def line(cells: Iterable[str]) -> str:
+            return "| " + " | ".join(cells) + " |"
+
+        head = [f"**{_escape_markdown(self.title)}**", "", line(map(_escape_markdown, (self.corner, *self.columns)))]
+        body = [line([_escape_markdown(row.name), *map(show, row.entries)]) for row in self.rows]
+        note = ["", _escape_markdown(self.note)] if self.note else []
+        return "\n".join([*head, "|---|" + "---:|" * len(self.columns), *body, *note]) + "\n"
+
+    def to_latex(self) -> str:
+        def show(entry: Entry) -> str:
+            mark = {BEST: r"\textbf{%s}", SECOND: r"\underline{%s}"}.get(entry.place, "%s")
+            text = mark % _escape_latex(entry.text) if entry.text else ""
+            return f"{text} $\\pm$ {_escape_latex(entry.spread_text)}" if entry.spread_text else text
+
+        lines = [f"% {_one_line(self.title)}", rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}", r"\toprule"]
+        lines += [" & ".join(map(_escape_latex, (self.corner, *self.columns))) + r" \\", r"\midrule"]
+        for row in self.rows:
+            lines += [r"\midrule"] if row.apart else []
+            lines.append(" & ".join([_escape_latex(row.name), *map(show, row.entries)]) + r" \\")
+        lines += [r"\bottomrule", r"\end{tabular}"]
+        return "\n".join([*lines, *([f"% {_one_line(self.note)}"] if self.note else [])]) + "\n"
+
+    def records(self) -> Iterator[tuple[str, ...]]:
+        """A line per entry under ``CSV_COLUMNS``, with all digits."""
+        for row in self.rows:
+            for column, entry in zip(self.columns, row.entries, strict=True):
+                if entry.value is not None:
+                    extra = (entry.spread, entry.count, entry.place or None)
+                    numbers = ("" if one is None else str(one) for one in (entry.value, *extra))
+                    yield (self.title, row.name, column, *numbers)
+
+    def to_csv(self) -> str:
+        return write_csv([self])
+
+    def to_terminal(self, width: int) -> list[TerminalTable]:
+        """Tables for a terminal of ``width`` columns: as many as it takes for every column to be readable."""
+        parts = list(_split(self, width))
+        return [_for_rich(replace(part, title=self.title if i == 0 else "")) for i, part in enumerate(parts)]
+
+
+def write_csv(tables: Iterable[Table]) -> str:
+    """One CSV table of all entries of several tables."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for table in tables:
+        writer.writerows(table.records())
+    return text.getvalue()
+
+
+def mean_entry(mean: float, std: float, count: int) -> Entry:
+    """mean ± standard deviation over ``count`` runs."""
+    return Entry(*format_pair(mean, std), mean, std, count)
 
 
 def format_pair(mean: float, std: float) -> tuple[str, str]:
@@ -52,116 +137,66 @@ def format_pair(mean: float, std: float) -> tuple[str, str]:
     return f"{mean:.{decimals}f}", f"{std:.{decimals}f}"
 
 
-def build_table(results: Results, statistic: str, title_suffix: str = "") -> ResultTable | None:
-    """The table of one statistic, or None if no run has it."""
-    cells = summarize(results, statistic)
-    if not cells:
-        return None
-    methods = [method for method in results.methods if any((p, method) in cells for p in results.problems)]
-    rows = {
-        problem: _placed([cells.get((problem, method)) for method in methods])
-        for problem in results.problems
-        if any((problem, method) in cells for method in methods)
-    }
-    ranks = rank(cells, results.problems, methods)
-    if ranks.problems:
-        pairs = zip(ranks.mean, ranks.std, strict=True)
-        rows[RANK_ROW] = _placed([Cell(float(mean), float(std), len(ranks.problems)) for mean, std in pairs])
-    return ResultTable(STATISTICS[statistic] + title_suffix, methods, rows)
+def with_places(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The least value of a row is the best; a row of equal values has no best."""
+    entries = tuple(entries)
+    values = sorted({entry.value for entry in entries if isinstance(entry.value, float)})
+    places = {value: place for place, value in enumerate(values[:2], start=BEST)} if len(values) > 1 else {}
+    return tuple(
+        replace(entry, place=places.get(entry.value, 0)) if isinstance(entry.value, float) else entry
+        for entry in entries
+    )
 
 
-def _placed(cells: list[Cell | None]) -> list[Entry]:
-    means = sorted({cell.mean for cell in cells if cell is not None})
-    places = {mean: place for place, mean in enumerate(means[:2], start=1)} if len(means) > 1 else {}
-    return [Entry(cell, places.get(cell.mean, 0) if cell is not None else 0) for cell in cells]
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
-# ---------------------------------------------------------------- formats
+def _escape_markdown(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", _one_line(text))
 
 
-def to_markdown(table: ResultTable) -> str:
-    def show(entry: Entry) -> str:
-        text = entry.text()
-        return {1: f"**{text}**", 2: f"<u>{text}</u>"}.get(entry.place, text)
-
-    lines = [
-        f"**{table.title}**",
-        "",
-        "| | " + " | ".join(table.methods) + " |",
-        "|---" * (len(table.methods) + 1) + "|",
-    ]
-    lines += [f"| {name} | " + " | ".join(map(show, row)) + " |" for name, row in table.rows.items()]
-    return "\n".join(lines) + "\n"
+def _escape_latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
 
 
-def to_latex(table: ResultTable) -> str:
-    def show(entry: Entry) -> str:
-        if entry.cell is None:
-            return ""
-        mean, std = format_pair(entry.cell.mean, entry.cell.std)
-        marked = {1: rf"\mathbf{{{mean}}}", 2: rf"\underline{{{mean}}}"}.get(entry.place, mean)
-        return rf"${marked} \pm {std}$"
-
-    lines = [
-        rf"% {table.title}",
-        rf"\begin{{tabular}}{{l{'r' * len(table.methods)}}}",
-        r"\toprule",
-        " & ".join(["", *map(_escape, table.methods)]) + r" \\",
-        r"\midrule",
-    ]
-    for name, row in table.rows.items():
-        if name == RANK_ROW:
-            lines.append(r"\midrule")
-        lines.append(" & ".join([_escape(name), *map(show, row)]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+def _split(table: Table, width: int) -> Iterator[Table]:
+    """The table cut between columns into parts that fit."""
+    first = max(len(table.corner), *(len(row.name) for row in table.rows)) + 2
+    widths = [_width(table, j) + 2 for j in range(len(table.columns))]
+    start = 0
+    while start < len(widths):
+        stop, used = start + 1, first + widths[start]
+        while stop < len(widths) and used + widths[stop] <= width:
+            used, stop = used + widths[stop], stop + 1
+        rows = tuple(replace(row, entries=row.entries[start:stop]) for row in table.rows)
+        yield replace(table, columns=table.columns[start:stop], rows=rows)
+        start = stop
 
 
-def _escape(text: str) -> str:
-    return text.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%")
+def _width(table: Table, j: int) -> int:
+    entries = [row.entries[j] for row in table.rows]
+    texts = [part for entry in entries for part in (entry.text, f"±{entry.spread_text}" if entry.spread_text else "")]
+    return max(map(len, [*_broken(table.columns[j]).split("\n"), *texts]))
 
 
-def to_csv(table: ResultTable) -> str:
-    """One line a cell: it can be read by a program, and holds all digits."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["statistic", "problem", "method", "mean", "std", "count", "place"])
-    for name, row in table.rows.items():
-        for method, entry in zip(table.methods, row, strict=True):
-            if entry.cell is not None:
-                cell = entry.cell
-                writer.writerow(
-                    [table.title, name, method, repr(cell.mean), repr(cell.std), cell.seeds, entry.place or ""]
-                )
-    return text.getvalue()
+def _broken(name: str) -> str:
+    """A heading on several lines, so that columns can be narrow."""
+    return name.replace("-", "-\n").replace(" (", "\n(")
 
 
-FORMATS: dict[str, Callable[[ResultTable], str]] = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
-
-
-def to_terminal(table: ResultTable, width: int) -> list[Table]:
-    """Tables for a terminal of ``width`` columns: as many as it takes for every method to be readable."""
-    from rich.table import Table
+def _for_rich(table: Table) -> TerminalTable:
+    from rich.table import Table as TerminalTable
     from rich.text import Text
 
-    first = max(map(len, table.rows)) + 2
-    columns = [max([len(e.text("\n").split("\n")[0]) + 1 for e in entries] + [9]) + 2 for entries in _columns(table)]
-    parts: list[Table] = []
-    start = 0
-    while start < len(columns):
-        stop, used = start + 1, first + columns[start]
-        while stop < len(columns) and used + columns[stop] <= width:
-            used, stop = used + columns[stop], stop + 1
-        part = Table(title=table.title if start == 0 else None, box=None, title_justify="left", pad_edge=False)
-        part.add_column("", no_wrap=True)
-        for method in table.methods[start:stop]:
-            part.add_column(method.replace("-", "-\n").replace(" (", "\n("), justify="right")
-        for name, row in table.rows.items():
-            styles = {1: "bold", 2: "underline"}
-            part.add_row(name, *(Text(e.text("\n±"), style=styles.get(e.place, "")) for e in row[start:stop]))
-        parts.append(part)
-        start = stop
-    return parts
-
-
-def _columns(table: ResultTable) -> list[list[Entry]]:
-    return [list(column) for column in zip(*table.rows.values(), strict=True)]
+    title = Text(table.title) if table.title else None
+    shown = TerminalTable(title=title, box=None, title_justify="left", pad_edge=False)
+    shown.add_column(Text(table.corner), no_wrap=True)
+    for name in table.columns:
+        shown.add_column(Text(_broken(name)), justify="right")
+    styles = {BEST: "bold", SECOND: "underline"}
+    for row in table.rows:
+        texts = (f"{e.text}\n±{e.spread_text}" if e.spread_text else e.text for e in row.entries)
+        cells = zip(texts, row.entries, strict=True)
+        shown.add_row(Text(row.name), *(Text(text, style=styles.get(entry.place, "")) for text, entry in cells))
+    return shown

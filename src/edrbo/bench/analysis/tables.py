@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 
+from edrbo.bench.analysis.regret_table import regret_table
 from edrbo.bench.analysis.results import Results
-from edrbo.bench.analysis.significance import Significance, significance
+from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import STATISTICS
-from edrbo.bench.analysis.table import FORMATS, ResultTable, build_table, to_terminal
+from edrbo.bench.analysis.table import Table, write_csv
 from edrbo.errors import UnknownNameError
 
-TESTED = ("final", "worst-case")  # statistics that are tested for significance
-STYLES = ("terminal", *FORMATS)
+STYLES = ("terminal", "markdown", "latex", "csv")
 
 
-def all_tables(
-    results: Results, published: Results | None, statistic: str, against: str
-) -> Iterator[ResultTable | Significance]:
+def all_tables(results: Results, published: Results | None, statistic: str, against: str) -> Iterator[Table]:
     """Of each statistic our table, that of the published runs, and the tests of ``against``."""
     if statistic not in ("all", *STATISTICS):
         raise UnknownNameError(f"no statistic is called {statistic!r}", f"one of all, {', '.join(STATISTICS)}")
     for name in STATISTICS if statistic == "all" else [statistic]:
-        if ours := build_table(results, name):
+        if ours := regret_table(results, name):
             yield ours
-        if published is not None and (theirs := build_table(published, name, ", published runs")):
+        if published is not None and (theirs := regret_table(published, name, ", published runs")):
             yield theirs
-        wanted = name in TESTED or statistic != "all"
-        if wanted and against in results.methods and (tests := significance(results, name, against)):
-            yield tests
+        if against in results.methods and (tests := significance(results, name, against)):
+            yield tests.table()
 
 
 def render(
@@ -43,13 +41,12 @@ def render(
     """The tables as text of one of ``STYLES``; ``width`` and ``color`` are those of the terminal."""
     if style not in STYLES:
         raise UnknownNameError(f"no format is called {style!r}", f"one of {', '.join(STYLES)}")
-    tables = list(all_tables(results, published, statistic, against))
+    tables = _note_once(all_tables(results, published, statistic, against))
     if style == "terminal":
         return _for_terminal(tables, results, width, color)
     if style == "csv":
-        return _for_programs(tables)
-    shown = [_plain(one, style) if isinstance(one, Significance) else FORMATS[style](one) for one in tables]
-    return "\n".join(shown)
+        return write_csv(tables)
+    return "\n".join(table.to_markdown() if style == "markdown" else table.to_latex() for table in tables)
 
 
 def notes(results: Results) -> list[str]:
@@ -67,41 +64,27 @@ def notes(results: Results) -> list[str]:
     return found
 
 
-def _for_terminal(tables: list[ResultTable | Significance], results: Results, width: int, color: bool) -> str:
+def _note_once(tables: Iterator[Table]) -> list[Table]:
+    """The same note below every table would be tiresome: it stands below the first."""
+    said: set[str] = set()
+    found = []
+    for table in tables:
+        found.append(replace(table, note="") if table.note in said else table)
+        said.add(table.note)
+    return found
+
+
+def _for_terminal(tables: list[Table], results: Results, width: int, color: bool) -> str:
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
     text = StringIO()
     console = Console(file=text, width=width, force_terminal=color or None, highlight=False)
-    for one in tables:
-        if isinstance(one, ResultTable):
-            for part in to_terminal(one, width):
-                console.print(part, "")
-            continue
-        head, *rows = one.lines()
-        table = Table(title=one.title, box=None, title_justify="left", pad_edge=False)
-        for i, name in enumerate(head):
-            table.add_column(name, justify="left" if i == 0 else "right")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table, "")
+    for table in tables:
+        for part in table.to_terminal(width):
+            console.print(part, "")
+        if table.note:
+            console.print(Text(table.note, style="dim"), "")
     for note in notes(results):
         console.print(note, soft_wrap=True, markup=False)
     return text.getvalue()
-
-
-def _for_programs(tables: list[ResultTable | Significance]) -> str:
-    """One CSV table of all cells; tests have a format of their own and are left to the others."""
-    parts = [FORMATS["csv"](one) for one in tables if isinstance(one, ResultTable)]
-    lines = [line for i, part in enumerate(parts) for line in part.splitlines()[1 if i else 0 :]]
-    return "\n".join(lines) + "\n"
-
-
-def _plain(tests: Significance, style: str) -> str:
-    head, *rows = tests.lines()
-    if style == "markdown":
-        lines = [f"**{tests.title}**", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
-    body = [" & ".join(row) + r" \\" for row in rows]
-    lines = [rf"% {tests.title}", r"\begin{tabular}{lrrrr}", r"\toprule", " & ".join(head) + r" \\", r"\midrule", *body]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"

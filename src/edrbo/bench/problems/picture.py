@@ -15,6 +15,7 @@ import numpy as np
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.bench.problems.oracle.laws import Clipped
 from edrbo.bench.problems.problem import Problem
+from edrbo.palette import BLUE, COLOR_MAP, GRAY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 RESOLUTION = 161
 BAND_CONTEXTS = 400
-# Blue and vermilion of the Okabe–Ito palette and the cividis map: safe for color-blind readers.
-BLUE, VERMILION, GRAY = "#0072B2", "#D55E00", "#555555"
-COLOR_MAP = "cividis"
 # Few enough levels to leave the palette of the file room for text and curves.
 LEVELS = 64
 LINE = np.linspace(0.0, 1.0, RESOLUTION)

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array
 from edrbo.bench.problems.oracle.laws import Product
+from edrbo.bench.problems.oracle.maximum import maximize_rough, maximize_smooth, quasi_random_designs
+from edrbo.bench.problems.oracle.robust import Objective, expected_loss
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError
 
 COMPLEX_STEP = 1e-30
 # Large enough to keep the interpreter out of the loop, small enough for the cache.
 CHUNK_ELEMENTS = 1 << 18
 
-Objective = Callable[[AnyArray, AnyArray], AnyArray]
 Expectation = Callable[[AnyArray, Product], AnyArray]
 
 
@@ -103,17 +104,19 @@ class Problem:
 
     def worst_case(self, x: Array, radius: float) -> Array:
         """Worst E_Q f(x) over laws Q on the context cube within Wasserstein-1 distance ``radius`` of P."""
-        from edrbo.bench.problems.oracle.robust import worst_case
-
         x = self._designs(x)
-        return worst_case(self, x.reshape(-1, self.d_x), radius).reshape(x.shape[:-1])
+        flat = x.reshape(-1, self.d_x)
+        loss = expected_loss(self.objective, self.law, self.breaks, flat, radius)
+        return np.asarray(self.expected(flat) - loss).reshape(x.shape[:-1])
+
+    def robust_optimum(self, radius: float) -> tuple[Array, float]:
+        """argmax (d_x,) and max over x of the worst case: the reference of a robust regret."""
+        return _robust_optimum(self, radius)
 
     @cached_property
     def x_star(self) -> Array:
         """A maximizer of E f, shape (d_x,): found by optimization at first use."""
-        from edrbo.bench.problems.oracle.maximum import maximize_expected
-
-        return maximize_expected(self)
+        return maximize_smooth(self.expected, self.expected_and_gradient, self.d_x, self.landmark)
 
     @cached_property
     def optimum(self) -> float:
@@ -123,8 +126,6 @@ class Problem:
     @cached_property
     def value_range(self) -> float:
         """max − min of E f, the minimum over a quasi-random set: a scale for comparing regrets."""
-        from edrbo.bench.problems.oracle.maximum import quasi_random_designs
-
         return self.optimum - float(self.expected(quasi_random_designs(self.d_x)).min())
 
     def regret(self, x: Array) -> Array:
@@ -149,6 +150,11 @@ class Problem:
             return self.expectation(x, law)
         nodes, weights = law.quadrature(self.breaks)
         return in_chunks(lambda part: self.objective(part[:, None, :], nodes) @ weights, x, len(weights))
+
+
+@lru_cache(maxsize=64)
+def _robust_optimum(problem: Problem, radius: float) -> tuple[Array, float]:
+    return maximize_rough(lambda x: problem.worst_case(x, radius), problem.x_star, 7 if problem.d_c > 1 else 10)
 
 
 def in_chunks(function: Callable[[AnyArray], AnyArray], x: AnyArray, width: int) -> AnyArray:

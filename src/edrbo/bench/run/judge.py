@@ -12,7 +12,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from edrbo.bench.problems.oracle.distributions import Array
-from edrbo.bench.problems.oracle.maximum import maximize_worst_case
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.problem import Problem
 
@@ -35,7 +34,7 @@ def _changed(problem: Problem) -> dict[str, Problem]:
 def robust_regrets(problem: Problem, x: Array) -> dict[str, float]:
     """The regrets of one design (d_x,) by the names of ``ROBUST_REGRETS``."""
     regrets = {name: float(changed.regret(x)) for name, changed in _changed(problem).items()}
-    _, best = maximize_worst_case(problem, RADIUS)
+    _, best = problem.robust_optimum(RADIUS)
     # The reference is found by a search, so a design may beat it by a hair: that is a regret of zero.
     regrets["worst-case"] = max(0.0, best - float(problem.worst_case(x, RADIUS)))
     return regrets

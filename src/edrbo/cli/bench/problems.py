@@ -1,24 +1,17 @@
-"""``edrbo bench …``: parse, call, print."""
+"""``edrbo bench problems``."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-app = typer.Typer(help="Problems with exact oracles, and benchmarks on them.", no_args_is_help=True)
+
+def register(app: typer.Typer) -> None:
+    app.command("problems")(list_problems)
 
 
-@app.callback()
-def bench() -> None:
-    """Problems with exact oracles, and benchmarks on them."""
-
-
-@app.command("problems")
 def list_problems() -> None:
     """List the problems: dimensions, context law and the best expected value."""
     from edrbo.bench import problems
@@ -40,45 +33,3 @@ def list_problems() -> None:
     console.print(table)
     for note in sorted(notes):
         console.print(note)
-
-
-@app.command("show")
-def show_problem(
-    name: Annotated[str, typer.Argument(help="A problem of `edrbo bench problems`.")],
-    out: Annotated[Path | None, typer.Option(help="PNG file to write; by default problem-NAME.png here.")] = None,
-) -> None:
-    """Draw a problem: f over (x, c) slices, the context law with its atoms, E f and x*."""
-    from edrbo.bench import problems
-    from edrbo.bench.problems.picture import save_picture
-
-    problem = problems.get(name)
-    path = out or Path(f"problem-{name}.png")
-    save_picture(problem, path)
-    console = Console()
-    console.print(f"[bold]{problem.name}[/bold]: {problem.description}")
-    console.print(f"contexts: {problem.law.describe()}")
-    x_star = ", ".join(f"{value:.8g}" for value in problem.x_star)
-    console.print(f"x* = ({x_star}), max E f = {problem.optimum:.8f}")
-    console.print(f"picture: {path}", soft_wrap=True)
-
-
-@app.command("portfolio")
-def portfolio_data(
-    source: Annotated[
-        Path | None, typer.Option("--import", help="CSV file with the columns x1,x2,x3,c1,c2,y to take in.")
-    ] = None,
-) -> None:
-    """Say which data the portfolio problems stand on, or take in a file of simulator evaluations."""
-    from edrbo.bench import problems
-    from edrbo.bench.problems.portfolio.data import data_path, import_portfolio_data, imported_path
-
-    console = Console()
-    if source is not None:
-        rows = len(import_portfolio_data(source).outputs)
-        console.print(f"{rows} evaluations checked and copied to {imported_path()}", soft_wrap=True)
-    console.print(f"in use: {data_path()}", soft_wrap=True)
-    for name in ("portfolio-uniform", "portfolio-normal"):
-        problem = problems.get(name)
-        console.print(f"{name}: max E f = {problem.optimum:.8f}; {problem.data}", soft_wrap=True)
-    if imported_path().exists():
-        console.print("Delete the copied file to go back to the data shipped with edrbo.")

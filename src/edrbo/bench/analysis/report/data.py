@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from edrbo.bench.analysis.palette import style
+from edrbo.bench.analysis.method_style import style
 from edrbo.bench.analysis.plot import Curve, cumulative_regret, curves, smoothed_regret
 from edrbo.bench.analysis.results import PUBLISHED, Results
-from edrbo.bench.analysis.significance import significance
+from edrbo.bench.analysis.significance import NOTE, significance
 from edrbo.bench.analysis.stats import STATISTICS, summarize
-from edrbo.bench.analysis.tables import TESTED, notes
+from edrbo.bench.analysis.table import Table
+from edrbo.bench.analysis.tables import notes
 from edrbo.bench.problems.oracle.distributions import Array
 
 MOST_POINTS = 200  # of a curve; longer ones are thinned
 MOST_METHODS = 40  # critical values are stored up to here
 ALPHA = 0.05
+DEFAULT = "edrbo"  # the method whose differences are tested
 
 
 def page_data(results: Results, published: Results | None, title: str) -> dict[str, Any]:
@@ -93,9 +95,18 @@ def _critical_values() -> list[float | None]:
     return [None, None, *(round(float(value) / math.sqrt(2), 4) for value in values)]
 
 
-def _tests(results: Results) -> list[dict[str, Any]]:
-    found = [significance(results, name, "edrbo") for name in TESTED if "edrbo" in results.methods]
-    return [{"title": one.title, "lines": one.lines()} for one in found if one is not None]
+def _tests(results: Results) -> dict[str, Any]:
+    """The tests of every statistic, as text, and how to read them."""
+    if DEFAULT not in results.methods:
+        return {"note": NOTE, "tables": {}}
+    found = {name: significance(results, name, DEFAULT) for name in STATISTICS}
+    return {"note": NOTE, "tables": {name: _texts(one.table()) for name, one in found.items() if one is not None}}
+
+
+def _texts(table: Table) -> list[list[str]]:
+    """Heading and rows."""
+    rows = [[row.name, *(entry.shown for entry in row.entries)] for row in table.rows]
+    return [[table.corner, *table.columns], *rows]
 
 
 def _settings(results: Results) -> list[list[str]]:

@@ -181,6 +181,18 @@ function drawTable() {
   byId("table").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
+/** The tests of the statistic chosen above the table. */
+function drawTests() {
+  const lines = data.tests.tables[state.statistic];
+  byId("tests").hidden = !lines;
+  if (!lines) return;
+  const [head, ...rows] = lines;
+  byId("test-table").replaceChildren(
+    element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))),
+    element("tbody", {}, ...rows.map(([name, ...texts]) => element("tr", {},
+      element("th", { scope: "row" }, name), ...texts.map((text) => element("td", {}, text))))));
+}
+
 /** Horizontal lines with a dot each: rows are {method, value, half, text}. */
 function dots(rows, low, high, log, label) {
   const width = Math.max(300, Math.min(640, document.querySelector("main").clientWidth));
@@ -233,13 +245,7 @@ function drawFixedParts() {
   byId("notes").append(...data.notes.map((note) => element("li", {}, note)));
   byId("statistic").append(...Object.entries(data.statistics).map(([key, text]) => element("option", { value: key }, text)));
   byId("settings").append(...data.settings.map(([name, value]) => element("tr", {}, element("th", {}, name), element("td", {}, value))));
-  for (const test of data.tests) {
-    const [head, ...rows] = test.lines;
-    byId("tests").append(element("p", {}, test.title), element("div", { class: "scroll tests" }, element("table", {},
-      element("thead", {}, element("tr", {}, ...head.map((text) => element("th", {}, text)))),
-      element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((text) => element("td", {}, text))))))));
-  }
-  byId("tests").hidden = !data.tests.length;
+  byId("test-hint").textContent = data.tests.note;
   byId("failures").append(data.failures.length
     ? element("div", {}, ...data.failures.map((one) => element("details", {},
       element("summary", {}, `${one.name}: ${one.error}`), element("pre", {}, one.traceback))))
@@ -274,6 +280,7 @@ function update() {
   byId("published").checked = published.some((name) => !state.off.has(name));
   byId("panels").replaceChildren(...data.problems.map(drawPanel));
   drawTable();
+  drawTests();
   drawRanks();
   drawTiming();
   const address = new URLSearchParams();

@@ -1,20 +1,17 @@
-"""Maximizers of E f by quasi-random search and L-BFGS-B, and of its worst case by Nelder–Mead."""
+"""Maximizers over the unit cube: quasi-random search, then L-BFGS-B where there are gradients or Nelder–Mead."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edrbo.bench.problems.oracle.distributions import Array
 
-if TYPE_CHECKING:
-    from edrbo.bench.problems.problem import Problem
-
 SEARCH_SIZE_LOG2 = 12
 STARTS = 8
-ROBUST_STARTS = 2
+ROUGH_STARTS = 2
 
 
 @lru_cache(maxsize=16)
@@ -27,19 +24,24 @@ def quasi_random_designs(d_x: int, log2_size: int = SEARCH_SIZE_LOG2, seed: int 
     return designs
 
 
-def maximize_expected(problem: Problem) -> Array:
-    """argmax_x E f(x), shape (d_x,)."""
+def maximize_smooth(
+    value: Callable[[Array], Array],
+    value_and_gradient: Callable[[Array], tuple[Array, Array]],
+    d_x: int,
+    landmark: Sequence[float] | None = None,
+) -> Array:
+    """argmax of a smooth function of one design, shape (d_x,); ``landmark`` is a design to start from as well."""
     from scipy.optimize import OptimizeResult, minimize
 
-    designs = quasi_random_designs(problem.d_x)
-    best = np.argsort(-problem.expected(designs), kind="stable")[:STARTS]
+    designs = quasi_random_designs(d_x)
+    best = np.argsort(-value(designs), kind="stable")[:STARTS]
     starts = list(designs[best])
-    if problem.landmark is not None:
-        starts.insert(0, np.array(problem.landmark))
+    if landmark is not None:
+        starts.insert(0, np.array(landmark))
 
     def loss(x: Array) -> tuple[float, Array]:
-        value, gradient = problem.expected_and_gradient(x)
-        return -float(value), -gradient
+        found, gradient = value_and_gradient(x)
+        return -float(found), -gradient
 
     def climb(start: Array) -> OptimizeResult:
         return minimize(
@@ -47,7 +49,7 @@ def maximize_expected(problem: Problem) -> Array:
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0.0, 1.0)] * problem.d_x,
+            bounds=[(0.0, 1.0)] * d_x,
             options={"ftol": 0.0, "gtol": 1e-10, "maxiter": 500},
         )
 
@@ -57,31 +59,25 @@ def maximize_expected(problem: Problem) -> Array:
     return winner
 
 
-@lru_cache(maxsize=64)
-def maximize_worst_case(problem: Problem, radius: float) -> tuple[Array, float]:
-    """argmax and max over x of ``problem.worst_case(x, radius)``: the reference of a robust regret.
-
-    The worst case has kinks in x, so the best quasi-random points and x* are polished without gradients.
-    """
+def maximize_rough(value: Callable[[Array], Array], known: Array, log2_size: int) -> tuple[Array, float]:
+    """argmax and max of a function with kinks, from a ``known`` good design (d_x,) and the best quasi-random ones."""
     from scipy.optimize import OptimizeResult, minimize
 
-    log2_size = 7 if problem.d_c > 1 else 10
-    designs = np.vstack([quasi_random_designs(problem.d_x, log2_size), problem.x_star])
-    values = problem.worst_case(designs, radius)
-    starts = [problem.x_star, *designs[np.argsort(-values, kind="stable")[:ROBUST_STARTS]]]
+    d_x = len(known)
+    designs = np.vstack([quasi_random_designs(d_x, log2_size), known])
+    starts = [known, *designs[np.argsort(-value(designs), kind="stable")[:ROUGH_STARTS]]]
 
     def loss(x: Array) -> float:
-        return -float(problem.worst_case(x, radius))
+        return -float(value(x))
 
     def polish(start: Array) -> OptimizeResult:
         return minimize(
             loss,
             start,
             method="Nelder-Mead",
-            bounds=[(0.0, 1.0)] * problem.d_x,
-            options={"xatol": 1e-6, "fatol": 1e-9, "maxfev": 120 * problem.d_x},
+            bounds=[(0.0, 1.0)] * d_x,
+            options={"xatol": 1e-6, "fatol": 1e-9, "maxfev": 120 * d_x},
         )
 
-    ends = [polish(start) for start in starts]
-    best = min(ends, key=lambda end: float(end.fun))
+    best = min(map(polish, starts), key=lambda end: float(end.fun))
     return np.asarray(best.x), -float(best.fun)

@@ -7,17 +7,14 @@ distance in the unit cube. P and the moves c' live on one fine grid: the quadrat
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.distributions import Array
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array
 from edrbo.bench.problems.oracle.laws import Product, tensor_rule
 from edrbo.errors import InvalidValueError
 
-if TYPE_CHECKING:
-    from edrbo.bench.problems.problem import Problem
-
+Objective = Callable[[AnyArray, AnyArray], AnyArray]
 # Several context variables: a tensor rule of 18 nodes each, because every pair of nodes is a possible move.
 COARSE_PANELS = 4
 COARSE_ORDER = 4
@@ -26,18 +23,19 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 ITERATIONS = 40
 
 
-def worst_case(problem: Problem, x: Array, radius: float) -> Array:
-    """(n, d_x) → (n,). At radius 0 this is exactly ``problem.expected(x)``."""
+def expected_loss(objective: Objective, law: Product, breaks: tuple[float, ...], x: Array, radius: float) -> Array:
+    """What the worst law takes off the expectation: (n, d_x) → (n,), exactly 0 at radius 0.
+
+    Both are taken on one grid, so that its errors cancel when the loss is taken off an exact expectation.
+    """
     if not (np.isfinite(radius) and radius >= 0):
         raise InvalidValueError(f"radius must be a non-negative number, got {radius}.")
-    grid, weights = _grid(problem.law, problem.breaks)
-    rows = max(1, (1 << 18) // len(grid)) if problem.d_c == 1 else 4
+    grid, weights = _grid(law, breaks)
+    rows = max(1, (1 << 18) // len(grid)) if law.d_c == 1 else 4
     losses = [
-        _expected_loss(problem.objective(x[i : i + rows, None, :], grid), grid, weights, radius)
-        for i in range(0, len(x), rows)
+        _expected_loss(objective(x[i : i + rows, None, :], grid), grid, weights, radius) for i in range(0, len(x), rows)
     ]
-    # The loss against the same grid's expectation is taken off the exact one, so that grid errors cancel.
-    return np.asarray(problem.expected(x) - np.concatenate([np.zeros(0), *losses]))
+    return np.concatenate([np.zeros(0), *losses])
 
 
 def _grid(law: Product, breaks: tuple[float, ...]) -> tuple[Array, Array]:

@@ -101,7 +101,6 @@ def fit_record(table: PortfolioData) -> dict[str, Any]:
 
 def make_record(table: PortfolioData, max_rows: int = 1_000) -> dict[str, Any]:
     """Fit a table by maximum likelihood and find x* of both problems."""
-    from edrbo.bench.problems.oracle.maximum import maximize_expected
     from edrbo.bench.problems.portfolio.fit import fit_portfolio_surrogate
 
     hyperparameters = fit_portfolio_surrogate(table, max_rows)
@@ -110,7 +109,7 @@ def make_record(table: PortfolioData, max_rows: int = 1_000) -> dict[str, Any]:
     optima = {}
     for name, law in LAWS.items():
         problem = Problem(name, "", D_X, law, surrogate.objective, surrogate.expectation)
-        maximizers[name] = maximize_expected(problem).tolist()
+        maximizers[name] = problem.x_star.tolist()
         optima[name] = problem.optimum
     return {
         "fingerprint": table.fingerprint,

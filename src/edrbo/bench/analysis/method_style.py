@@ -1,13 +1,14 @@
-"""One color and one line style per method, the same in every figure and page: the Okabe–Ito palette.
+"""One color and one line style per method, the same in every figure and page.
 
-Eight colors are safe for color-blind readers; a ninth method takes a color again with dashes, and so on.
+The palette has eight colors; a ninth method takes a color again with dashes, and so on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-OKABE_ITO = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8AB00")
+from edrbo.palette import OKABE_ITO
+
 DASHES = ("", "6 3", "2 2")  # as SVG writes them
 # The order decides the colors; it never changes, so that a method looks the same whatever it is compared with.
 FIXED = (

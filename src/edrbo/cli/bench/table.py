@@ -1,0 +1,36 @@
+"""``edrbo bench table``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from edrbo.cli.bench.results import Directory, Published, read, say_written
+
+
+def register(app: typer.Typer) -> None:
+    app.command("table")(table)
+
+
+def table(
+    results: Directory,
+    statistic: Annotated[str, typer.Option(help="all, or one of final, mean, simple, shift-down, …")] = "all",
+    style: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
+    against: Annotated[str, typer.Option(help="Method to test against all others.")] = "edrbo",
+    published: Published = None,
+    out: Annotated[Path | None, typer.Option(help="File to write instead of printing.")] = None,
+) -> None:
+    """Mean ± std of regrets, best bold, second underlined, with average ranks and paired tests."""
+    from edrbo.bench.analysis.tables import render
+
+    found, others = read(results, published)
+    console = Console(soft_wrap=True)
+    text = render(found, others, statistic, style, against, console.width, out is None and console.is_terminal)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        say_written(out)

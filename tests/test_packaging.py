@@ -1,0 +1,32 @@
+"""What the package says of itself: one version, and no extra that nothing uses."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import edrbo
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+# Not imported by us, but by a library when its own user asks for what needs them.
+BEHIND = {"psycopg2-binary": "SQLAlchemy's driver for PostgreSQL", "greenlet": "Optuna's GP sampler"}
+IMPORTED_AS = {"dask": "distributed"}
+
+
+def test_the_version_is_written_down_once() -> None:
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "edrbo.__version__"}
+    # A plain literal, which setuptools reads without importing the package.
+    assert f'\n__version__ = "{edrbo.__version__}"\n' in (ROOT / "src/edrbo/__init__.py").read_text(encoding="utf-8")
+
+
+def test_every_optional_package_is_used() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    for extra, lines in PROJECT["project"]["optional-dependencies"].items():
+        names = [re.split(r"[\[<>=]", line)[0] for line in lines if not line.startswith("edrbo[")]
+        for name in names if extra != "dev" else []:
+            module = IMPORTED_AS.get(name, name)
+            used = re.search(rf"^\s*(?:import|from) {module}\b|import_module\(\"{module}\"\)", source, re.MULTILINE)
+            assert used or name in BEHIND, f"nothing imports {name} of the extra {extra}"
