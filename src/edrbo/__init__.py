@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.recommendation import Recommendation
     from edrbo.optuna import EDRBOSampler
+    from edrbo.records.goals import (
+        CVaR,
+        Expected,
+        Goal,
+        Hit,
+        MeanSd,
+        Quantile,
+        Reach,
+        Robust,
+        Utility,
+        Within,
+        WorstCase,
+        register_goal,
+    )
     from edrbo.records.observations import Observations
     from edrbo.records.suggestion import Suggestion
     from edrbo.space import Categorical, Integer, Real, Space
@@ -27,45 +41,69 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "CVaR": "edrbo.records.goals",
     "Categorical": "edrbo.space",
     "EDRBOSampler": "edrbo.optuna",
     "Ensemble": "edrbo.botorch",
+    "Expected": "edrbo.records.goals",
+    "Goal": "edrbo.records.goals",
+    "Hit": "edrbo.records.goals",
     "Integer": "edrbo.space",
+    "MeanSd": "edrbo.records.goals",
     "Method": "edrbo.acquisition.methods",
     "Observations": "edrbo.records.observations",
     "Optimizer": "edrbo.optimizer.optimizer",
+    "Quantile": "edrbo.records.goals",
+    "Reach": "edrbo.records.goals",
     "Real": "edrbo.space",
     "Recommendation": "edrbo.optimizer.recommendation",
     "Result": "edrbo.optimizer.loop",
     "RobustAcquisition": "edrbo.botorch",
+    "Robust": "edrbo.records.goals",
     "Space": "edrbo.space",
     "Study": "edrbo.study",
     "Suggestion": "edrbo.records.suggestion",
     "Surrogate": "edrbo.surrogate.ensemble",
+    "Utility": "edrbo.records.goals",
+    "Within": "edrbo.records.goals",
+    "WorstCase": "edrbo.records.goals",
     "maximize": "edrbo.optimizer.loop",
     "method_names": "edrbo.acquisition.methods",
     "minimize": "edrbo.optimizer.loop",
+    "register_goal": "edrbo.records.goals",
 }
 
 __all__ = [
+    "CVaR",
     "Categorical",
     "EDRBOSampler",
     "Ensemble",
+    "Expected",
+    "Goal",
+    "Hit",
     "Integer",
+    "MeanSd",
     "Method",
     "Observations",
     "Optimizer",
+    "Quantile",
+    "Reach",
     "Real",
     "Recommendation",
     "Result",
+    "Robust",
     "RobustAcquisition",
     "Space",
     "Study",
     "Suggestion",
     "Surrogate",
+    "Utility",
+    "Within",
+    "WorstCase",
     "maximize",
     "method_names",
     "minimize",
+    "register_goal",
 ]
 
 
