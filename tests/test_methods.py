@@ -122,6 +122,30 @@ def test_the_page_has_a_section_for_each_method_and_its_example_runs() -> None:
     assert 0.0 <= optimizer.ask()["x"] <= 1.0
 
 
+@pytest.mark.parametrize("name", METHOD_NAMES)
+def test_every_method_can_be_stored_as_its_parts(name: str) -> None:
+    import json
+
+    method = METHODS[name]
+    assert get_method(json.loads(json.dumps(method.to_dict()))) == method
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"surrogate": 1},
+        {**METHODS["edrbo"].to_dict(), "score": {"part": "os.system"}},
+        {**METHODS["edrbo"].to_dict(), "score": METHODS["edrbo"].to_dict()["law"]},
+        {**METHODS["edrbo"].to_dict(), "functional": 3},
+        {**METHODS["edrbo"].to_dict(), "law": {"part": "Empirical", "nonsense": 1}},
+    ],
+)
+def test_what_is_no_stored_method(record: dict) -> None:
+    with pytest.raises(InvalidValueError):
+        get_method(record)
+
+
 def test_names_are_known_without_loading_the_engine() -> None:
     assert tuple(METHODS) == METHOD_NAMES
 

@@ -270,8 +270,15 @@ def test_a_method_of_ones_own() -> None:
         s = optimizer.ask()
         optimizer.tell(s, {"c": 0.5}, bowl(s["x"], 0.5))
     assert 0.0 <= optimizer.ask()["x"] <= 1.0
-    with pytest.raises(EdrboError, match="cannot be stored"):
-        optimizer.to_json()
+    again = Optimizer.from_json(optimizer.to_json())
+    assert again.method == method
+    assert again.ask() == optimizer.ask()
+
+
+def test_a_method_with_parts_of_ones_own_cannot_be_stored() -> None:
+    method = Method(Surrogate(experts=("matern52",)), UCB(2.0), Empirical(), lambda n, d_c: Expectation())
+    with pytest.raises(InvalidValueError, match="cannot be stored"):
+        Optimizer(SPACE, method).to_json()
 
 
 BAD_TELLS = [

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from edrbo.acquisition.functional import (
     MMD,
@@ -20,6 +21,7 @@ from edrbo.acquisition.functional import (
     WassersteinLipschitz,
 )
 from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB, Score
+from edrbo.acquisition.stored_parts import FUNCTIONS, dump, load
 from edrbo.context.laws import KDE, Box, Empirical, Grid, Law
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.surrogate.ensemble import Surrogate, single_gp
@@ -45,6 +47,21 @@ class Method:
             return self.functional
         return self.functional(n, d_c)
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types; a method of edrbo's own parts can be stored, one with parts of yours cannot."""
+        return {part.name: dump(getattr(self, part.name)) for part in fields(self)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Method:
+        """The inverse of ``to_dict``."""
+        kinds = {"surrogate": Surrogate, "score": Score, "law": Law}
+        parts = {name: load(part) for name, part in record.items()}
+        if set(parts) != {*kinds, "functional"} or not all(isinstance(parts[name], kinds[name]) for name in kinds):
+            raise InvalidValueError("this is not a stored method", "it has a surrogate, a score, a law, a functional")
+        if not isinstance(parts["functional"], Functional) and not callable(parts["functional"]):
+            raise InvalidValueError("this is not a stored method", "its functional is none")
+        return cls(**parts)
+
 
 def mmd_radius(n: int) -> float:
     return (2.0 + math.sqrt(2.0 * math.log(10.0))) / math.sqrt(n)
@@ -54,10 +71,26 @@ def tv_radius(n: int, d_c: int) -> float:
     return float(n ** (-2.0 / (4.0 + d_c)))
 
 
+def shrinking_lipschitz(n: int, d_c: int) -> Functional:
+    return WassersteinLipschitz(0.3 / math.sqrt(n))
+
+
+def shrinking_total_variation(n: int, d_c: int) -> Functional:
+    return TotalVariation(tv_radius(n, d_c))
+
+
+def shrinking_mmd(n: int, d_c: int) -> Functional:
+    return MMD(mmd_radius(n))
+
+
 def minmax_bounds(n: int, d_c: int) -> Functional:
     """On the 100-point grid of drbo-mmd, with S as on the paper's 1,024 points (docs/methods.md)."""
     return MMDMidpoint(mmd_radius(n), grid_points=1024)
 
+
+FUNCTIONS.update(
+    {part.__name__: part for part in (shrinking_lipschitz, shrinking_total_variation, shrinking_mmd, minmax_bounds)}
+)
 
 experts, gp = Surrogate(), single_gp()
 
@@ -67,11 +100,11 @@ METHODS: dict[str, Method] = {
     "edrbo-integrated": Method(experts, BarycenterUCB(integrated=True), Empirical(), Expectation()),
     "edrbo-warped": Method(WarpedSurrogate(), BarycenterUCB(1.0), Empirical(), Expectation()),
     "erbo": Method(gp, UCB(), Empirical(), Expectation()),
-    "wdrbo": Method(gp, UCB(), Empirical(), lambda n, d_c: WassersteinLipschitz(0.3 / math.sqrt(n))),
+    "wdrbo": Method(gp, UCB(), Empirical(), shrinking_lipschitz),
     "sbo-kde": Method(gp, UCB(), KDE(samples=512), Expectation()),
-    "drbo-kde": Method(gp, UCB(), KDE(samples=1024), lambda n, d_c: TotalVariation(tv_radius(n, d_c))),
+    "drbo-kde": Method(gp, UCB(), KDE(samples=1024), shrinking_total_variation),
     "stableopt": Method(gp, UCB(), Box(width=1.0), Minimum()),
-    "drbo-mmd": Method(gp, UCB(), Grid(size=100), lambda n, d_c: MMD(mmd_radius(n))),
+    "drbo-mmd": Method(gp, UCB(), Grid(size=100), shrinking_mmd),
     "drbo-mmd-minmax": Method(gp, UCB(), Grid(size=100), minmax_bounds),
     "ucb": Method(gp, DesignUCB(), Empirical(), Expectation()),
 }
@@ -82,10 +115,12 @@ def method_names() -> list[str]:
     return list(METHODS)
 
 
-def get_method(method: str | Method) -> Method:
-    """A method by name, or the method itself."""
+def get_method(method: str | Mapping[str, Any] | Method) -> Method:
+    """A method by name, as it was stored, or the method itself."""
     if isinstance(method, Method):
         return method
+    if isinstance(method, Mapping):
+        return Method.from_dict(method)
     if not isinstance(method, str):
         raise InvalidValueError(f"a method is a name or a Method, not {type(method).__name__}")
     try:

@@ -63,7 +63,7 @@ class Optimizer(Recorder):
     """
 
     def __init__(self, space: Space, method: str | Method = DEFAULT, **choices: Unpack[Choices]) -> None:
-        self._begin(State.start(Settings(space, method, **choices)))
+        self._begin(State.start(Settings.of(space, method, choices)))
 
     def _begin(self, state: State) -> None:
         self.method = get_method(state.settings.method)

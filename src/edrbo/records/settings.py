@@ -13,6 +13,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, TypedDict
 
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
+from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.units import Direction
 from edrbo.space import Space
 from edrbo.space.tables import close_match
@@ -34,6 +35,7 @@ class Choices(TypedDict, total=False):
     seed: int
     forgetting: float | None
     initial: int
+    goal: Goal | str
 
 
 def _read_method(given: Any) -> Any:
@@ -111,6 +113,10 @@ class Settings:
         ),
     )
 
+    goal: Goal = field(
+        default=Expected(), metadata=_about(as_goal, "What best means: expected, cvar:0.1, robust:0.1, reach:5, …")
+    )
+
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise InvalidSpaceError(
@@ -119,6 +125,11 @@ class Settings:
             )
         for choice in self.choices():
             object.__setattr__(self, choice.name, choice.metadata["read"](getattr(self, choice.name)))
+
+    @classmethod
+    def of(cls, space: Space, method: Any, choices: Mapping[str, Any]) -> Settings:
+        """From what people give, a goal by its text for instance."""
+        return cls(space, method, **choices)
 
     @classmethod
     def choices(cls) -> tuple[Field[Any], ...]:
@@ -173,6 +184,8 @@ def _variable_differences(role: str, new: Mapping[str, Any], old: Mapping[str, A
 
 
 def _stored(value: Any) -> Any:
+    if isinstance(value, Goal):
+        return value.to_text()
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if value is None or isinstance(value, str | int | float | dict):

@@ -77,7 +77,7 @@ class Study(Recorder):
         With a ``space`` it is made if it does not exist; if it does, its settings must be these. Without one it must
         exist. ``name`` tells several studies in one place apart; ``by`` says who works here (default: the login).
         """
-        settings = None if space is None else Settings(space, method, **choices)
+        settings = None if space is None else Settings.of(space, method, choices)
         return cls.open_with(where, settings, name=name, by=by)
 
     @classmethod

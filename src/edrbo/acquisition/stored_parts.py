@@ -1,0 +1,59 @@
+"""Parts of a method in JSON types and back: dataclasses and functions that are known by name, and plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from edrbo.acquisition import functional
+from edrbo.acquisition.confidence import TheoryBeta
+from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
+from edrbo.context.laws import KDE, Box, Empirical, Grid
+from edrbo.errors import InvalidValueError
+from edrbo.surrogate.ensemble import Surrogate
+from edrbo.surrogate.priors import dimension_scaled, ensemble_priors
+from edrbo.surrogate.warped import WarpedSurrogate
+
+PARTS: dict[str, type[Any]] = {
+    part.__name__: part
+    for part in (
+        *(Surrogate, WarpedSurrogate, UCB, DesignUCB, BarycenterUCB, TheoryBeta, Empirical, KDE, Box, Grid),
+        *(functional.Expectation, functional.Minimum, functional.KL, functional.ChiSquare, functional.MMD),
+        *(functional.MMDMidpoint, functional.CVaR, functional.VaR, functional.TotalVariation),
+        *(functional.Wasserstein, functional.WassersteinLipschitz),
+    )
+}
+FUNCTIONS: dict[str, Callable[..., Any]] = {part.__name__: part for part in (dimension_scaled, ensemble_priors)}
+
+
+def dump(value: Any) -> Any:
+    """``value`` in JSON types; InvalidValueError for what has no name here."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return [dump(item) for item in value]
+    name = getattr(value, "__name__", "")
+    if FUNCTIONS.get(name) is value:
+        return {"function": name}
+    kind = type(value)
+    if PARTS.get(kind.__name__) is not kind:
+        shown = name or kind.__name__
+        raise InvalidValueError(f"{shown!r} cannot be stored", "a stored method is made of edrbo's own named parts")
+    return {"part": kind.__name__, **{part.name: dump(getattr(value, part.name)) for part in fields(kind)}}
+
+
+def load(record: Any) -> Any:
+    """The inverse of ``dump``; InvalidValueError for what it did not write."""
+    if isinstance(record, list):
+        return tuple(load(item) for item in record)
+    if not isinstance(record, Mapping):
+        return record
+    arguments = dict(record)
+    try:
+        if "function" in arguments:
+            return FUNCTIONS[arguments["function"]]
+        kind = PARTS[arguments.pop("part")]
+        return kind(**{name: load(part) for name, part in arguments.items()})
+    except (KeyError, TypeError):
+        raise InvalidValueError(f"this is no part of a method: {dict(record)!r}", "upgrade edrbo to read it") from None
