@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -114,7 +115,7 @@ def test_the_numbers_behind_the_page(study: Study) -> None:
         if place is not None:
             assert part.belief.expected[place] == pytest.approx(facts.recommendation.expected, rel=1e-6)
     assert facts.calibration is not None
-    np.testing.assert_allclose(facts.to_user * facts.calibration.y, study.observations.y[:14])
+    np.testing.assert_allclose(facts.units.to_user(facts.calibration.y), study.observations.y[:14])
     assert len(facts.contexts) == 74
 
 
@@ -124,7 +125,7 @@ def test_values_of_extreme_size_come_back_in_the_users_units(tmp_path: Path) -> 
         study.tell({"x": k / 5}, [0.5], 1e200 * (k - 2) ** 2)
     facts = gather(study)
     assert facts.calibration is not None
-    np.testing.assert_allclose(facts.to_user * facts.calibration.y, study.observations.y, atol=1e188)
+    np.testing.assert_allclose(facts.units.to_user(facts.calibration.y), study.observations.y, atol=1e188)
     assert "<svg" in report_page(study)
 
 
@@ -225,3 +226,17 @@ def test_on_a_phone(page: str, tmp_path: Path) -> None:
     assert title is not None
     assert int(title[1]) <= 360
     assert int(title[2]) > 2_000  # it is all there
+
+
+def test_errors_are_right_when_a_large_value_came_without_its_context(tmp_path: Path) -> None:
+    """The unit is that of the model, whatever values it was not fitted to."""
+    study = Study.open(tmp_path / "study.db", Space({"speed": (1.0, 9.0)}, {"humidity": (0.0, 1.0)}))
+    for i in range(12):
+        study.tell({"speed": 1.0 + 0.6 * i}, [i / 12], math.sin(i))
+    alone = gather(study)
+    study.tell({"speed": 5.0}, None, 40.0)
+    beside = gather(study)
+    assert alone.calibration is not None
+    assert beside.calibration is not None
+    rmse = [float(facts.units.spread_to_user(facts.calibration.rmse)) for facts in (alone, beside)]  # type: ignore[union-attr]
+    assert rmse[1] == pytest.approx(rmse[0], rel=1e-6)

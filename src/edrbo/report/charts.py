@@ -104,8 +104,8 @@ def calibration(facts: Facts) -> Chart:
     """Outcomes against what was foretold of them from the others."""
     found = facts.calibration
     assert found is not None
-    actual, foretold = facts.to_user * found.y, facts.to_user * found.mean
-    reach = Z95 * abs(facts.to_user) * found.sd
+    actual, foretold = facts.units.to_user(found.y), facts.units.to_user(found.mean)
+    reach = facts.units.spread_to_user(Z95 * found.sd)
     low, high = span([*actual.tolist(), *foretold.tolist()])
     chart = Chart("Leave-one-out calibration", (low, high), (low, high), "foretold from the others", "observed")
     chart.line([low, high], [low, high], "grey dashed")

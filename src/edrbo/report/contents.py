@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Prediction, Recommendation
 from edrbo.records.context_log import ContextLog
+from edrbo.records.units import Units
 from edrbo.report.diagnostics import ContextShift, LeaveOneOut, context_shift, leave_one_out
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.streams import stream
@@ -46,7 +47,7 @@ class Facts:
     recent: int  # how many of them are recent
     shift: ContextShift | None
     calibration: LeaveOneOut | None
-    to_user: float  # what a value of the model is multiplied with
+    units: Units  # of the model
 
     @property
     def space(self) -> Space:
@@ -68,8 +69,8 @@ def gather(study: Study) -> Facts:
     model = optimizer.model
     calibration = None if model is None or len(optimizer) < 2 else leave_one_out(model)
     slices = [_slice(optimizer, recommendation, name) for name in space.design_names]
-    factor = 1.0 if calibration is None else _factor(optimizer, calibration)
-    return Facts(study, optimizer, recommendation, slices, contexts, recent, shift, calibration, factor)
+    units = Units.of(optimizer.direction, optimizer.observations.y)
+    return Facts(study, optimizer, recommendation, slices, contexts, recent, shift, calibration, units)
 
 
 def drawn_contexts(log: ContextLog, d_c: int) -> Array:
@@ -104,10 +105,3 @@ def _values(variable: Variable) -> list[Any]:
     assert isinstance(variable, Real)
     return variable.decode(np.linspace(0.0, 1.0, POINTS)[:, None])
 
-
-def _factor(optimizer: Optimizer, calibration: LeaveOneOut) -> float:
-    """The model maximizes, and may count in another unit; its values times this are the user's."""
-    sign = 1.0 if optimizer.direction == "maximize" else -1.0
-    largest = float(np.abs(calibration.y).max())
-    user = float(np.abs(optimizer.observations.y).max())
-    return sign * (user / largest if largest > 0 and not 0.5 < user / largest < 2 else 1.0)

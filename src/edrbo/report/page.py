@@ -142,10 +142,10 @@ def _trust(facts: Facts) -> str:
         return _section("Trust in the model", "Too few complete outcomes to judge the model yet.", [])
     names = facts.optimizer.method.surrogate.experts
     experts = "".join(
-        f"<tr><th>{escape(get_kernel(name).title)}</th><td>{number(abs(facts.to_user) * error)}</td></tr>"
+        f"<tr><th>{escape(get_kernel(name).title)}</th><td>{number(float(facts.units.spread_to_user(error)))}</td></tr>"
         for name, error in zip(names, found.expert_rmse.tolist(), strict=True)
     )
-    both = f"<tr><th>together</th><td>{number(abs(facts.to_user) * found.rmse)}</td></tr>" * (len(names) > 1)
+    both = f"<tr><th>together</th><td>{number(float(facts.units.spread_to_user(found.rmse)))}</td></tr>" * (len(names) > 1)
     table = (
         f'<table class="facts"><tr><th>expert</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
     )
