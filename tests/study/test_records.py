@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optuna.trial import FrozenTrial, create_trial
 
 from edrbo.records.events import Told
 from edrbo.records.settings import Settings
@@ -15,7 +16,7 @@ from edrbo.records.state import same_state
 from edrbo.space import Space
 from edrbo.study import Study
 from edrbo.study.snapshot import Reader
-from edrbo.study.trials import CONTEXTS, LATE
+from edrbo.study.trials import CONTEXTS, DESIGN, LATE, TOLD
 
 LINE = Space(design={"speed": (1.0, 9.0)}, context={"humidity": (0.0, 1.0)})
 
@@ -32,19 +33,37 @@ late = st.builds(
 )
 
 
+def told_without_a_context() -> FrozenTrial:
+    """Suggestion 0, as version 0.1 kept it."""
+    told = {"clock": 1, "context": None, "value": 1.5, "noise": None}
+    trial = create_trial(value=1.5, system_attrs={DESIGN: [0.25], f"{TOLD}a": told})
+    trial.number = 0
+    return trial
+
+
 @given(st.lists(batches, max_size=4), st.lists(late, max_size=3), st.randoms(use_true_random=False))
 @settings(max_examples=60)
 def test_any_order_of_arrival_gives_the_same_state(seen: list[dict], contexts: list[dict], random) -> None:
     records = [(f"{CONTEXTS}{i}", record) for i, record in enumerate(seen)]
     records += [(f"{LATE}{i}", record) for i, record in enumerate(contexts)]
-    one = Reader(Settings(LINE)).read([], dict(records))
+    trials = [told_without_a_context()]
+    one = Reader(Settings(LINE)).read(trials, dict(records))
     random.shuffle(records)
     reader = Reader(Settings(LINE))
     for count in range(len(records)):  # one by one, as they arrive
-        reader.read([], dict(records[:count]))
-    two = reader.read([], dict(records))
+        reader.read(trials, dict(records[:count]))
+    two = reader.read(trials, dict(records))
     assert same_state(one.state, two.state)
-    assert one.clock == two.clock == max((record["clock"] for _, record in records), default=0)
+    assert one.clock == two.clock == max((record["clock"] for _, record in records), default=1)
+    first = min(contexts, key=lambda record: record["clock"], default=None)
+    known = one.state.observations.c[0, 0]
+    assert (
+        np.isnan(known)
+        if first is None
+        else known in [r["context"][0] for r in contexts if r["clock"] == first["clock"]]
+    )
+    assert len(one.state.log) == sum(len(record["batch"]["rows"]) for record in seen) + (first is not None)
+    assert len(one.overtaken) == max(len(contexts) - 1, 0)
 
 
 def test_the_first_of_two_late_contexts_counts(tmp_path: Path) -> None:
