@@ -68,7 +68,7 @@ def test_a_simulator(study: Study) -> None:
         ('print(\'{"value": "high"}\')', "its value or noise is not a number"),
         ("print('{\"value\": NaN}')", "its value is nan"),
         ('print(\'{"value": 1, "context": {"wind": 1}}\')', "'wind' is not a context variable"),
-        ('print(\'{"value": 1, "context": 0.5, "noise": -1}\')', "a noise variance is negative"),
+        ('print(\'{"value": 1, "context": 0.5, "noise": -1}\')', "the noise variance is -1"),
     ],
 )
 def test_failed_evaluations(study: Study, text: str, problem: str) -> None:
