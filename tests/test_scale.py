@@ -71,6 +71,45 @@ def test_the_robust_range_of_normal_data_and_its_outliers() -> None:
     assert np.isfinite(space.context_scale(values).lower).all()
 
 
+@pytest.mark.parametrize("where", [1e3, 1e9, 1e37, -1e300])
+@pytest.mark.parametrize("bounds", [None, (None, 60.0), (40.0, None)])
+def test_slips_of_a_sensor_do_not_move_the_range(bounds: Any, where: float) -> None:
+    """A fifth of the contexts is nonsense; a range of twenty is known as well as twenty contexts know it."""
+    space = Space({"x": (0, 1)}, {"c": bounds})
+    values = np.random.default_rng(4).normal(50.0, 2.0, (20, 1))
+    clean = space.context_scale(values)
+    spoiled = space.context_scale(np.concatenate([values[:7], np.full((4, 1), where), values[7:]]))
+    assert spoiled == clean
+
+
+def test_what_is_rare_but_not_absurd_belongs_to_the_range() -> None:
+    space = Space({"x": (0, 1)}, {"rain": None})
+    mostly_dry = np.array([0.0] * 80 + [5.0] * 20)[:, None]  # no spread in the middle: the tail is all there is
+    assert space.context_scale(mostly_dry).upper[0] > 2.5
+    heavy = np.random.default_rng(5).lognormal(0.0, 1.5, (400, 1))
+    quantiles = np.quantile(heavy, (0.05, 0.5, 0.95))
+    expected = quantiles[1] + 2.5 * (quantiles[2] - quantiles[0]) / 3.29
+    assert space.context_scale(heavy).upper[0] == pytest.approx(expected, rel=0.02)
+
+
+def test_contexts_far_outside_are_drawn_in_and_stay_in_order() -> None:
+    space = Space({"x": (0, 1)}, {"c": (0, 10)})
+    scale = space.context_scale(np.empty((0, 1)))
+    far = np.array([-1e308, -1e37, -1e9, -1e3, -20.0, -19.0, 0.0, 5.0, 29.0, 30.0, 31.0, 1e3, 1e9, 1e37, 1e308])[
+        :, None
+    ]
+    coded = space.encode_contexts(far, scale)
+    np.testing.assert_array_equal(coded[4:10, 0], [-2.0, -1.9, 0.0, 0.5, 2.9, 3.0])
+    assert (np.diff(coded[:, 0]) > 0).all()
+    assert coded.min() > -9
+    assert coded.max() < 10
+    back = np.array([row["c"] for row in space.decode_contexts(coded, scale)])
+    np.testing.assert_allclose(back, far[:, 0], rtol=1e-10, atol=1e-12)
+    step = 1e-6  # no kink where the coding bends
+    ends = space.encode_contexts([30.0 - step, 30.0, 30.0 + step, 30.0 + 2 * step], scale)[:, 0]
+    np.testing.assert_allclose(np.diff(ends), step / 10, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("bounds", "values", "expected"),
     [

@@ -70,6 +70,15 @@ def test_scaled_distances_are_those_of_a_loop() -> None:
                 torch.testing.assert_close(ours[batch, m, i], explicit, rtol=1e-12, atol=1e-12)
 
 
+def test_distances_hold_where_the_farthest_contexts_are_coded() -> None:
+    """From −9 to 10 (space/scale.py), at the shortest lengthscale a fit may take: K is right to far below its noise."""
+    lengthscale = torch.full((1, 2), 5e-3, dtype=torch.float64)
+    a = torch.tensor([[9.9, 0.3], [-8.9, 0.7], [0.5, 0.5]], dtype=torch.float64)
+    b = torch.cat([a, a + 1e-4])
+    explicit = ((a[:, None] - b) / lengthscale).square().sum(-1)
+    torch.testing.assert_close(scaled_sqdist(a, b, lengthscale)[0], explicit, rtol=1e-14, atol=1e-8)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     name=st.sampled_from(EXPERTS),

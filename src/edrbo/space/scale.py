@@ -14,8 +14,11 @@ REACH = 2.5
 QUANTILE_RANGE = 3.29
 # With a constant context the range is median ± max(1, |median|).
 CONSTANT_SPREAD = 1.0 / REACH
-# Coded contexts are held to this, so that squared distances stay finite for any observed context.
-FARTHEST = 1e150
+# Coded contexts are as they are up to this many ranges beyond an end of the range, and drawn in farther out.
+PLAIN = 2.0
+# What lies farther from the median than this many interquartile ranges (40 standard deviations of a normal law) is a
+# slip of the sensor, not a part of the range.
+GROSS = 30.0
 LARGEST = float(np.finfo(np.float64).max)
 SMALLEST = float(np.finfo(np.float64).tiny)
 # Below this part of the magnitude a spread is rounding error.
@@ -49,7 +52,9 @@ class ContextScale:
         """(n, d_c) in the user's units → coded.
 
         On a log scale the coding goes on as a straight line below the lower bound, with the same slope there,
-        so that a context at or below zero, which is kept with a warning, still has a code.
+        so that a context at or below zero, which is kept with a warning, still has a code. More than two ranges
+        outside the code grows as log log, so that no context, be it 1e300, is coded beyond −9 or 10: a model and a law
+        that hold it still see the others.
         """
         with np.errstate(over="ignore"):
             coded = (raw - self.lower) / (self.upper - self.lower)
@@ -58,11 +63,11 @@ class ContextScale:
                 width = np.log(self.upper[index]) - np.log(lower)
                 above = np.log(np.maximum(values, lower)) - np.log(lower)
                 coded[:, index] = np.where(values < lower, values / lower - 1.0, above) / width
-        held: Array = np.clip(coded, -FARTHEST, FARTHEST)
-        return held
+        return _drawn_in(coded)
 
     def decode(self, coded: Array) -> Array:
         """The inverse of ``encode``, (n, d_c); held to finite values."""
+        coded = _drawn_out(coded)
         with np.errstate(over="ignore"):
             raw = self.lower + coded * (self.upper - self.lower)
             for index in np.flatnonzero(self.log):
@@ -75,12 +80,31 @@ class ContextScale:
         return held
 
 
+def _drawn_in(coded: Array) -> Array:
+    """z itself in [−PLAIN, 1 + PLAIN]; a distance u beyond that becomes log(1 + log(1 + u)), of slope one there."""
+    inside = np.clip(coded, -PLAIN, 1.0 + PLAIN)
+    beyond = np.clip(coded - inside, -LARGEST, LARGEST)
+    drawn: Array = inside + np.sign(beyond) * np.log1p(np.log1p(np.abs(beyond)))
+    return drawn
+
+
+def _drawn_out(coded: Array) -> Array:
+    """The inverse of ``_drawn_in``."""
+    inside = np.clip(coded, -PLAIN, 1.0 + PLAIN)
+    beyond = coded - inside
+    with np.errstate(over="ignore"):
+        away = np.minimum(np.expm1(np.expm1(np.abs(beyond))), LARGEST)
+    drawn: Array = inside + np.sign(beyond) * away
+    return drawn
+
+
 def robust_range(lower: float | None, upper: float | None, values: Array) -> tuple[float, float]:
     """The bounds, with an absent one replaced by the median of ``values`` (n,) minus or plus 2.5 spreads.
 
-    The spread is the 5 % to 95 % quantile range over 3.29, a standard deviation that outliers do not move;
-    where that vanishes, the standard deviation; where that vanishes too (a constant, or no data),
-    0.4 max(1, |median|). A bound that is given stays, and the other end is at least 2.5 spreads from it.
+    The spread is the 5 % to 95 % quantile range over 3.29, a standard deviation that outliers do not move, be they
+    few or, if they are as far away as slips are, up to a quarter of the data; where that vanishes, the standard
+    deviation; where that vanishes too (a constant, or no data), 0.4 max(1, |median|). A bound that is given stays, and
+    the other end is at least 2.5 spreads from it.
     """
     if lower is not None and upper is not None:
         return lower, upper
@@ -102,6 +126,7 @@ def robust_range(lower: float | None, upper: float | None, values: Array) -> tup
 
 
 def _location_and_spread(values: Array) -> tuple[float, float]:
+    values = _without_slips(values)
     # In units of the largest magnitude nothing overflows, whatever the data.
     unit = float(np.abs(values).max()) or 1.0
     scaled = values / unit
@@ -111,3 +136,14 @@ def _location_and_spread(values: Array) -> tuple[float, float]:
         if spread > NEGLIGIBLE and spread * unit > SMALLEST:
             return median, spread * unit
     return median, CONSTANT_SPREAD * max(1.0, abs(median))
+
+
+def _without_slips(values: Array) -> Array:
+    """``values`` (n) less what is so far from the rest that it cannot belong to it."""
+    scaled = values / (float(np.abs(values).max()) or 1.0)
+    low, middle, high = np.quantile(scaled, (0.25, 0.5, 0.75))
+    spread = high - low
+    if spread <= NEGLIGIBLE * max(abs(low), abs(high)):  # most are one value: the others make all of the spread
+        return values
+    kept: Array = values[np.abs(scaled - middle) <= GROSS * spread]
+    return kept

@@ -1,0 +1,54 @@
+"""A sensor that slips: contexts that are absurdly far from the others do not spoil the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edrbo.errors import ContextBoundsWarning
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.space import Space
+
+pytestmark = pytest.mark.filterwarnings(f"ignore::{ContextBoundsWarning.__module__}.{ContextBoundsWarning.__name__}")
+
+
+def told(bounds: Any, method: str, slips: int = 0, where: float = 0.0) -> Optimizer:
+    """Twenty evaluations of −(x − 0.3 − 0.4 c)² in contexts of [0, 1], and some whose context was read as ``where``."""
+    rng = np.random.default_rng(0)
+    designs, contexts = rng.random(20 + slips), rng.random(20 + slips)
+    outcomes = -((designs - 0.3 - 0.4 * contexts) ** 2)
+    contexts[20:] = where
+    optimizer = Optimizer(Space({"x": (0, 1)}, {"c": bounds}), method, seed=0)
+    for i in rng.permutation(20 + slips):
+        optimizer.tell({"x": designs[i]}, {"c": contexts[i]}, outcomes[i])
+    return optimizer
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), None, (0, None)])
+@pytest.mark.parametrize("method", ["edrbo", "wdrbo"])
+def test_the_answer_stays_right(bounds: Any, method: str) -> None:
+    """Within a twentieth of the range of the outcomes: up to an eighth of the law is where nobody knows."""
+    near = 0.05 * float(np.ptp(told(bounds, method).observations.y))
+    clean = told(bounds, method).recommend()
+    assert clean.design["x"] == pytest.approx(0.5, abs=0.05)
+    for slips, where in ((3, 1e9), (1, 1e37), (2, -1e300)):
+        optimizer = told(bounds, method, slips, where)
+        answer = optimizer.recommend()
+        assert answer.design["x"] == pytest.approx(clean.design["x"], abs=0.05), where
+        assert answer.expected == pytest.approx(clean.expected, abs=near), where
+        assert answer.interval[1] - answer.interval[0] > 0.2 * (clean.interval[1] - clean.interval[0]), where
+        assert answer.worst_case == pytest.approx(clean.worst_case, abs=2 * near), where
+        assert 0.3 < optimizer.ask()["x"] < 0.7, where
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), None])
+@pytest.mark.parametrize("method", ["sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax"])
+def test_laws_over_the_whole_box_find_the_right_region(bounds: Any, method: str) -> None:
+    """They smooth or cover what lies between the slips and the rest, so their value is less sure; the design holds."""
+    optimizer = told(bounds, method, 3, 1e9)
+    answer = optimizer.recommend()
+    assert answer.design["x"] == pytest.approx(0.5, abs=0.15)
+    assert answer.expected == pytest.approx(told(bounds, method).recommend().expected, abs=0.1)
+    assert 0.3 < optimizer.ask()["x"] < 0.7
