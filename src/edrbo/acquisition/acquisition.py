@@ -8,14 +8,15 @@ a BoTorch ``AcquisitionFunction``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from edrbo.acquisition.functional import Expectation, Functional, WorstCase
-from edrbo.acquisition.score import Score
+from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
@@ -24,6 +25,7 @@ from edrbo.surrogate.ensemble import barycenter
 
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
 STEP = 1e-5  # of a symmetric difference, in the unit cube
+MEAN = UCB(beta=0.0)
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
@@ -104,9 +106,9 @@ class RobustAcquisition:
         """Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there."""
         return torch.nn.functional.pad(row, (0, len(self.points.support)))
 
-    def _slopes(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _slopes(self, mean: Tensor, sd: Tensor, score: Score | None = None) -> tuple[Tensor, Tensor, Tensor]:
         weights = self.model.weights
-        return self.score.value_and_slopes(mean, sd, *([] if weights is None else [weights]))
+        return (score or self.score).value_and_slopes(mean, sd, *([] if weights is None else [weights]))
 
     def _evaluate(self, x: Tensor) -> Tensor:
         if self.score.integrated:  # of the beliefs about Σ_j w_j f(x, c_j)
@@ -180,9 +182,27 @@ class RobustAcquisition:
 
     def _gradient(self, joint: Tensor) -> Tensor:
         """∇s at points (x, c) (N × d)."""
+        return self._value_and_slope(joint)[1]
+
+    def _value_and_slope(self, joint: Tensor) -> tuple[Tensor, Tensor]:
+        """s at points (x, c) (N) and ∇s (N × d); under an integrated score, of the mean of f that chooses the law."""
         mean, sd, pullback = self._anywhere.moments_and_pullback(joint)
-        _, by_mean, by_sd = self._slopes(mean, sd)
-        return pullback(by_mean, by_sd)
+        value, by_mean, by_sd = self._slopes(mean, sd, MEAN if self.score.integrated else self.score)
+        return value, pullback(by_mean, by_sd)
+
+    def near(self, x: Tensor) -> RobustAcquisition:
+        """The same acquisition with the contexts added that matter for its functional at designs ``x`` (k × d_x)."""
+        extra = torch.cat([self.functional.refine(partial(self._field, design), self.points) for design in x])
+        if not len(extra):
+            return self
+        points = replace(self.points, support=torch.cat([self.points.support, extra]))
+        return RobustAcquisition(self.model, self.score, points, self.functional)
+
+    def _field(self, design: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        """What the functional reduces at one design (d_x), in contexts (k × d_c): values (k), slopes (k × d_c)."""
+        joint = torch.cat([design.expand(len(contexts), -1), contexts], dim=-1)
+        value, gradient = self._value_and_slope(joint)
+        return value, gradient[:, len(design) :]
 
     def ladder(self) -> list[RobustAcquisition]:
         """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""

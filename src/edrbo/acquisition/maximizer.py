@@ -92,8 +92,10 @@ def maximize(
     units = _Units.of(values)
     starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
     ends, values = _climb(fair, starts, free, units, budget)
+    best = values.argsort(descending=True, stable=True)[: budget.finalists]
+    if hasattr(objective, "near"):
+        objective = objective.near(ends[best])
     if fair is not objective:
-        best = values.argsort(descending=True, stable=True)[: budget.finalists]
         last = replace(budget, line_search=budget.last_line_search)
         ends, values = _climb(objective, ends[best], free, units, last)
     winner = int(values.argmax())

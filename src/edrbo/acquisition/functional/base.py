@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,10 +13,14 @@ from torch import Tensor
 
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
+from edrbo.surrogate.lbfgs import Array, minimize_batch
 
 __all__ = ["Expectation", "Functional", "Minimum", "WorstCase"]
 
+Field = Callable[[Tensor], tuple[Tensor, Tensor]]  # contexts (k × d_c) → scores (k) and their slopes (k × d_c)
+
 DEFAULT_SUPPORT = 64  # points of the context box a worst case may move mass to, besides the atoms
+DESCENTS, DESCENT_STEPS = 8, 12  # to the lowest context: how many, and iterations of each
 
 
 class Functional(ABC):
@@ -37,6 +42,10 @@ class Functional(ABC):
     @abstractmethod
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
         """``values`` (... × (m + p)) at ``points.all``, differentiable; returns (...)."""
+
+    def refine(self, field: Field, points: ContextPoints) -> Tensor:
+        """Further contexts (k × d_c) that matter for one design, whose scores are ``field``; none by default."""
+        return points.support[:0]
 
     def rough(self) -> Functional:
         """A cheap stand-in that ranks designs much alike, for screening many of them."""
@@ -77,10 +86,30 @@ class Minimum(WorstCase):
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         return all_on_minimum(values)
 
+    def refine(self, field: Field, points: ContextPoints) -> Tensor:
+        return lowest_points(field, points)
+
 
 def all_on_minimum(values: Tensor) -> Tensor:
     """All mass on the first minimizer of every row (... × n)."""
     return torch.zeros_like(values).scatter_(-1, values.argmin(-1, keepdim=True), 1.0)
+
+
+def lowest_points(field: Field, points: ContextPoints) -> Tensor:
+    """The ends of a few descents from the lowest of ``points``, in the box that holds them all (k × d_c)."""
+    lower, upper = points.all.amin(0), points.all.amax(0)
+    if lower.numel() == 0:
+        return points.support[:0]
+    start = points.all[field(points.all)[0].argsort(stable=True)[:DESCENTS]]
+
+    def scores(contexts: Array, rows: list[int]) -> tuple[Array, Array]:
+        value, slope = field(torch.from_numpy(contexts))
+        return value.numpy(), slope.numpy()
+
+    ends, _ = minimize_batch(
+        scores, start.numpy(), lower.numpy(), upper.numpy(), max_iterations=DESCENT_STEPS, ftol=1e-6, max_line_search=5
+    )
+    return torch.from_numpy(ends)
 
 
 def check_radius(radius: float) -> None:

@@ -8,7 +8,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from edrbo.acquisition.functional.base import DEFAULT_SUPPORT, WorstCase, all_on_minimum, check_radius
+from edrbo.acquisition.functional.base import (
+    DEFAULT_SUPPORT,
+    Field,
+    WorstCase,
+    all_on_minimum,
+    check_radius,
+    lowest_points,
+)
 from edrbo.context.laws import ContextPoints
 
 __all__ = ["TotalVariation"]
@@ -43,3 +50,6 @@ class TotalVariation(WorstCase):
         worst = points.mass.expand_as(values).clone()
         worst.scatter_add_(-1, highest, -taken)
         return worst.scatter_add_(-1, values.argmin(-1, keepdim=True), taken.sum(-1, keepdim=True))
+
+    def refine(self, field: Field, points: ContextPoints) -> Tensor:
+        return lowest_points(field, points)
