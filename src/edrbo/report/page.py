@@ -145,7 +145,8 @@ def _trust(facts: Facts) -> str:
         f"<tr><th>{escape(get_kernel(name).title)}</th><td>{number(float(facts.units.spread_to_user(error)))}</td></tr>"
         for name, error in zip(names, found.expert_rmse.tolist(), strict=True)
     )
-    both = f"<tr><th>together</th><td>{number(float(facts.units.spread_to_user(found.rmse)))}</td></tr>" * (
+    together = number(float(facts.units.spread_to_user(found.rmse)))
+    both = f"<tr><th>together</th><td>{together}</td></tr>" * (len(names) > 1)
         len(names) > 1
     )
     table = (
