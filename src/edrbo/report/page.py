@@ -147,8 +147,6 @@ def _trust(facts: Facts) -> str:
     )
     together = number(float(facts.units.spread_to_user(found.rmse)))
     both = f"<tr><th>together</th><td>{together}</td></tr>" * (len(names) > 1)
-        len(names) > 1
-    )
     table = (
         f'<table class="facts"><tr><th>expert</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
     )
