@@ -1,0 +1,99 @@
+"""Settings are one value: every door takes every choice, keeps it, and refuses nonsense in the same words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import edrbo
+from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.records.settings import Choices, Settings
+from edrbo.space import Space
+from edrbo.study import Study
+from edrbo.study.toml_file import read_toml, write_toml
+
+SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
+# one value of each that is not the default; a new setting must be added here, or the first test fails
+OTHER: dict[str, Any] = {
+    "method": "erbo",
+    "direction": "minimize",
+    "seed": 7,
+    "forgetting": 12.5,
+    "initial": 3,
+    "goal": edrbo.CVaR(0.2),
+}
+
+
+def test_every_choice_has_another_value_here_and_a_type_there() -> None:
+    names = {choice.name for choice in Settings.choices()}
+    assert names == set(OTHER)
+    assert names == {*Choices.__annotations__, "method"}
+    for choice in Settings.choices():
+        assert OTHER[choice.name] != choice.default
+        assert choice.metadata["about"]
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_every_door_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
+    given = {name: OTHER[name]}
+    expected = Settings(SPACE, **given)
+    assert Settings.from_dict(expected.to_dict()) == expected
+    assert Optimizer(SPACE, **given).settings == expected
+    assert Optimizer.from_json(Optimizer(SPACE, **given).to_json()).settings == expected
+    Study.open(tmp_path / "study.db", SPACE, **given)
+    assert Study.open(tmp_path / "study.db").settings == expected
+    write_toml(tmp_path / "study.toml", "other.db", "study", expected)
+    assert read_toml(tmp_path / "study.toml").settings == expected
+    if name not in ("direction",):  # which is the study's own
+        assert getattr(edrbo.EDRBOSampler(**given)._settings, name) == OTHER[name]
+
+
+def test_plain_types_are_made_of_numpy_ones() -> None:
+    settings = Settings(SPACE, seed=np.int64(3), forgetting=np.float32(2.0), initial=np.int32(4))  # type: ignore[arg-type]
+    assert [type(part) for part in (settings.seed, settings.forgetting, settings.initial)] == [int, float, int]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"method": "edrob"},
+        {"method": 3},
+        {"direction": "up"},
+        {"direction": None},
+        {"seed": None},
+        {"seed": 1.5},
+        {"seed": True},
+        {"forgetting": 0},
+        {"forgetting": float("nan")},
+        {"forgetting": "3"},
+        {"forgetting": 10**400},
+        {"initial": 0},
+        {"initial": "five"},
+        {"goal": "cvar:2"},
+        {"goal": 3},
+    ],
+)
+def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(EdrboError):
+        Optimizer(SPACE, **wrong)
+
+
+def test_a_misspelled_method_is_recognized() -> None:
+    with pytest.raises(EdrboError, match="did you mean 'edrbo'"):
+        Optimizer(SPACE, "edrob")
+
+
+def test_a_space_is_asked_for() -> None:
+    with pytest.raises(InvalidSpaceError, match="not a Space"):
+        Optimizer({"x": (0, 1)})  # type: ignore[arg-type]
+
+
+def test_changes_by_name() -> None:
+    settings = Settings(SPACE)
+    assert settings.changed({"seed": 4}).seed == 4
+    with pytest.raises(InvalidValueError, match="no setting"):
+        settings.changed({"sead": 4})
