@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edrbo.records.settings import Settings
-from edrbo.space import Space
+from edrbo.space import Integer, Real, Space
 from edrbo.study.toml_file import read_toml, write_toml
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -47,3 +47,15 @@ def test_any_bounds(tmp_path_factory: pytest.TempPathFactory, low: float, width:
     settings = Settings(Space({"x": (low, low + width)}, {"c": (low, None)}), seed=5 if seeded else 0)
     path = tmp_path_factory.getbasetemp() / "bounds.toml"
     assert there_and_back(path, settings) == settings
+
+
+def test_units_steps_and_digits(tmp_path: Path) -> None:
+    space = Space(
+        {"speed": Real(10, 60, unit="m/min", step=0.5, digits=1), "n": Integer(1, 8, unit="layers")},
+        {"humidity": Real(0, 100, unit="%"), "price": Real(unit="€")},
+    )
+    settings = Settings(space, outcome="gloss", unit="GU", title="Coating, line 2")
+    assert there_and_back(tmp_path / "study.toml", settings) == settings
+    path = tmp_path / "hand.toml"
+    path.write_text('[design]\nspeed = { low = 10, high = 60, unit = "m/min", step = 0.5 }\n')
+    assert read_toml(path).settings.space == Space({"speed": Real(10, 60, unit="m/min", step=0.5)})

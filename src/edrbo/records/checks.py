@@ -67,7 +67,7 @@ def read_design(given: Any, space: Space) -> Array:
     x = _floats(given)
     if x is None or x.shape != (space.d_x,) or not np.isfinite(x).all():
         raise InvalidDesignError("a coded design is not a row of numbers", f"it has {space.d_x} of them")
-    if ((x < 0) | (x > 1)).any() or np.abs(space.snap(x) - x).max(initial=0.0) > NEAR:
+    if ((x < 0) | (x > 1)).any() or np.abs(space.settle(x) - x).max(initial=0.0) > NEAR:
         raise InvalidDesignError("a coded design is not a point of the space", "use Space.encode_designs")
     x.setflags(write=False)
     return x

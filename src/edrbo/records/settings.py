@@ -20,6 +20,7 @@ from edrbo.space.tables import close_match
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
 DEFAULT = "edrbo"  # the method chosen by evidence, with and without noise (docs/why.md)
+LONGEST_TEXT = 200
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
 # The names of acquisition.methods, which must not be imported here: it loads the engine.
 METHOD_NAMES = (
@@ -36,6 +37,9 @@ class Choices(TypedDict, total=False):
     forgetting: float | None
     initial: int
     goal: Goal | str
+    outcome: str
+    unit: str
+    title: str
 
 
 def _read_method(given: Any) -> Any:
@@ -82,6 +86,15 @@ def _read_forgetting(given: Any) -> float | None:
     return number
 
 
+def _read_text(name: str) -> Callable[[Any], str]:
+    def read(given: Any) -> str:
+        if not isinstance(given, str) or len(given) > LONGEST_TEXT or not given.isprintable():
+            raise InvalidValueError(f"{name} is {given!r}", f"it is one line of at most {LONGEST_TEXT} characters")
+        return given
+
+    return read
+
+
 def _about(read: Callable[[Any], Any], about: str, kind: type = str) -> dict[str, Any]:
     """Of a setting: how it is ``read`` from what people give, what it is ``about``, the ``kind`` of its text."""
     return {"read": read, "about": about, "kind": kind}
@@ -116,6 +129,10 @@ class Settings:
     goal: Goal = field(
         default=Expected(), metadata=_about(as_goal, "What best means: expected, cvar:0.1, robust:0.1, reach:5, …")
     )
+
+    outcome: str = field(default="value", metadata=_about(_read_text("outcome"), "What is measured, as gloss."))
+    unit: str = field(default="", metadata=_about(_read_text("unit"), "The unit of what is measured."))
+    title: str = field(default="", metadata=_about(_read_text("title"), "A name for people, in place of the study's."))
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
@@ -168,7 +185,7 @@ class Settings:
     def differences(self, other: Settings) -> list[str]:
         """What differs from ``other``, one line each, for people to read."""
         pairs = [(choice.name, getattr(self, choice.name), getattr(other, choice.name)) for choice in self.choices()]
-        lines = [f"{name}: {mine!r} is not {theirs!r}" for name, mine, theirs in pairs if mine != theirs]
+        lines = [f"{name}: {_words(mine)} is not {_words(theirs)}" for name, mine, theirs in pairs if mine != theirs]
         for role in ("design", "context"):
             lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))
         return lines
@@ -177,10 +194,17 @@ class Settings:
 def _variable_differences(role: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
     lines = [f"{role} variable {name!r} is new" for name in new if name not in old]
     lines += [f"{role} variable {name!r} is gone" for name in old if name not in new]
-    lines += [f"{role} variable {name!r} has changed" for name in new if name in old and new[name] != old[name]]
+    for name, variable in new.items():
+        if name in old and variable != old[name]:
+            one, other = variable.words(), old[name].words()
+            lines.append(f"{role} variable {name!r} has changed: {one} is not {other}")
     if not lines and list(new) != list(old):
         lines.append(f"the {role} variables are in another order")
     return lines
+
+
+def _words(value: Any) -> str:
+    return value.to_text() if isinstance(value, Goal) else repr(value)
 
 
 def _stored(value: Any) -> Any:

@@ -165,13 +165,22 @@ class Space:
         return [dict(zip(self.design_names, row, strict=True)) for row in zip(*values, strict=True)]
 
     def snap(self, coded: Any) -> Array:
-        """Coded points (..., d_x) → the nearest coded points that are designs, same shape; idempotent."""
+        """Coded points (..., d_x) → the nearest coded designs to suggest, same shape; idempotent."""
         rows = self._coded_designs(coded)
         snapped = [
             variable.snap(rows[..., column.start : column.stop])
             for (_, variable), column in zip(self._design, self.columns, strict=True)
         ]
         return np.concatenate(snapped, axis=-1)
+
+    def settle(self, coded: Any) -> Array:
+        """Coded points (..., d_x) → the nearest that can have been set: as ``snap``, but also between steps."""
+        rows = self._coded_designs(coded)
+        settled = [
+            variable.settle(rows[..., column.start : column.stop])
+            for (_, variable), column in zip(self._design, self.columns, strict=True)
+        ]
+        return np.concatenate(settled, axis=-1)
 
     def _coded_designs(self, coded: Any) -> Array:
         rows = np.asarray(coded, dtype=np.float64)

@@ -2,7 +2,7 @@
 
 A coded real is its position between the bounds, a coded integer lies in its rounding cell (the center of an
 equal share of [0, 1]; on a log scale the share is that of the logarithm), a coded categorical is a one-hot
-row.
+row. ``unit``, ``digits`` and ``step`` are for people: suggestions lie on the steps, what was really set need not.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edrbo.errors import InvalidDesignError, InvalidSpaceError
+from edrbo.space.steps import Steps, check_digits, check_unit, number_text
 from edrbo.space.tables import AnyArray, Array, close_match, read_numbers
 
 Scalar = str | int | float | bool
@@ -30,12 +31,16 @@ LARGEST_LONE_BOUND = 1e300
 class Real:
     """A real variable between ``lower`` and ``upper``; ``log=True`` codes its logarithm.
 
-    ``None`` is an absent bound, which only context variables may have.
+    ``None`` is an absent bound, which only context variables may have. Suggestions are multiples of ``step`` from the
+    lower bound; values are shown in their ``unit`` with ``digits`` after the point.
     """
 
     lower: float | None = None
     upper: float | None = None
     log: bool = False
+    unit: str = ""
+    digits: int | None = None
+    step: float | None = None
 
     kind: ClassVar[str] = "real"
     width: ClassVar[int] = 1
@@ -53,14 +58,42 @@ class Real:
                 raise InvalidSpaceError(f"{self!r} has no logarithm", "log needs two positive bounds")
             if math.log(self.upper) <= math.log(self.lower):
                 raise InvalidSpaceError(f"the logarithms of {self!r} are equal", "drop the log scale")
+        check_unit(self.unit)
+        check_digits(self.digits)
+        if self.step is not None:
+            object.__setattr__(self, "step", _real_bound(self.step))
+            self._steps()
 
     def __repr__(self) -> str:
         bounds = "" if self.lower is None and self.upper is None else f"{self.lower!r}, {self.upper!r}"
-        return f"Real({bounds}{', log=True' if self.log else ''})"
+        words = f"{bounds}{', log=True' if self.log else ''}{_extras(self)}"
+        return f"Real({words.removeprefix(', ')})"
+
+    def words(self) -> str:
+        """For people: "10 to 60 m/min in steps of 0.5"."""
+        ends = [None if end is None else self.text(end) for end in (self.lower, self.upper)]
+        if ends[0] is None or ends[1] is None:
+            known = [f"from {ends[0]}"] * (ends[0] is not None) + [f"up to {ends[1]}"] * (ends[1] is not None)
+            text = " ".join(known) or "any number"
+        else:
+            text = f"{ends[0]} to {ends[1]}"
+        steps = "" if self.step is None else f" in steps of {number_text(self.step)}"
+        return f"{text}{self.unit and ' ' + self.unit}{steps}{', on a logarithmic scale' if self.log else ''}"
+
+    def text(self, value: Any) -> str:
+        """``value`` as it is shown, without its unit."""
+        return number_text(float(value), self.digits)
+
+    def _steps(self) -> Steps | None:
+        return None if self.step is None else Steps(*self.bounds(), self.step)
 
     @property
     def bounded(self) -> bool:
         return self.lower is not None and self.upper is not None
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        return self.lower, self.upper
 
     def bounds(self) -> tuple[float, float]:
         """(lower, upper) of a bounded variable."""
@@ -88,15 +121,24 @@ class Real:
             values = lower + position * (upper - lower)
         values = np.clip(values, lower, upper)
         values = np.where(position == 0.0, lower, np.where(position == 1.0, upper, values))
-        decoded: list[Scalar] = values.tolist()
+        steps = self._steps()
+        decoded: list[Scalar] = (values if steps is None else steps.tidy(values)).tolist()
         return decoded
 
-    def snap(self, coded: Array) -> Array:
-        """(..., 1) → the nearest coded value of the variable."""
+    def settle(self, coded: Array) -> Array:
+        """(..., 1) → the nearest coded value that can be set; here also between the steps."""
         return np.clip(coded, 0.0, 1.0)
 
+    def snap(self, coded: Array) -> Array:
+        """(..., 1) → the nearest coded value to suggest: on a step, if there are any."""
+        steps = self._steps()
+        if steps is None:
+            return np.clip(coded, 0.0, 1.0)
+        flat = np.asarray(self.decode(coded.reshape(-1, 1)), dtype=np.float64)
+        return self.encode("", steps.nearest(flat)).reshape(coded.shape)
+
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log}
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log, **_more(self)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,6 +148,7 @@ class Integer:
     lower: int
     upper: int
     log: bool = False
+    unit: str = ""
 
     kind: ClassVar[str] = "integer"
     width: ClassVar[int] = 1
@@ -117,9 +160,19 @@ class Integer:
         _check_range(self.lower, self.upper)
         if self.log and self.lower < 1:
             raise InvalidSpaceError(f"{self!r} has no logarithm", "log needs a lower bound of 1 or more")
+        check_unit(self.unit)
 
     def __repr__(self) -> str:
-        return f"Integer({self.lower}, {self.upper}{', log=True' if self.log else ''})"
+        return f"Integer({self.lower}, {self.upper}{', log=True' if self.log else ''}{_extras(self)})"
+
+    def words(self) -> str:
+        """For people: "1 to 8, whole numbers"."""
+        scale = ", on a logarithmic scale" if self.log else ""
+        return f"{self.lower} to {self.upper}{self.unit and ' ' + self.unit}, whole numbers{scale}"
+
+    def text(self, value: Any) -> str:
+        """``value`` as it is shown, without its unit."""
+        return str(value)
 
     @property
     def size(self) -> int:
@@ -148,12 +201,14 @@ class Integer:
         """(..., 1) → the nearest coded value of the variable."""
         return self._code(self._nearest(coded))
 
+    settle = snap
+
     def levels(self) -> Array:
         """Every coded value, in order, (size, 1)."""
         return self._code(np.arange(self.lower, self.upper + 1, dtype=np.float64))[:, None]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log}
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log, **_more(self)}
 
     def _code(self, numbers: Array) -> Array:
         if not self.log:
@@ -177,6 +232,7 @@ class Categorical:
     """One of two or more ``choices``, in no order; coded as a one-hot row."""
 
     choices: tuple[Scalar, ...]
+    unit: str = ""
 
     kind: ClassVar[str] = "categorical"
 
@@ -190,9 +246,19 @@ class Categorical:
         if len(choices) < 2:
             raise InvalidSpaceError(f"{choices!r} leaves no choice", "leave a constant out of the space")
         object.__setattr__(self, "choices", choices)
+        check_unit(self.unit)
 
     def __repr__(self) -> str:
-        return f"Categorical({list(self.choices)!r})"
+        return f"Categorical({list(self.choices)!r}{_extras(self)})"
+
+    def words(self) -> str:
+        """For people: "a, b or c"."""
+        *first, last = map(str, self.choices)
+        return f"{', '.join(first)} or {last}{self.unit and ' ' + self.unit}"
+
+    def text(self, value: Any) -> str:
+        """``value`` as it is shown, without its unit."""
+        return number_text(value) if isinstance(value, float) else str(value)
 
     @property
     def width(self) -> int:
@@ -226,15 +292,32 @@ class Categorical:
         snapped: Array = self.levels()[np.argmax(coded, axis=-1)]
         return snapped
 
+    settle = snap
+
     def levels(self) -> Array:
         """Every coded value, in order, (size, width)."""
         return np.eye(len(self.choices))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "choices": list(self.choices)}
+        return {"kind": self.kind, "choices": list(self.choices), **_more(self)}
 
 
 Variable = Real | Integer | Categorical
+
+
+def _more(variable: Variable) -> dict[str, Any]:
+    """What is written only if it was given: records of version 0.1 lack it."""
+    parts = {name: getattr(variable, name, None) for name in ("unit", "digits", "step")}
+    return {name: value for name, value in parts.items() if value not in (None, "")}
+
+
+def _extras(variable: Variable) -> str:
+    return "".join(f", {name}={value!r}" for name, value in _more(variable).items())
+
+
+def value_words(variable: Variable, value: Any) -> str:
+    """``value`` with its unit, for people to read."""
+    return f"{variable.text(value)}{variable.unit and ' ' + variable.unit}"
 
 
 def read_variable(given: Any) -> Variable:

@@ -6,7 +6,8 @@ direction = "maximize"
 method = "edrbo"
 
 [design]
-speed = [1.0, 9.0]
+speed = { low = 10, high = 60, unit = "m/min", step = 0.5 }
+dose = [1.0, 9.0]
 rate = { low = 1e-4, high = 1.0, log = true }
 layers = { low = 1, high = 8, integer = true }
 kind = { choices = ["a", "b"] }
@@ -33,6 +34,8 @@ from edrbo.study.storage import is_url
 from edrbo.study.study import Study
 
 FORMAT = 1
+VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "unit", "step", "digits")
+HOW = "write [low, high], or {choices = [...]}"
 ALWAYS = ("direction", "method", "seed")  # written also when they are the defaults
 PLAIN = tuple(choice.name for choice in Settings.choices())
 KEYS = ("format", "name", "storage", *PLAIN, "design", "context")
@@ -90,12 +93,17 @@ def read_variable(name: str, given: Any) -> Variable:
     if isinstance(given, list):
         numbers = len(given) == 2 and all(isinstance(part, int | float) and part is not True for part in given)
         return Real(*given) if numbers else Categorical(tuple(given))
-    if not isinstance(given, dict) or set(given) - {"low", "high", "log", "integer", "choices"}:
-        raise InvalidSpaceError(f"{name!r} cannot be {given!r}", "write [low, high], or {choices = [...]}")
-    if "choices" in given:
-        return Categorical(tuple(given["choices"]))
-    bounds: tuple[Any, Any, Any] = given.get("low"), given.get("high"), given.get("log", False)
-    return Integer(*bounds) if given.get("integer") else Real(*bounds)
+    if not isinstance(given, dict) or set(given) - set(VARIABLE_KEYS):
+        raise InvalidSpaceError(f"{name!r} cannot be {given!r}", f"{HOW}; the keys are {', '.join(VARIABLE_KEYS)}")
+    kind: Any = Categorical if "choices" in given else Integer if given.get("integer") else Real
+    names = {"low": "lower", "high": "upper"}
+    parts = {names.get(key, key): part for key, part in given.items() if key != "integer"}
+    if kind is Categorical and isinstance(parts["choices"], list):
+        parts["choices"] = tuple(parts["choices"])
+    try:
+        return kind(**parts)
+    except TypeError:
+        raise InvalidSpaceError(f"{name!r} cannot be {given!r}", HOW) from None
 
 
 # -------------------------------------------------------------------- writing
@@ -127,14 +135,14 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings) -> None:
 
 
 def _variable(variable: Variable) -> str:
-    if isinstance(variable, Categorical):
-        return f"{{ choices = [{', '.join(map(_text, variable.choices))}] }}"
-    if isinstance(variable, Real) and variable.bounded and not variable.log:
+    if isinstance(variable, Real) and variable == Real(*variable.ends) and variable.bounded:
         return f"[{variable.lower!r}, {variable.upper!r}]"
-    parts = [f"low = {variable.lower!r}"] * (variable.lower is not None)
-    parts += [f"high = {variable.upper!r}"] * (variable.upper is not None)
-    parts += ["integer = true"] * isinstance(variable, Integer) + ["log = true"] * variable.log
-    return f"{{ {', '.join(parts)} }}" if parts else "{}"
+    names = {"lower": "low", "upper": "high"}
+    given = {key: part for key, part in variable.to_dict().items() if part is not None and part is not False}
+    record = {names.get(key, key): part for key, part in given.items()}
+    kind = record.pop("kind")
+    record |= {"integer": True} if kind == "integer" else {}
+    return _value(record) if record else "{}"
 
 
 def _key(name: str) -> str:
