@@ -104,4 +104,3 @@ def _values(variable: Variable) -> list[Any]:
         return sorted({round(step) for step in steps.tolist()})
     assert isinstance(variable, Real)
     return variable.decode(np.linspace(0.0, 1.0, POINTS)[:, None])
-

@@ -145,7 +145,9 @@ def _trust(facts: Facts) -> str:
         f"<tr><th>{escape(get_kernel(name).title)}</th><td>{number(float(facts.units.spread_to_user(error)))}</td></tr>"
         for name, error in zip(names, found.expert_rmse.tolist(), strict=True)
     )
-    both = f"<tr><th>together</th><td>{number(float(facts.units.spread_to_user(found.rmse)))}</td></tr>" * (len(names) > 1)
+    both = f"<tr><th>together</th><td>{number(float(facts.units.spread_to_user(found.rmse)))}</td></tr>" * (
+        len(names) > 1
+    )
     table = (
         f'<table class="facts"><tr><th>expert</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
     )
