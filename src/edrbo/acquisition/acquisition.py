@@ -68,10 +68,12 @@ class RobustAcquisition:
         value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
         return value, gradient
 
+    @property
+    def has_kinks(self) -> bool:
+        return self.functional.has_kinks
+
     def _split(self, x: Tensor) -> tuple[Tensor, ...]:
-        """As many designs at a time as keep the largest temporary small."""
-        width = self.model.width * len(self._contexts)
-        return torch.split(x, max(1, CHUNK // width if width else len(x)))
+        return in_parts(x, self.model.width * len(self._contexts))
 
     def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         if self.score.integrated:
@@ -206,20 +208,25 @@ class RobustAcquisition:
 
     def ladder(self) -> list[RobustAcquisition]:
         """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
-        points = self._thinned(ROUGH_ATOMS).points
-        rough = RobustAcquisition(self.model.rough(), self.score, points, self.functional.rough())
-        return [rough, self._thinned(FAIR_ATOMS), self]
+        few, more = thinned(self.points, ROUGH_ATOMS), thinned(self.points, FAIR_ATOMS)
+        rough = RobustAcquisition(self.model.rough(), self.score, few, self.functional.rough())
+        fair = self if more is self.points else RobustAcquisition(self.model, self.score, more, self.functional)
+        return [rough, fair, self]
 
-    def _thinned(self, size: int) -> RobustAcquisition:
-        """The same acquisition on at most ``size`` atoms and ``size`` support points."""
-        points = self.points
-        others = torch.cat([points.atoms[points.weights == 0], points.support])
-        step = max(1, -(-len(others) // size))
-        small = compress(points.atoms, points.weights, size)
-        if len(small.atoms) + len(others[::step]) >= len(self._contexts):
-            return self
-        thin = ContextPoints(small.atoms, small.weights, others[::step])
-        return RobustAcquisition(self.model, self.score, thin, self.functional)
+
+def in_parts(x: Tensor, width: int) -> tuple[Tensor, ...]:
+    """As many designs at a time as keep the largest temporary small, of ``width`` numbers a design."""
+    return torch.split(x, max(1, CHUNK // width if width else len(x)))
+
+
+def thinned(points: ContextPoints, size: int) -> ContextPoints:
+    """A law on at most ``size`` atoms and ``size`` support points; ``points`` itself if that saves nothing."""
+    others = torch.cat([points.atoms[points.weights == 0], points.support])
+    step = max(1, -(-len(others) // size))
+    small = compress(points.atoms, points.weights, size)
+    if len(small.atoms) + len(others[::step]) >= len(points.all):
+        return points
+    return ContextPoints(small.atoms, small.weights, others[::step])
 
 
 class _Slope(torch.autograd.Function):

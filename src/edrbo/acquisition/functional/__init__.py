@@ -3,6 +3,7 @@
 from edrbo.acquisition.functional.base import Expectation, Functional, Minimum, WorstCase
 from edrbo.acquisition.functional.divergence import KL, ChiSquare
 from edrbo.acquisition.functional.mmd import MMD, MMDMidpoint
+from edrbo.acquisition.functional.soft import SoftCVaR, SoftMinimum, SoftVaR
 from edrbo.acquisition.functional.tail import CVaR, VaR
 from edrbo.acquisition.functional.total_variation import TotalVariation
 from edrbo.acquisition.functional.wasserstein import Wasserstein, WassersteinLipschitz
@@ -16,6 +17,9 @@ __all__ = [
     "Functional",
     "MMDMidpoint",
     "Minimum",
+    "SoftCVaR",
+    "SoftMinimum",
+    "SoftVaR",
     "TotalVariation",
     "VaR",
     "Wasserstein",

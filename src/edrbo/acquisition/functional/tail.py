@@ -15,7 +15,7 @@ from edrbo.errors import InvalidValueError
 __all__ = ["CVaR", "VaR"]
 
 
-def _check_alpha(alpha: float) -> None:
+def check_alpha(alpha: float) -> None:
     if not 0.0 < alpha <= 1.0:
         raise InvalidValueError(f"alpha is {alpha}", "it is the probability of the worst tail, in (0, 1]")
 
@@ -29,7 +29,7 @@ class CVaR(WorstCase):
     locally_linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_alpha(self.alpha)
+        check_alpha(self.alpha)
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         order = values.argsort(dim=-1, stable=True)
@@ -48,7 +48,7 @@ class VaR(Functional):
     support_size: int = 0
 
     def __post_init__(self) -> None:
-        _check_alpha(self.alpha)
+        check_alpha(self.alpha)
 
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
         ordered, order = values.sort(dim=-1, stable=True)

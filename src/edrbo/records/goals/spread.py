@@ -177,19 +177,23 @@ class MeanSd(Goal):
         if self.k == 0.0:
             return sign * (weights * high).sum(-1)
         level = self._level(detached(low), detached(high), weights)[..., None]
-        cut = _cut(level, low, high)
-        return sign * self.value(cut, weights, "maximize")
+        best = self.value(_cut(level, low, high), weights, "maximize")
+        # Where one level fits all intervals, and to leave the lowest end costs more than it brings, that end is best.
+        end = numeric.amin(high, -1)
+        share = (weights * (high <= end[..., None])).sum(-1)
+        flat = (numeric.amax(low, -1) <= end) & (self.k**2 * share >= 1.0 - share)
+        return sign * numeric.where(flat, end, best)
 
     def _level(self, low: Array, high: Array, weights: Array) -> Array:
-        """t with t = m + s/k for f = t cut to [low, high]; below it t < m + s/k."""
+        """t with t = m + s/k for f = t cut to [low, high], or the highest end if t < m + s/k there still."""
         numeric = module_of(low)
         bottom, top = numeric.amin(low, -1), numeric.amax(high, -1)
         for _ in range(CLIP_STEPS):
             middle = 0.5 * (bottom + top)
             mean, sd = mean_and_sd(_cut(middle[..., None], low, high), weights)
-            rise = self.k * (middle - mean) < sd
+            rise = self.k * (middle - mean) <= sd
             bottom, top = numeric.where(rise, middle, bottom), numeric.where(rise, top, middle)
-        return 0.5 * (bottom + top)
+        return top  # exactly the highest end where nothing need be cut
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
         how = "minus" if direction == "maximize" else "plus"

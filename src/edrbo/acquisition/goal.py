@@ -1,0 +1,220 @@
+"""A goal in the terms of a model: what to maximize when asking, and what when recommending.
+
+A model maximizes sign · y / scale (``Units``); a goal speaks of y. Goals that are a worst case over laws, or any other
+functional that better outcomes never make worse, follow from a ``Functional`` of the method's score: an upper bound of
+f gives an upper bound of the goal. The others (``GoalAcquisition``) take the experts' barycentre μ̄, σ̄ and the score's
+gain over μ̄ (for EDRBO β σ̄ − √2 ε̂) at every (x, c) and let the goal be optimistic within μ̄ ± gain itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from edrbo.acquisition.acquisition import FAIR_ATOMS, ROUGH_ATOMS, RobustAcquisition, in_parts, thinned
+from edrbo.acquisition.functional import (
+    KL,
+    MMD,
+    ChiSquare,
+    CVaR,
+    Expectation,
+    Functional,
+    Minimum,
+    SoftCVaR,
+    SoftMinimum,
+    SoftVaR,
+    TotalVariation,
+    VaR,
+    Wasserstein,
+)
+from edrbo.acquisition.functional.base import DEFAULT_SUPPORT
+from edrbo.acquisition.score import UCB, Score
+from edrbo.context.laws import ContextPoints
+from edrbo.errors import InvalidValueError
+from edrbo.records import goals
+from edrbo.records.goals import Direction, Goal, Utility
+from edrbo.records.units import Units
+from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs
+from edrbo.surrogate.ensemble import barycenter
+
+CAUTION = 0.1  # standard deviations of f taken off when designs are compared: of two equal means, the surer one
+MMD_SUPPORT = 32  # the quadratic program of an MMD ball grows fast with the points
+
+Acquisition = Any  # RobustAcquisition or GoalAcquisition: what the maximizer's ladder is made of
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A goal and the units of the model that is to reach it."""
+
+    goal: Goal
+    units: Units
+
+    @property
+    def direction(self) -> Direction:
+        return "maximize" if self.units.sign > 0 else "minimize"
+
+    @property
+    def sense(self) -> float:
+        return self.goal.sense(self.direction)
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether the goal has an optimism of its own instead of a functional of the score."""
+        return isinstance(self.goal, Utility) or not self.goal.monotone
+
+    def given_context(self) -> Aim:
+        """The aim once the next context is known: no other law is possible, and nothing varies."""
+        certain = self.goal.over_box or type(self.goal) in _FUNCTIONALS
+        return Aim(goals.Expected(), self.units) if certain else self
+
+    def functional(self, *, soft: bool) -> Functional:
+        """What reduces a row of scores; ``soft`` without kinks, where there is such a one."""
+        if self.pointwise:
+            return Expectation(support_size=DEFAULT_SUPPORT if self.goal.over_box else 0)
+        make = _FUNCTIONALS.get(type(self.goal))
+        return _OwnFunctional(self) if make is None else make(self.goal, soft)
+
+    def acquisition(self, model: Beliefs, score: Score, points: ContextPoints) -> Acquisition:
+        """For asking: the method's score, optimistic in the sense of the goal."""
+        if self.pointwise:
+            return GoalAcquisition(model, score, points, self)
+        functional = self.functional(soft=not score.integrated)
+        return RobustAcquisition(model, score, points, functional)
+
+    def belief(self, model: Beliefs, points: ContextPoints) -> Acquisition:
+        """For recommending: the posterior expectation of the goal where marginals of f give it, else its value of the
+        mean surface, less a little for what is not known."""
+        cautious = UCB(beta=-CAUTION)
+        if self.pointwise:
+            return GoalAcquisition(model, cautious, points, self, expected=True)
+        return RobustAcquisition(model, cautious, points, self.functional(soft=False))
+
+    def value(self, outcomes: Tensor, points: ContextPoints) -> Tensor:
+        """The goal's value in its own units (...) of a model's outcomes (... × n) at ``points.all``."""
+        if isinstance(self.goal, goals.Robust):
+            return self.units.sign * self.units.scale * self.functional(soft=False)(outcomes, points)
+        value: Tensor = self.goal.value(self.to_user(outcomes), points.mass, self.direction)
+        return value
+
+    def to_user(self, outcomes: Tensor) -> Tensor:
+        return self.units.sign * self.units.scale * outcomes
+
+
+_FUNCTIONALS: dict[type[Goal], Callable[[Any, bool], Functional]] = {
+    goals.Expected: lambda goal, soft: Expectation(),
+    goals.CVaR: lambda goal, soft: SoftCVaR(goal.level) if soft else CVaR(goal.level),
+    goals.Quantile: lambda goal, soft: SoftVaR(goal.level) if soft and goal.level < 1.0 else VaR(goal.level),
+    goals.WorstCase: lambda goal, soft: (SoftMinimum if soft else Minimum)(
+        support_size=DEFAULT_SUPPORT if goal.over_box else 0
+    ),
+    goals.Robust: lambda goal, soft: _BALLS[goal.distance](goal.radius),
+}
+_BALLS: dict[str, Callable[[float], Functional]] = {
+    "wasserstein": Wasserstein,
+    "total-variation": TotalVariation,
+    "kl": KL,
+    "chi-square": ChiSquare,
+    "mmd": lambda radius: MMD(radius, support_size=MMD_SUPPORT),
+}
+
+
+@dataclass(frozen=True)
+class _OwnFunctional(Functional):
+    """A monotone goal of one's own, by autograd."""
+
+    aim: Aim
+    locally_linear: ClassVar[bool] = False
+
+    @property
+    def support_size(self) -> int:  # type: ignore[override]
+        return DEFAULT_SUPPORT if self.aim.goal.over_box else 0
+
+    def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
+        return self.aim.sense * self.aim.value(values, points)
+
+
+class GoalAcquisition:
+    """α(x) = what the goal makes of μ̄, σ̄ and gain at (x, c_1..c_n): optimistic, or ``expected``. Larger is better."""
+
+    def __init__(
+        self, model: Beliefs, score: Score, points: ContextPoints, aim: Aim, *, expected: bool = False
+    ) -> None:
+        if score.integrated:
+            raise InvalidValueError(
+                f"an integrated score has no meaning for the goal {type(aim.goal).__name__}",
+                "it is about the mean over contexts, and this goal looks at each; take another method",
+            )
+        self.model, self.score, self.points, self.aim, self.expected = model, score, points, aim, expected
+
+    @property
+    def has_kinks(self) -> bool:
+        """Only goals of one's own: those of this package are smooth here."""
+        return type(self.aim.goal) not in (goals.Reach, goals.Within, goals.Hit, goals.MeanSd)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.evaluate(x)
+
+    def evaluate(self, x: Tensor) -> Tensor:
+        """Values (N) at designs ``x`` (N × d_x), differentiable in ``x``."""
+        return torch.cat([self._evaluate(part) for part in self._split(x)])
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Values (N) and gradients (N × d_x) at designs ``x``, without a graph through the model."""
+        parts = [self._value_and_gradient(part) for part in self._split(x)]
+        value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
+        return value, gradient
+
+    def ladder(self) -> list[GoalAcquisition]:
+        """Cheaper stand-ins, cheapest first, and the acquisition itself."""
+        few, more = thinned(self.points, ROUGH_ATOMS), thinned(self.points, FAIR_ATOMS)
+        fair = self if more is self.points else self._on(self.model, more)
+        return [self._on(self.model.rough(), few), fair, self]
+
+    def _on(self, model: Beliefs, points: ContextPoints) -> GoalAcquisition:
+        return GoalAcquisition(model, self.score, points, self.aim, expected=self.expected)
+
+    def _split(self, x: Tensor) -> tuple[Tensor, ...]:
+        return in_parts(x, self.model.width * len(self.points.all))
+
+    @cached_property
+    def _paired(self) -> PairedBeliefs:
+        return self.model.paired_with(self.points.all)
+
+    def _evaluate(self, x: Tensor) -> Tensor:
+        mean, sd = self._paired.moments(x)
+        center, spread = barycenter(mean, sd, self.model.weights)
+        score = self.score(mean, sd) if self.model.weights is None else self.score(mean, sd, self.model.weights)
+        return self._reduce(*(part.reshape(len(x), -1) for part in (center, spread, score - center)))
+
+    def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        mean, sd, pullback = self._paired.moments_and_pullback(x)
+        weights = self.model.weights
+        score, score_by_mean, score_by_sd = self.score.value_and_slopes(
+            mean, sd, *([] if weights is None else [weights])
+        )
+        center, spread = barycenter(mean, sd, weights)
+        with torch.enable_grad():
+            rows = [part.reshape(len(x), -1).requires_grad_() for part in (center, spread, score - center)]
+            value = self._reduce(*rows)
+            slopes = torch.autograd.grad(value.sum(), rows, allow_unused=True, materialize_grads=True)
+        by_center, by_spread, by_gain = (slope.reshape(-1) for slope in slopes)
+        share = torch.full_like(mean, 1.0 / len(mean)) if weights is None else weights[:, None]
+        by_mean = share * (by_center - by_gain) + score_by_mean * by_gain
+        by_sd = share * by_spread + score_by_sd * by_gain
+        return value.detach(), pullback(by_mean, by_sd)
+
+    def _reduce(self, center: Tensor, spread: Tensor, gain: Tensor) -> Tensor:
+        """One number a design from rows (N × n) in the model's units."""
+        goal, units, mass = self.aim.goal, self.aim.units, self.points.mass
+        mean, sd, direction = self.aim.to_user(center), units.scale * spread, self.aim.direction
+        value = goal.expected(mean, sd, mass, direction) if self.expected else None
+        if value is None:
+            value = goal.optimistic(mean, sd, units.scale * gain, mass, direction)
+        better: Tensor = self.aim.sense * value
+        return better

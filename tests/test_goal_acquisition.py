@@ -1,0 +1,215 @@
+"""Goals on beliefs: against explicit loops, finite differences and joint samples, in both directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from edrbo.acquisition import goal as module
+from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.functional import KL, MMD, ChiSquare, TotalVariation, Wasserstein
+from edrbo.acquisition.goal import Aim, GoalAcquisition
+from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.score import UCB, BarycenterUCB
+from edrbo.context.laws import ContextPoints, box_points
+from edrbo.errors import InvalidValueError
+from edrbo.records.goals import (
+    CVaR,
+    Expected,
+    Goal,
+    Hit,
+    MeanSd,
+    Quantile,
+    Reach,
+    Robust,
+    Utility,
+    Within,
+    WorstCase,
+)
+from edrbo.records.units import Units
+from edrbo.space import Space
+from edrbo.surrogate.ensemble import Ensemble, Surrogate, single_gp
+
+pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
+
+UP, DOWN = Units(1.0, 2.0), Units(-1.0, 0.5)  # y = ±scale · model
+WEIGHTS = torch.tensor([0.1, 0.3, 0.05, 0.25, 0.2, 0.1], dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Comfort(Utility):
+    best: float
+
+    def utility(self, outcomes, direction):
+        return 1.0 / (1.0 + (outcomes - self.best) ** 2)
+
+
+@dataclass(frozen=True)
+class Typical(Goal):
+    """Monotone, of one's own: the mean of a saturating function."""
+
+    def value(self, outcomes, weights, direction):
+        return (weights * outcomes.tanh()).sum(-1)
+
+
+POINTWISE = [Reach(0.3), Within(-0.2, 0.6), Hit(0.4), MeanSd(0.7), Comfort(0.2)]
+FUNCTIONAL = [CVaR(0.25), Quantile(0.4), WorstCase(), Robust(0.1), Typical()]
+
+
+def uniform(*size: int, seed: int) -> Tensor:
+    return torch.rand(*size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def model(surrogate: Surrogate | None = None, n: int = 12) -> Ensemble:
+    inputs = uniform(n, 3, seed=1)
+    outcomes = torch.sin(4.0 * inputs[:, 0]) * inputs[:, 2] - (inputs[:, 1] - 0.5).square() + 0.3 * inputs[:, 2]
+    return (surrogate or Surrogate()).fit(inputs, outcomes)
+
+
+def points(support: int = 0) -> ContextPoints:
+    zero = torch.zeros(1, dtype=torch.float64)
+    return ContextPoints(uniform(6, 1, seed=2), WEIGHTS, box_points(zero, zero + 1.0, support))
+
+
+DESIGNS = uniform(5, 2, seed=3)
+
+
+@pytest.mark.parametrize("units", [UP, DOWN], ids=["maximize", "minimize"])
+@pytest.mark.parametrize("goal", POINTWISE, ids=str)
+def test_a_pointwise_goal_is_optimistic_at_every_context(goal: Goal, units: Units) -> None:
+    """μ̄, σ̄ and gain one (x, c) at a time; then the goal in the user's units."""
+    beliefs, score, law = model(), BarycenterUCB(), points()
+    direction = "maximize" if units.sign > 0 else "minimize"
+    expected = []
+    for x in DESIGNS:
+        rows = []
+        for c in law.atoms:
+            mean, sd = beliefs.moments(torch.cat([x, c])[None])
+            rows.append([float(mean.mean()), float(sd.mean()), float(score(mean, sd)) - float(mean.mean())])
+        center, spread, gain = np.array(rows).T
+        value = goal.optimistic(
+            units.sign * units.scale * center, units.scale * spread, units.scale * gain, WEIGHTS.numpy(), direction
+        )
+        expected.append(goal.sense(direction) * float(value))
+    found = Aim(goal, units).acquisition(beliefs, score, law).evaluate(DESIGNS)
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("units", [UP, DOWN], ids=["maximize", "minimize"])
+@pytest.mark.parametrize("goal", [*POINTWISE, *FUNCTIONAL], ids=str)
+@pytest.mark.parametrize("kind", ["ask", "recommend"])
+def test_gradients_are_those_of_differences_and_of_autograd(goal: Goal, units: Units, kind: str) -> None:
+    aim, law = Aim(goal, units), points(8 if goal.over_box else 0)
+    make = {
+        "ask": lambda: aim.acquisition(model(), BarycenterUCB(), law),
+        "recommend": lambda: aim.belief(model(), law),
+    }
+    acquisition = make[kind]()
+    value, gradient = acquisition.value_and_gradient(DESIGNS)
+    x = DESIGNS.clone().requires_grad_()
+    again = acquisition.evaluate(x)
+    (by_autograd,) = torch.autograd.grad(again.sum(), x)
+    torch.testing.assert_close(value, again.detach(), rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(gradient, by_autograd, rtol=1e-8, atol=1e-10)
+    step = 1e-5
+    for k in range(2):
+        move = torch.zeros(2, dtype=torch.float64)
+        move[k] = step
+        with torch.no_grad():
+            slope = (acquisition.evaluate(DESIGNS + move) - acquisition.evaluate(DESIGNS - move)) / (2 * step)
+        torch.testing.assert_close(gradient[:, k], slope, rtol=2e-4, atol=2e-6)
+
+
+def test_weights_of_the_experts_count() -> None:
+    beliefs = model(Surrogate(weighting="evidence"))
+    acquisition = Aim(Hit(0.4), UP).acquisition(beliefs, BarycenterUCB(), points())
+    _, gradient = acquisition.value_and_gradient(DESIGNS)
+    x = DESIGNS.clone().requires_grad_()
+    (by_autograd,) = torch.autograd.grad(acquisition.evaluate(x).sum(), x)
+    torch.testing.assert_close(gradient, by_autograd, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("units", [UP, DOWN], ids=["maximize", "minimize"])
+@pytest.mark.parametrize("goal", [Reach(0.1), Within(-0.2, 0.6), Hit(0.4)], ids=str)
+def test_the_posterior_expectation_is_the_mean_over_joint_samples(goal: Goal, units: Units) -> None:
+    """With few data, so that the value of the mean surface is far off."""
+    beliefs, law = model(single_gp(), n=5), points()
+    aim = Aim(goal, units)
+    found = aim.sense * aim.belief(beliefs, law).evaluate(DESIGNS).detach()
+    draw = np.random.default_rng(0)
+    biased = 0
+    for x, value in zip(DESIGNS, found.tolist(), strict=True):
+        joint = torch.cat([x.expand(6, -1), law.atoms], dim=-1)
+        mean, covariance = beliefs.gp.posterior(joint)
+        mean, covariance = beliefs.scaling.moments(mean, torch.ones_like(mean))[0][0], covariance[0]
+        unit = float(beliefs.scaling.moments(torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.float64))[1])
+        sample = draw.multivariate_normal(mean.numpy(), unit**2 * covariance.numpy(), 20_000, method="eigh")
+        values = aim.value(torch.from_numpy(sample), law).numpy()
+        error = values.std() / np.sqrt(len(values))
+        assert abs(values.mean() - value) < 4.5 * error + 1e-9
+        biased += abs(float(aim.value(mean, law)) - value) > 10 * error
+    assert biased >= 2  # of the mean surface it is something else
+
+
+@pytest.mark.parametrize("goal", [CVaR(0.25), Quantile(0.4), WorstCase(), Robust(0.1), MeanSd(0.7)], ids=str)
+def test_value_is_mirrored_with_the_direction(goal: Goal) -> None:
+    rows, law = uniform(7, 14, seed=5), points(8)
+    up, down = Aim(goal, Units(1.0, 1.0)), Aim(goal, Units(-1.0, 1.0))
+    torch.testing.assert_close(up.value(rows, law), -down.value(rows, law), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(Aim(goal, UP).value(rows, law), 2.0 * up.value(rows, law), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("distance", "functional"),
+    [("wasserstein", Wasserstein), ("total-variation", TotalVariation), ("kl", KL), ("chi-square", ChiSquare),
+     ("mmd", MMD)],
+)  # fmt: skip
+def test_balls_by_name(distance: str, functional: type) -> None:
+    found = Aim(Robust(0.2, distance), UP).functional(soft=True)
+    assert isinstance(found, functional)
+    assert found.radius == 0.2
+    assert (found.support_size > 0) == Robust(0.2, distance).over_box
+
+
+def test_a_known_context_leaves_nothing_to_be_robust_against() -> None:
+    for goal in (Expected(), CVaR(0.1), Robust(0.1), WorstCase()):
+        assert Aim(goal, UP).given_context().goal == Expected()
+    for goal in (Reach(1.0), Hit(2.0), Typical()):
+        assert Aim(goal, UP).given_context().goal is goal
+
+
+def test_an_integrated_score_is_for_means() -> None:
+    with pytest.raises(InvalidValueError, match="integrated"):
+        Aim(Reach(0.0), UP).acquisition(model(), UCB(integrated=True), points())
+    tail = Aim(CVaR(0.25), UP).acquisition(model(), UCB(integrated=True), points())
+    assert isinstance(tail, RobustAcquisition)
+
+
+def test_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Aim(Within(-0.2, 0.6), UP).acquisition(model(), BarycenterUCB(), points()).value_and_gradient(DESIGNS)
+    monkeypatch.setattr("edrbo.acquisition.acquisition.CHUNK", 1)
+    parts = Aim(Within(-0.2, 0.6), UP).acquisition(model(), BarycenterUCB(), points()).value_and_gradient(DESIGNS)
+    for one, other in zip(whole, parts, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("goal", [*POINTWISE, CVaR(0.25), Quantile(0.4)], ids=str)
+def test_the_maximizer_finds_what_a_dense_set_finds(goal: Goal) -> None:
+    space = Space(design={"a": (0, 1), "b": (0, 1)}, context={"c": (0, 1)})
+    acquisition = Aim(goal, DOWN).acquisition(model(n=20), BarycenterUCB(), points())
+    found = maximize(acquisition.ladder(), space, seed=0, kinks=acquisition.has_kinks)
+    with torch.no_grad():
+        dense = acquisition.evaluate(uniform(4000, 2, seed=8))
+    assert found.value >= float(dense.max()) - 1e-4 * float(dense.max() - dense.min())
+    again = maximize(acquisition.ladder(), space, seed=0, kinks=acquisition.has_kinks)
+    assert torch.equal(found.x, again.x)
+
+
+def test_kinks_are_those_of_the_functional() -> None:
+    assert not GoalAcquisition(model(), UCB(), points(), Aim(Hit(0.4), UP)).has_kinks
+    assert GoalAcquisition(model(), UCB(), points(), Aim(Comfort(0.4), UP)).has_kinks
+    assert module.Aim(WorstCase(), UP).belief(model(), points(8)).has_kinks
