@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from edrbo import __version__
-from edrbo.cli import bench, demo, study
+from edrbo.cli import bench, demo, serve, study
 from edrbo.errors import EdrboError
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ def edrbo(
 
 demo.register(app)
 study.register(app)
+serve.register(app)
 app.add_typer(bench.app, name="bench")
 
 

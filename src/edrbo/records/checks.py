@@ -103,7 +103,7 @@ def read_version(given: Any, latest: int) -> int:
 
 def check_words(event: Event) -> None:
     """Texts are texts of a sensible length that can be stored everywhere, and times are times."""
-    for name in ("ref", "by", "note", "why", "of"):
+    for name in ("ref", "by", "note", "key", "why", "of"):
         text = getattr(event, name, None)
         if text is not None and not isinstance(text, str):
             raise InvalidEventError(f"{name} is {text!r}", "it is a text")

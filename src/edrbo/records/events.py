@@ -33,12 +33,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Event:
-    """``ref`` names the event among all others; ``by`` whom and ``at`` what time (seconds since 1970), if known."""
+    """``ref`` names the event among all others; ``by`` whom and ``at`` what time (seconds since 1970), if known.
+
+    ``key`` is the writer's own name for it: who sends it again, not knowing whether it arrived, looks for its key.
+    """
 
     ref: str = ""
     by: str | None = None
     at: float | None = None
     note: str | None = None
+    key: str | None = None
 
     kind: ClassVar[str]
 

@@ -84,6 +84,7 @@ class Recorder(ABC):
         note: str | None = None,
         by: str | None = None,
         at: float | None = None,
+        key: str | None = None,
     ) -> None:
         """Report an evaluation of a suggestion (or of a design of your own).
 
@@ -91,7 +92,7 @@ class Recorder(ABC):
         ``value``. ``failed=True`` reports an evaluation that gave no value, and ``why`` says the reason. ``design``
         holds what was really set, where that differs from the suggestion: some of its variables, or all.
         """
-        stamp: dict[str, Any] = {"note": note, "by": by, "at": at}
+        stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
 
         def make(state: State) -> e.Event:
             key, x = _identify(state, suggestion)
@@ -121,23 +122,23 @@ class Recorder(ABC):
         note: str | None = None,
         by: str | None = None,
         at: float | None = None,
+        key: str | None = None,
     ) -> None:
         """The context of an evaluation that was told without one."""
-        key = number_of(suggestion)
+        number = number_of(suggestion)
         self._record(
             lambda state: e.ContextTold(
-                id=key,
+                id=number,
                 context=read_one_context(state.space, context),
                 version=state.version,
                 note=note,
                 by=by,
                 at=at,
+                key=key,
             )
         )
 
-    def observe_context(
-        self, samples: Any, weights: Any = None, *, by: str | None = None, at: float | None = None
-    ) -> None:
+    def observe_context(self, samples: Any, weights: Any = None, **stamp: Any) -> None:
         """Contexts seen without an outcome; ``weights`` (one per sample) default to one."""
 
         need_contexts(self.space)
@@ -149,7 +150,7 @@ class Recorder(ABC):
         def make(state: State) -> e.Event:
             batch = summarized(state.space, given, state.settings.forgetting)
             parts: dict[str, Any] = {"rows": batch.rows, "weights": batch.weights}
-            return e.Seen(count=batch.count, summary=batch.summary, version=state.version, by=by, at=at, **parts)
+            return e.Seen(count=batch.count, summary=batch.summary, version=state.version, **parts, **stamp)
 
         self._record(make)
 

@@ -72,7 +72,8 @@ def read_table(state: State, path: Path, *, again: bool = False) -> Import:
 
 def fingerprint(event: e.Event) -> str:
     """What an outcome, a failure or a batch of contexts says, without its number and who said it when."""
-    body = {k: v for k, v in event.to_dict().items() if k not in ("id", "ref", "by", "at", "note", "why", "version")}
+    passing = ("id", "ref", "by", "at", "note", "key", "why", "version")
+    body = {k: v for k, v in event.to_dict().items() if k not in passing}
     return hashlib.sha256(repr(sorted(body.items())).encode()).hexdigest()
 
 

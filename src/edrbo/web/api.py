@@ -1,0 +1,238 @@
+"""The operations of the command line as JSON. The pages use these and nothing else to write."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from edrbo.errors import InvalidContextError, InvalidValueError
+from edrbo.records import events as e
+from edrbo.space import Space
+from edrbo.study.csv_file import export_csv
+from edrbo.study.study import Study
+from edrbo.web import bodies, views
+from edrbo.web.desk import Desk, Desks
+from edrbo.web.jobs import Job
+from edrbo.web.numbers import read_number
+from edrbo.web.table import preview, take
+from edrbo.web.variables import read_amendment, read_context, read_design, read_new
+
+Write = Callable[[Study, dict[str, Any]], Any]
+
+
+def api_router(desks: Desks) -> APIRouter:
+    api = APIRouter(prefix="/api", responses={422: {"model": bodies.Problem}, 404: {"model": bodies.Problem}})
+    _reading(api, desks)
+    _telling(api, desks)
+    _second_thoughts(api, desks)
+    _settings(api, desks)
+    return api
+
+
+def record(desk: Desk, body: bodies.Entry, write: Write) -> dict[str, Any]:
+    """Write under the sender's key; the answer names the event, so that it can be undone."""
+    stamp = {"by": body.by or None, "at": time.time() - body.waited, "key": body.key, "note": body.note or None}
+    event, new = desk.once(body.key, lambda: write(desk.study, stamp))
+    if isinstance(event, e.Told | e.Failed | e.Cancelled):
+        desk.prepare()
+    state = desk.state
+    said = views.event_words(event, state)
+    return {"ref": event.ref, "stored": True, "again": not new, "words": said, "observations": len(state.told)}
+
+
+def job_view(job: Job) -> dict[str, Any]:
+    return {
+        "job": job.key,
+        "status": job.status,
+        "words": job.words,
+        "seconds": round(job.elapsed(), 1),
+        "usual": round(job.usual, 1),
+        "result": job.result if job.kind == "ask" else None,
+        "error": job.error,
+        "hint": job.hint,
+    }
+
+
+def _reading(api: APIRouter, desks: Desks) -> None:
+    @api.get("/session")
+    def session(request: Request) -> dict[str, str]:
+        """The value to send as `X-Edrbo` with whatever is written; scripts with a bearer token do not need it."""
+        return {"x-edrbo": request.scope["edrbo"]["cross_site"]}
+
+    @api.get("/studies")
+    def studies() -> list[dict[str, str]]:
+        """The studies of this server."""
+        return [{"study": word, "name": name} for word, name in desks.names().items()]
+
+    @api.get("/studies/{study}/show")
+    def show(study: str) -> dict[str, Any]:
+        """Settings, pending suggestions, and how much is known."""
+        return views.overview(desks.get(study))
+
+    @api.get("/studies/{study}/runs")
+    def runs(study: str, status: str = "") -> list[dict[str, Any]]:
+        """Every run, newest first."""
+        return views.runs_of(desks.get(study).state, status)
+
+    @api.get("/studies/{study}/export")
+    def export(study: str) -> Response:
+        """Everything as CSV; importing it gives it back exactly."""
+        text = io.StringIO()
+        desk = desks.get(study)
+        export_csv(desk.state, text)
+        disposition = f'attachment; filename="{desk.word}.csv"'
+        return Response(text.getvalue(), media_type="text/csv", headers={"content-disposition": disposition})
+
+    @api.get("/studies/{study}/recommend")
+    def recommend(study: str, request: Request, response: Response) -> dict[str, Any]:
+        """The design to use. Thinking takes a while: ask again while `status` is waiting or running.
+
+        `?context.humidity=0.4` fixes a context variable; name all of them, or none.
+        """
+        desk = desks.get(study)
+        job = desk.answer(views.context_of_query(desk.state.space, request.query_params))
+        response.status_code = 202 if job.open else 200
+        return {**job_view(job), "result": job.result}
+
+    @api.get("/studies/{study}/job")
+    def job(study: str, job: str) -> dict[str, Any]:
+        """How far a suggestion is."""
+        found = desks.get(study).worker.get(job)
+        if found is None:
+            raise InvalidValueError("there is no such job", "the server was started again; look at what is pending")
+        return job_view(found)
+
+
+def _telling(api: APIRouter, desks: Desks) -> None:
+    @api.post("/studies/{study}/ask", status_code=202)
+    def ask(study: str, body: bodies.Ask) -> dict[str, Any]:
+        """Think about what to try next; it is pending as soon as it is known. Follow it with `job`."""
+        desk = desks.get(study)
+        space = desk.state.space
+        law: dict[str, Any] = {"context": read_context(body.context)}
+        if body.forecast and body.forecast.strip():
+            law["forecast"] = _read_forecast(space, body.forecast)
+        return job_view(desk.ask(body.key, body.count, law, body.by))
+
+    @api.post("/studies/{study}/tell")
+    def tell(study: str, body: bodies.Tell) -> dict[str, Any]:
+        """Report an outcome, or that there was none."""
+
+        def write(book: Study, stamp: dict[str, Any]) -> None:
+            space = book.space
+            design = read_design(space, body.design or {})
+            if body.id is None and not design:
+                raise InvalidValueError("what was evaluated is not clear", "give the id of a suggestion, or a design")
+            book.tell(
+                design if body.id is None else body.id,
+                read_context(body.context),
+                None if body.value in (None, "") else read_number(body.value),
+                noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
+                failed=body.failed,
+                design=design if design and body.id is not None else None,
+                why=body.why or None,
+                **stamp,
+            )
+
+        return record(desks.get(study), body, write)
+
+    @api.post("/studies/{study}/context-tell")
+    def context_tell(study: str, body: bodies.ContextTell) -> dict[str, Any]:
+        """The context of an outcome that was told without one."""
+        return record(
+            desks.get(study), body, lambda book, stamp: book.tell_context(body.id, read_context(body.context), **stamp)
+        )
+
+    @api.post("/studies/{study}/context-add")
+    def context_add(study: str, body: bodies.ContextAdd) -> dict[str, Any]:
+        """Contexts that were seen without an outcome."""
+        rows = [read_context(row) for row in body.rows]
+        return record(desks.get(study), body, lambda book, stamp: book.observe_context(rows, **stamp))
+
+    @api.post("/studies/{study}/import")
+    def import_table(study: str, body: bodies.Import) -> dict[str, Any]:
+        """A table as text: how it is understood, with errors by cell; stored if it is confirmed and has none."""
+        desk = desks.get(study)
+        if body.confirm:
+            return take(desk, body)
+        return preview(desk.state, body.text, body.columns).view()
+
+
+def _second_thoughts(api: APIRouter, desks: Desks) -> None:
+    @api.post("/studies/{study}/correct")
+    def correct(study: str, body: bodies.Correct) -> dict[str, Any]:
+        """Something of a run was other than was told; the history keeps what was told."""
+
+        def write(book: Study, stamp: dict[str, Any]) -> None:
+            book.correct(
+                body.id,
+                value=None if body.value in (None, "") else read_number(body.value),
+                noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
+                context=read_context(body.context),
+                design=read_design(book.space, body.design) if body.design else None,
+                why=body.why or None,
+                **stamp,
+            )
+
+        return record(desks.get(study), body, write)
+
+    @api.post("/studies/{study}/drop")
+    def drop(study: str, body: bodies.OfRun) -> dict[str, Any]:
+        """Leave a run out: it stays on record, and nothing is learned from it."""
+        return record(desks.get(study), body, lambda book, stamp: book.drop(body.id, body.why or None, **stamp))
+
+    @api.post("/studies/{study}/restore")
+    def restore(study: str, body: bodies.OfRun) -> dict[str, Any]:
+        """Learn from a run again."""
+        return record(desks.get(study), body, lambda book, stamp: book.restore(body.id, **stamp))
+
+    @api.post("/studies/{study}/cancel")
+    def cancel(study: str, body: bodies.OfRun) -> dict[str, Any]:
+        """A suggestion that will not be run; it says nothing about its design."""
+        return record(desks.get(study), body, lambda book, stamp: book.cancel(body.id, body.why or None, **stamp))
+
+    @api.post("/studies/{study}/note")
+    def note(study: str, body: bodies.OfRun) -> dict[str, Any]:
+        """Words about a run."""
+
+        def write(book: Study, stamp: dict[str, Any]) -> None:
+            text = stamp.pop("note")
+            book.note(body.id, text or "", **stamp)
+
+        return record(desks.get(study), body, write)
+
+    @api.post("/studies/{study}/undo")
+    def undo(study: str, body: bodies.Undo) -> dict[str, Any]:
+        """Take back the last entry, or the one that `ref` names."""
+        return record(desks.get(study), body, lambda book, stamp: book.undo(body.ref, **stamp))
+
+
+def _settings(api: APIRouter, desks: Desks) -> None:
+    @api.post("/new")
+    def new(body: bodies.New) -> dict[str, str]:
+        """Make a study in the place that is served."""
+        return {"study": desks.places.create(body.name, read_new(body)), "name": body.name}
+
+    @api.post("/studies/{study}/amend")
+    def amend(study: str, body: bodies.Amend) -> dict[str, Any]:
+        """Change bounds, levels, variables or the goal; what was before stays on record."""
+
+        def write(book: Study, stamp: dict[str, Any]) -> None:
+            settings, defaults = read_amendment(body, book.state.settings)
+            if not settings:
+                raise InvalidValueError("nothing is changed", "change something first")
+            book.amend(settings, defaults, **stamp)
+
+        return record(desks.get(study), body, write)
+
+
+def _read_forecast(space: Space, text: str) -> list[list[float]]:
+    rows = [line.replace(";", " ").split() for line in text.splitlines() if line.strip()]
+    if any(len(row) != space.d_c for row in rows):
+        names = ", ".join(space.context_names)
+        raise InvalidContextError("a line of the forecast is not understood", f"a line holds {names}, with spaces")
+    return [[read_number(cell, name) for cell, name in zip(row, space.context_names, strict=True)] for row in rows]

@@ -1,0 +1,85 @@
+"""The application: API, pages and assets behind the guard."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from edrbo import __version__
+from edrbo.errors import ContextBoundsWarning, EdrboError, UnknownSuggestionError, UnreadableRecordWarning
+from edrbo.web.api import api_router
+from edrbo.web.desk import Desks
+from edrbo.web.guard import App, Guard, Rules
+from edrbo.web.pages import Pages
+from edrbo.web.places import Places
+
+ABOUT = """The operations of `edrbo` on the command line, under the same names. What is written carries a `key` of the
+sender's own choice: sent again, it is stored once. Send `X-Edrbo` (from `/api/session`, with its cookie) or
+`Authorization: Bearer TOKEN` with every POST."""
+
+
+def make_app(places: Places, rules: Rules, *, prepares: bool = False) -> App:
+    """Everything that `edrbo serve` answers."""
+    desks = Desks(places, prepares=prepares)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # The pages say these themselves: the filter is for the process, as threads cannot have one of their own.
+        warnings.simplefilter("ignore", ContextBoundsWarning)
+        warnings.simplefilter("ignore", UnreadableRecordWarning)
+        yield
+
+    app = FastAPI(
+        title="edrbo",
+        version=__version__,
+        description=ABOUT,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # theirs loads its parts from elsewhere; ours is a page like the others
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    pages = Pages(desks)
+    app.include_router(api_router(desks))
+    app.include_router(pages.router(app))
+    app.mount("/static", StaticFiles(directory=Path(str(files("edrbo.web") / "static"))), name="static")
+    _errors(app, pages)
+    return Guard(app, rules)
+
+
+def _errors(app: FastAPI, pages: Pages) -> None:
+    def answer(request: Request, status: int, message: str, hint: str) -> Response:
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"error": message, "hint": hint}, status)
+        return pages.sorry(request, status, message, hint)
+
+    @app.exception_handler(EdrboError)
+    def known(request: Request, problem: EdrboError) -> Response:
+        status = 409 if isinstance(problem, UnknownSuggestionError) else 422
+        if problem.message.startswith("there is no such study") or (
+            request.method == "GET" and isinstance(problem, UnknownSuggestionError)
+        ):
+            status = 404
+        return answer(request, status, problem.message, problem.hint or "")
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, problem: RequestValidationError) -> Response:
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+        return answer(request, 422, f"{where or 'the request'}: {first['msg']}"[:300], "")
+
+    @app.exception_handler(HTTPException)
+    def http(request: Request, problem: HTTPException) -> Response:
+        return answer(request, problem.status_code, str(problem.detail), "")
+
+    @app.exception_handler(Exception)
+    def unknown(request: Request, problem: Exception) -> Response:
+        return answer(request, 500, "something went wrong on the server", "its log says what")

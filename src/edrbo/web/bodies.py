@@ -1,0 +1,120 @@
+"""What the API takes. The names are those of the command line; numbers may be text with a decimal comma."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Number = Annotated[float | str, Field(description="a number, or a text such as 1,7")]
+Text = Annotated[str, Field(max_length=2000)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Values = Annotated[dict[str, Number], Field(max_length=100, description="numbers by name")]
+Design = Annotated[dict[str, float | str | bool], Field(max_length=100, description="values by name")]
+Key = Annotated[str, Field(min_length=8, max_length=80, pattern=r"^[A-Za-z0-9_-]+$")]
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Entry(Body):
+    """``key`` is the sender's own: sent twice, an entry is stored once. ``waited``: seconds since it was typed."""
+
+    key: Key
+    by: Annotated[str, Field(max_length=100)] | None = None
+    note: Text | None = None
+    waited: Annotated[float, Field(ge=0, le=31e6)] = 0.0
+
+
+class Ask(Entry):
+    count: Annotated[int, Field(ge=1, le=20)] = 1
+    context: Values | None = None
+    forecast: Annotated[str, Field(max_length=20_000)] | None = Field(
+        None, description="contexts to expect: a line each, numbers in the order of the context variables"
+    )
+
+
+class Tell(Entry):
+    """``id`` of a suggestion, or a ``design`` of one's own; with both, the design is what was really set."""
+
+    id: int | None = None
+    value: Number | None = None
+    context: Values | None = None
+    noise: Number | None = None
+    failed: bool = False
+    design: Design | None = None
+    why: Text | None = None
+
+
+class ContextTell(Entry):
+    id: int
+    context: Values
+
+
+class ContextAdd(Entry):
+    rows: Annotated[list[Values], Field(min_length=1, max_length=1000)]
+
+
+class Correct(Entry):
+    id: int
+    value: Number | None = None
+    noise: Number | None = None
+    context: Values | None = None
+    design: Design | None = None
+    why: Text | None = None
+
+
+class OfRun(Entry):
+    id: int
+    why: Text | None = None
+
+
+class Undo(Entry):
+    ref: Annotated[str, Field(max_length=200)] | None = None
+
+
+class Import(Entry):
+    """Nothing is stored without ``confirm``. ``columns`` says what a column holds where its heading does not."""
+
+    text: Annotated[str, Field(max_length=3_000_000)]
+    columns: Annotated[dict[str, Annotated[str, Field(max_length=300)]], Field(max_length=500)] = Field(
+        default_factory=dict
+    )
+    confirm: bool = False
+
+
+class Variable(Body):
+    """A variable as people describe it; ``choices`` separated by commas."""
+
+    name: Name
+    kind: str = "real"
+    low: Number | None = None
+    high: Number | None = None
+    log: bool = False
+    choices: Annotated[str, Field(max_length=5000)] = ""
+    unit: Annotated[str, Field(max_length=40)] = ""
+    before: Annotated[float | str, Field(description="what older runs had of a new variable")] | None = None
+
+
+class New(Body):
+    name: Name
+    design: Annotated[list[Variable], Field(min_length=1, max_length=60)]
+    context: Annotated[list[Variable], Field(max_length=60)] = Field(default_factory=list)
+    direction: str = "maximize"
+    goal: Annotated[str, Field(max_length=500)] = ""
+
+
+class Amend(Entry):
+    design: Annotated[list[Variable], Field(max_length=60)] | None = None
+    context: Annotated[list[Variable], Field(max_length=60)] | None = None
+    goal: Annotated[str, Field(max_length=500)] | None = None
+    forgetting: Number | None = None
+
+
+class Problem(BaseModel):
+    """What went wrong, and what to do about it."""
+
+    error: str
+    hint: str = ""
+    detail: Any = None

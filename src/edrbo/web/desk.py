@@ -1,0 +1,150 @@
+"""One study as it is served: an object that keeps records, another that thinks, and who asked for what."""
+
+from __future__ import annotations
+
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from edrbo.errors import EdrboError, StudyError
+from edrbo.records import events as e
+from edrbo.records.state import State
+from edrbo.study.study import Study
+from edrbo.web.jobs import Job, Worker
+from edrbo.web.places import Places
+
+SAYS_NOTHING_OF_VALUES = (e.Asked, e.Noted, e.Cancelled)
+
+
+class Desk:
+    """``study`` records at once; ``thinker``, the same study opened again, is the worker's alone.
+
+    A study holds its lock while it thinks. With two objects an entry never waits for a suggestion.
+    """
+
+    def __init__(self, word: str, opener: Callable[[], Study], *, prepares: bool) -> None:
+        self.word = word
+        self.study = opener()
+        self.worker = Worker(self.study.name)
+        self.prepares = prepares
+        self._opener = opener
+        self._thinker: Study | None = None
+        self._writing = threading.Lock()
+        self.importing = threading.Lock()
+
+    @property
+    def state(self) -> State:
+        return self.study.state
+
+    # ---------------------------------------------------------------- what has changed
+
+    def version(self, state: State) -> str:
+        """Another text whenever something was recorded or a job moved on."""
+        return f"{_mark(state.history)}-{self.worker.changes}"
+
+    def evidence(self, state: State) -> str:
+        """Another text whenever something was recorded that an answer hangs on."""
+        return _mark([event for event in state.history if not isinstance(event, SAYS_NOTHING_OF_VALUES)])
+
+    # ---------------------------------------------------------------- writing
+
+    def once(self, key: str, write: Callable[[], Any]) -> tuple[e.Event, bool]:
+        """Record something under ``key``, unless that was done before; gives the event and whether it is new.
+
+        The records themselves remember the key, so this holds for a server that was killed and started again.
+        """
+        with self._writing:
+            found = _with_key(self.state, key)
+            if found is not None:
+                return found, False
+            write()
+            found = _with_key(self.state, key)
+        if found is None:
+            raise StudyError("what was sent cannot be found among the records", "look at the runs")
+        return found, True
+
+    # ---------------------------------------------------------------- thinking
+
+    def thinker(self, by: str | None = None) -> Study:
+        """For the worker's thread only."""
+        if self._thinker is None:
+            self._thinker = self._opener()
+        self._thinker.by = by or self.study.by
+        return self._thinker
+
+    def ask(self, key: str, count: int, law: Mapping[str, Any], by: str | None) -> Job:
+        def do() -> list[dict[str, Any]]:
+            found = self.thinker(by).ask(count, **law)
+            self.prepare()
+            return [{"id": suggestion.id, "design": suggestion.design} for suggestion in found]
+
+        words = "the next suggestion" if count == 1 else f"the next {count} suggestions"
+        return self.worker.submit(f"ask {key}", "ask", words, do)
+
+    def prepare(self) -> None:
+        """If that is wanted: with one run being made, work out the next, which cannot know how this one ends."""
+        state = self.state
+        if not self.prepares or len(state.pending) != 1 or self.worker.open_jobs("prepare"):
+            return
+        (made,) = state.pending
+
+        def do() -> int:
+            thinker = self.thinker()
+            if len(thinker.state.pending) != 1:
+                return 0
+            suggestion = thinker.ask()
+            thinker.note(suggestion.id, f"prepared while run {made} was being made, without its result")
+            return 1
+
+        self.worker.submit(f"prepare {_mark(state.history)}", "prepare", "the suggestion after this one", do)
+
+    def answer(self, context: Mapping[str, float] | None) -> Job:
+        """The recommendation for the learned law, or for one context."""
+        from edrbo.web.answer import answer_of
+
+        mark = "" if context is None else repr(sorted(context.items()))
+        key = f"answer {self.evidence(self.state)} {mark}"
+        return self.worker.submit(key, "answer", "the answer", lambda: answer_of(self.thinker(), context))
+
+    def charts(self) -> Job:
+        from edrbo.web.pictures import pictures_of
+
+        key = f"charts {self.evidence(self.state)}"
+        return self.worker.submit(key, "charts", "the charts", lambda: pictures_of(self.thinker()))
+
+
+class Desks:
+    """The desks of all studies at a place, opened when they are first wanted."""
+
+    def __init__(self, places: Places, *, prepares: bool = False) -> None:
+        self.places = places
+        self._prepares = prepares
+        self._desks: dict[str, Desk] = {}
+        self._lock = threading.Lock()
+        self._looked = time.monotonic()
+
+    def get(self, word: str) -> Desk:
+        with self._lock:
+            if word not in self._desks:
+                self._desks[word] = Desk(word, lambda: self.places.open(word), prepares=self._prepares)
+            return self._desks[word]
+
+    def names(self) -> dict[str, str]:
+        """Also those that somebody else made meanwhile."""
+        with self._lock:
+            if time.monotonic() - self._looked > 2.0:
+                self._looked = time.monotonic()
+                with suppress(EdrboError):  # what was found before is still shown, and says what is wrong when opened
+                    self.places.look()
+        return self.places.names()
+
+
+def _with_key(state: State, key: str) -> e.Event | None:
+    return next((event for event in reversed(state.history) if event.key == key), None)
+
+
+def _mark(history: Any) -> str:
+    return f"{len(history)}.{zlib.crc32(history[-1].ref.encode()):x}" if len(history) else "0"

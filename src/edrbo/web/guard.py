@@ -1,0 +1,238 @@
+"""Who may come in, and with how much: everything that is refused is refused here, before a route sees it.
+
+host        the name in the request must be one of ours: no other site may be made to point here (DNS rebinding)
+token       needed unless the server listens on this machine alone; in a cookie that scripts cannot read, or as a
+            bearer; wrong ones are counted, and who gives too many waits
+origin      what writes must come from our own pages
+cross-site  and carry a value that only our own pages can read, bound to the browser's cookie
+size, time  bodies are limited in bytes and in seconds, requests in number
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from edrbo.web.limits import Allowance
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+SAFE = ("GET", "HEAD")
+LARGEST_BODY = 64 * 1024
+LARGEST_IMPORT = 4 * 1024 * 1024
+SECONDS_FOR_BODY = 20.0
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class Refused(Exception):
+    """A request that is not let in."""
+
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.status, self.message, self.hint = status, message, hint
+
+
+@dataclass
+class Rules:
+    """``token`` None: whoever reaches the server may use it. ``hosts`` None: the server has any name."""
+
+    token: str | None = None
+    hosts: frozenset[str] | None = frozenset({"localhost", "127.0.0.1", "[::1]"})
+    cookie: str = "edrbo"
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+    reads: Allowance = field(default_factory=lambda: Allowance(200.0, 600.0))
+    writes: Allowance = field(default_factory=lambda: Allowance(60.0, 300.0))
+    mistakes: Allowance = field(default_factory=lambda: Allowance(0.1, 10.0))  # wrong tokens
+    body_seconds: float = SECONDS_FOR_BODY
+
+    def cross_site(self, session: str) -> str:
+        """The value that our own pages send along with what they write."""
+        return hmac.new(self.secret, f"cross-site {session}".encode(), hashlib.sha256).hexdigest()
+
+    def is_token(self, given: str) -> bool:
+        return self.token is not None and hmac.compare_digest(self.token.encode(), given.encode())
+
+
+class Guard:
+    """An ASGI application around another."""
+
+    def __init__(self, app: App, rules: Rules) -> None:
+        self._app, self._rules = app, rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no websockets here: the connection is closed
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        cookies = _cookies(headers.get("cookie", ""))
+        session = cookies.get(f"{self._rules.cookie}-session", "")
+        fresh = "" if 16 <= len(session) <= 64 else secrets.token_urlsafe(24)
+        scope["edrbo"] = {"cross_site": self._rules.cross_site(fresh or session)}
+        send = _with_headers(send, [self._session_cookie(fresh)] if fresh else [])
+        try:
+            landing = self._let_in(scope, headers, cookies)
+            if landing is not None:
+                await _redirect(send, landing, self._token_cookie())
+                return
+            if scope["method"] not in SAFE:
+                self._check_write(headers, session)
+            limit = LARGEST_IMPORT if scope["path"].endswith("/import") else LARGEST_BODY
+            body = await self._read(receive, headers, limit)
+            await self._app(scope, _replay(body, receive), send)
+        except Refused as problem:
+            await refuse(scope, send, problem)
+
+    # ---------------------------------------------------------------- who
+
+    def _let_in(self, scope: Scope, headers: dict[str, str], cookies: dict[str, str]) -> str | None:
+        """Refuse, or give an address to go to instead, now that the token is known."""
+        rules = self._rules
+        who = (scope.get("client") or ("?",))[0]
+        host = headers.get("host", "")
+        if rules.hosts is not None and _name(host) not in rules.hosts:
+            raise Refused(403, "this server has another name", "use the address that `edrbo serve` printed")
+        if not (rules.reads if scope["method"] in SAFE else rules.writes).take(who):
+            raise Refused(429, "too many requests", "wait a few seconds")
+        if rules.token is None or scope["path"].startswith("/static/"):
+            return None
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        given = [headers.get("authorization", "").removeprefix("Bearer "), cookies.get(rules.cookie, "")]
+        shown = query.pop("token", "") if scope["method"] in SAFE else ""
+        if not rules.mistakes.has(who):
+            raise Refused(429, "too many wrong tokens came from here", "wait a minute")
+        if shown and rules.is_token(shown):
+            return str(scope["path"]) + (f"?{urlencode(query)}" if query else "")
+        if any(rules.is_token(token) for token in given if token):
+            return None
+        if shown or any(given):
+            rules.mistakes.take(who)
+        raise Refused(401, "a token is needed to see this page", "open the address that `edrbo serve` printed")
+
+    def _check_write(self, headers: dict[str, str], session: str) -> None:
+        rules = self._rules
+        site = headers.get("sec-fetch-site", "same-origin")
+        origin = headers.get("origin")
+        if site not in ("same-origin", "none") or (origin is not None and urlsplit(origin).netloc != headers["host"]):
+            raise Refused(403, "this came from another site")
+        if headers.get("content-type", "").split(";")[0].strip() != "application/json":
+            raise Refused(415, "this is not JSON", "send application/json")
+        if rules.is_token(headers.get("authorization", "").removeprefix("Bearer ")):
+            return  # no other site can make a browser send this
+        if not hmac.compare_digest(headers.get("x-edrbo", "").encode(), rules.cross_site(session).encode()):
+            raise Refused(403, "the page is older than the server", "load it again")
+
+    # ---------------------------------------------------------------- how much
+
+    async def _read(self, receive: Receive, headers: dict[str, str], limit: int) -> bytes:
+        too_large = Refused(413, "this is too large", f"at most {limit // 1024} kB can be sent")
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > limit:
+            raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self._rules.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refused(400, "the connection was closed")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > limit:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise Refused(408, "this took too long to arrive", "try again") from None
+
+    # ---------------------------------------------------------------- cookies
+
+    def _session_cookie(self, value: str) -> str:
+        return f"{self._rules.cookie}-session={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+
+    def _token_cookie(self) -> str:
+        return f"{self._rules.cookie}={self._rules.token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+
+
+def _name(host: str) -> str:
+    """A host without its port."""
+    return host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+
+
+def _cookies(text: str) -> dict[str, str]:
+    jar = SimpleCookie()
+    try:
+        jar.load(text)
+    except CookieError:
+        return {}
+    return {name: part.value for name, part in jar.items()}
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _with_headers(send: Send, cookies: list[str]) -> Send:
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            known = [(name, value) for name, value in message.get("headers", ()) if name.decode() not in HEADERS]
+            known += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            if not any(name == b"cache-control" for name, _ in known):
+                known.append((b"cache-control", b"no-store"))
+            known += [(b"set-cookie", cookie.encode("latin-1")) for cookie in cookies]
+            message = {**message, "headers": known}
+        await send(message)
+
+    return wrapped
+
+
+async def _redirect(send: Send, where: str, cookie: str) -> None:
+    path = "/" + where.lstrip("/\\")  # never to another site
+    headers = [(b"location", path.encode("latin-1")), (b"set-cookie", cookie.encode("latin-1"))]
+    await send({"type": "http.response.start", "status": 303, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def refuse(scope: Scope, send: Send, problem: Refused) -> None:
+    """Say no: in JSON to programs, in words to people."""
+    if scope["path"].startswith("/api/"):
+        text, kind = json.dumps({"error": problem.message, "hint": problem.hint}), "application/json"
+    else:
+        text, kind = f"{problem.message}\n{problem.hint}\n", "text/plain; charset=utf-8"
+    headers = [(b"content-type", kind.encode()), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})

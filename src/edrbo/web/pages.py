@@ -1,0 +1,207 @@
+"""The screens. They only read; what people enter goes through the API, sent by static/*.js."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from edrbo import __version__
+from edrbo.records.state import State
+from edrbo.web import views
+from edrbo.web.desk import Desk, Desks
+from edrbo.web.jobs import Job
+from edrbo.web.numbers import shown, when
+from edrbo.web.setup import amendments_of, setup_of
+
+PATIENCE = 0.3  # seconds a page waits for what may be known already
+
+
+class Pages:
+    def __init__(self, desks: Desks) -> None:
+        self.desks = desks
+        self._templates = Environment(
+            loader=FileSystemLoader(Path(str(files("edrbo.web") / "templates"))),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {"shown": shown, "when": when}
+        self._templates.globals["edrbo_version"] = __version__
+
+    def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
+        values.setdefault("desk", None)
+        values.setdefault("here", "")
+        values["cross_site"] = request.scope["edrbo"]["cross_site"]
+        values["several"] = len(self.desks.places.names()) > 1
+        return HTMLResponse(self._templates.get_template(name).render(**values), status)
+
+    def sorry(self, request: Request, status: int, message: str, hint: str) -> HTMLResponse:
+        return self.render(request, "sorry.html", status, message=message, hint=hint)
+
+    def router(self, app: FastAPI) -> APIRouter:
+        router = APIRouter(include_in_schema=False)
+        self._front(router, app)
+        self._runs(router)
+        self._thoughts(router)
+        self._settings(router)
+        return router
+
+    # ---------------------------------------------------------------- now
+
+    def _front(self, router: APIRouter, app: FastAPI) -> None:
+        @router.get("/")
+        def front(request: Request) -> Response:
+            names = self.desks.names()
+            if len(names) == 1:
+                return RedirectResponse(f"/s/{next(iter(names))}/", 303)
+            return self.render(request, "studies.html", names=names, title=self.desks.places.title)
+
+        @router.get("/api/docs")
+        def docs(request: Request) -> Response:
+            return self.render(request, "docs.html", api=app.openapi())
+
+        @router.get("/s/{study}/")
+        def now(request: Request, study: str, seen: str = "", part: str = "") -> Response:
+            desk = self.desks.get(study)
+            state = desk.state
+            if part and seen == desk.version(state):
+                return Response(status_code=204)
+            name = "now_live.html" if part else "now.html"
+            return self.render(request, name, here="now", oob=bool(part), **self._now(desk, state))
+
+    def _now(self, desk: Desk, state: State) -> dict[str, Any]:
+        stamps = views.stamps_of(state)
+        asked = {event.id: event for event in state.history if event.kind == "asked"}  # type: ignore[attr-defined]
+        notes = {event.id: event.note for event in state.history if event.kind == "noted"}  # type: ignore[attr-defined]
+        pending = [
+            {
+                **views.run_row(state, state.runs[key], stamps),
+                "asked": asked.get(key),
+                "prepared": (notes.get(key) or "").startswith("prepared while") and notes[key],
+            }
+            for key in state.pending
+        ]
+        jobs = desk.worker.open_jobs("ask", "prepare")
+        return {
+            "desk": desk,
+            "state": state,
+            "version": desk.version(state),
+            "pending": pending,
+            "jobs": jobs,
+            "trouble": desk.worker.last_failed("ask"),
+            "variables": views.variables_of(state.space),
+            "latest": views.runs_of(state, "told")[:3],
+            "late": sum(1 for row in views.runs_of(state, "late")),
+            "last_context": views.last_context(state),
+            "problems": desk.study.problems,
+        }
+
+    # ---------------------------------------------------------------- runs
+
+    def _runs(self, router: APIRouter) -> None:
+        @router.get("/s/{study}/enter")
+        def own(request: Request, study: str) -> Response:
+            desk = self.desks.get(study)
+            return self.render(request, "enter.html", here="now", **_entry(desk, desk.state, None, "done"))
+
+        @router.get("/s/{study}/enter/{number}")
+        def enter(request: Request, study: str, number: int, kind: str = "done") -> Response:
+            desk = self.desks.get(study)
+            state = desk.state
+            if views.the_run(state, number).status != "pending":
+                return RedirectResponse(f"/s/{desk.word}/run/{number}", 303)
+            kind = kind if kind in ("failed", "skip") else "done"
+            return self.render(request, "enter.html", here="now", **_entry(desk, state, number, kind))
+
+        @router.get("/s/{study}/runs")
+        def runs(request: Request, study: str, status: str = "", seen: str = "", part: str = "") -> Response:
+            desk = self.desks.get(study)
+            state = desk.state
+            if part and seen == desk.version(state):
+                return Response(status_code=204)
+            status = status if status in views.STATUSES else ""
+            values: dict[str, Any] = {"rows": views.runs_of(state, status), "statuses": views.STATUSES}
+            values |= {"desk": desk, "state": state, "version": desk.version(state), "chosen": status}
+            name = "runs_live.html" if part else "runs.html"
+            return self.render(request, name, here="runs", variables=views.variables_of(state.space), **values)
+
+        @router.get("/s/{study}/run/{number}")
+        def run(request: Request, study: str, number: int) -> Response:
+            desk = self.desks.get(study)
+            state = desk.state
+            row = views.run_row(state, views.the_run(state, number), views.stamps_of(state))
+            values: dict[str, Any] = {"row": row, "history": views.history_of(state, number)}
+            values |= {"variables": views.variables_of(state.space), "desk": desk, "state": state}
+            return self.render(request, "run.html", here="runs", **values)
+
+    # ---------------------------------------------------------------- what must be thought about
+
+    def _thoughts(self, router: APIRouter) -> None:
+        @router.get("/s/{study}/answer")
+        def answer(request: Request, study: str, part: str = "") -> Response:
+            desk = self.desks.get(study)
+            state = desk.state
+            context = views.context_of_query(state.space, request.query_params)
+            job = desk.answer(context) if len(state.told) else None
+            values = {"context": context, "ranges": views.context_ranges(state), "last": views.last_context(state)}
+            return self._thought(request, "answer", desk, state, job, part, **values)
+
+        @router.get("/s/{study}/charts")
+        def charts(request: Request, study: str, part: str = "") -> Response:
+            desk = self.desks.get(study)
+            state = desk.state
+            job = desk.charts() if len(state.told) else None
+            return self._thought(request, "charts", desk, state, job, part)
+
+    def _thought(
+        self, request: Request, here: str, desk: Desk, state: State, job: Job | None, part: str, **values: Any
+    ) -> Response:
+        """A page about something that is being worked out, or the part of it that waits."""
+        if job is not None:
+            job.ended.wait(PATIENCE)
+        query = {name: value for name, value in request.query_params.items() if name != "part"}
+        values |= {"desk": desk, "state": state, "job": job, "query": query, "evidence": desk.evidence(state)}
+        values["variables"] = views.variables_of(state.space)
+        name = f"{here}_live.html" if part else f"{here}.html"
+        return self.render(request, name, here=here, **values)
+
+    # ---------------------------------------------------------------- settings
+
+    def _settings(self, router: APIRouter) -> None:
+        @router.get("/s/{study}/import")
+        def tables(request: Request, study: str) -> Response:
+            desk = self.desks.get(study)
+            variables = views.variables_of(desk.state.space)
+            return self.render(request, "import.html", here="import", desk=desk, variables=variables)
+
+        @router.get("/s/{study}/setup")
+        def setup(request: Request, study: str) -> Response:
+            desk = self.desks.get(study)
+            state = desk.state
+            values = {**setup_of(state), "trail": amendments_of(state), "desk": desk, "state": state}
+            return self.render(request, "setup.html", here="setup", **values)
+
+        @router.get("/new")
+        def new(request: Request) -> Response:
+            return self.render(request, "new.html", here="new")
+
+
+def _entry(desk: Desk, state: State, number: int | None, kind: str) -> dict[str, Any]:
+    """The form for a result of a suggestion, or of a design of one's own."""
+    run = None if number is None else state.runs[number]
+    row = None if run is None else views.run_row(state, run, views.stamps_of(state))
+    return {
+        "desk": desk,
+        "state": state,
+        "row": row,
+        "kind": kind,
+        "variables": views.variables_of(state.space),
+        "last_context": views.last_context(state),
+        "plausible": views.plausible(state, run),
+    }

@@ -1,0 +1,56 @@
+"""What a study is about, and how that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from edrbo.records.settings import Settings
+from edrbo.records.state import State
+from edrbo.web.numbers import shown
+from edrbo.web.variables import describe_variable
+from edrbo.web.views import history_of, variables_of
+
+
+def setup_of(state: State) -> dict[str, Any]:
+    settings = state.settings
+    return {
+        "variables": variables_of(state.space),
+        "goal": settings.goal.to_text(),
+        "direction": settings.direction,
+        "forgetting": settings.forgetting,
+        "method": settings.method if isinstance(settings.method, str) else "one of your own",
+    }
+
+
+def amendments_of(state: State) -> list[dict[str, Any]]:
+    """Every change of the settings, newest first: who, when, why, and old → new."""
+    befores = [amendment.before for amendment in state.amendments]
+    changes = [differences(old, new) for old, new in zip(befores, [*befores[1:], state.settings], strict=False)]
+    events = [event for event in history_of(state, None) if event["kind"] == "amended" and not event["undone"]]
+    told = [{**event, "changes": lines} for event, lines in zip(events, changes, strict=True)]
+    return told[::-1]
+
+
+def differences(old: Settings, new: Settings) -> list[str]:
+    """What changed, one line each."""
+    lines = []
+    for role in ("design", "context"):
+        was: Mapping[str, Any] = getattr(old.space, role)
+        now: Mapping[str, Any] = getattr(new.space, role)
+        lines += [f"{name} is new: {_words(name, now[name])}" for name in now if name not in was]
+        lines += [f"{name} is gone" for name in was if name not in now]
+        for name in now:
+            if name in was and was[name] != now[name]:
+                lines.append(f"{name}: {_words(name, was[name])} → {_words(name, now[name])}")
+    before, after = old.to_dict(), new.to_dict()
+    lines += [f"{k}: {before.get(k)} → {after[k]}" for k in after if k != "space" and after[k] != before.get(k)]
+    return lines
+
+
+def _words(name: str, variable: Any) -> str:
+    part = describe_variable(name, variable)
+    if part["kind"] == "categorical":
+        return ", ".join(part["choices"])
+    low, high = ("…" if end is None else shown(float(end)) for end in (part["low"], part["high"]))
+    return f"{low} to {high} {part['unit']}".strip() + (" (logarithmic)" if part["log"] else "")

@@ -1,0 +1,244 @@
+// Forms become JSON for the API; numbers are looked at while they are typed; sliders, tips, names.
+"use strict";
+(() => {
+  const number = (text) => {
+    const plain = text.replace(/[\s\u00a0\u2009]/g, "").replace("\u2212", "-");
+    const dotted = !plain.includes(".") && plain.split(",").length === 2 ? plain.replace(",", ".") : plain;
+    return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(dotted) ? Number(dotted) : NaN;
+  };
+
+  // ---- what is typed
+
+  function look(input) {
+    const help = document.getElementById(`${input.id}-help`);
+    const value = input.value.trim() ? number(input.value) : null;
+    const { low, high, plausibleLow, plausibleHigh } = input.dataset;
+    const wrong = value !== null && !Number.isFinite(value);
+    const outside = !wrong && value !== null && ((low && value < Number(low)) || (high && value > Number(high)));
+    const odd = !wrong && value !== null && plausibleLow !== undefined &&
+      (value < Number(plausibleLow) || value > Number(plausibleHigh));
+    input.classList.toggle("amber", Boolean(outside));
+    input.classList.toggle("red", wrong || odd);
+    input.setAttribute("aria-invalid", String(wrong));
+    let said = help && help.querySelector(".field-said");
+    const words = wrong ? "this is not a number" : outside ? "outside of its range; it is kept as it is" : "";
+    if (words && help && !said) {
+      said = document.createElement("span");
+      said.className = "field-said";
+      help.append(said);
+    }
+    if (said) words ? (said.textContent = words) : said.remove();
+    const box = document.getElementById("sure-box");
+    if (plausibleLow !== undefined && box) box.hidden = !odd;
+    return { wrong, odd };
+  }
+
+  // ---- forms
+
+  function collect(form) {
+    const body = Object.create(null);
+    for (const input of form.elements) {
+      if (!input.name || input.disabled) continue;
+      if (input.type === "checkbox" && !input.checked) continue;
+      let value = input.dataset.integer !== undefined ? parseInt(input.value, 10) : input.value.trim();
+      if (input.dataset.true !== undefined) value = true;
+      const unchanged = input.tagName === "SELECT"
+        ? Array.from(input.options).some((one) => one.defaultSelected && one.selected)
+        : input.value === input.defaultValue;
+      const prefilled = input.type !== "hidden" && unchanged &&
+        (input.name.startsWith("design.") || form.dataset.changed !== undefined);
+      if (value === "" || (prefilled && (input.tagName === "SELECT" || input.defaultValue !== ""))) continue;
+      const dot = input.name.indexOf(".");
+      if (dot < 0) body[input.name] = value;
+      else {
+        const role = input.name.slice(0, dot);
+        body[role] = body[role] || Object.create(null);
+        body[role][input.name.slice(dot + 1)] = value;
+      }
+    }
+    if (form.dataset.changed !== undefined && body.context) {
+      // a context is one thing: with one part corrected, the others go along
+      for (const input of form.elements) {
+        if (input.name.startsWith("context.") && input.value.trim()) body.context[input.name.slice(8)] = input.value.trim();
+      }
+    }
+    if (form.dataset.variables !== undefined) {
+      for (const role of ["design", "context"]) body[role] = variables(form, role);
+    }
+    return body;
+  }
+
+  function variables(form, role) {
+    const found = [];
+    for (const set of form.querySelectorAll(`[data-variable="${role}"]`)) {
+      const part = {};
+      for (const input of set.querySelectorAll("[data-part]")) {
+        const value = input.type === "checkbox" ? input.checked : input.value.trim();
+        if (value !== "" && value !== false) part[input.dataset.part] = value;
+      }
+      if (part.name) found.push(part);
+    }
+    return found;
+  }
+
+  function complain(form, words) {
+    const place = form.querySelector(".form-said");
+    place.textContent = words;
+    place.hidden = !words;
+    if (words) place.scrollIntoView({ block: "nearest" });
+  }
+
+  function ready(form) {
+    const looks = Array.from(form.querySelectorAll("[data-number]"), (input) => [input, look(input)]);
+    const wrong = looks.find(([, found]) => found.wrong);
+    if (wrong) {
+      wrong[0].focus();
+      return "A number cannot be read; write it as 1.7 or 1,7.";
+    }
+    const sure = form.querySelector("#sure");
+    if (sure && !sure.checked && looks.some(([, found]) => found.odd)) {
+      sure.focus();
+      return "Is the result right? Say so above, or change it.";
+    }
+    const unmeasured = form.querySelector("#unmeasured");
+    if (unmeasured && !unmeasured.checked) {
+      const empty = Array.from(form.querySelectorAll("#conditions input")).find((input) => !input.value.trim());
+      if (empty) {
+        empty.focus();
+        return "Fill in every condition, or say that they are not measured yet.";
+      }
+    }
+    return "";
+  }
+
+  async function send(form) {
+    const trouble = ready(form);
+    complain(form, trouble);
+    if (trouble || form.dataset.sending) return;
+    form.dataset.sending = "yes"; // a second tap finds this
+    if (!form.dataset.key) form.dataset.key = edrbo.key();
+    const body = collect(form);
+    if (form.dataset.keyless === undefined) Object.assign(body, { key: form.dataset.key, by: edrbo.by() });
+    const words = [form.dataset.words, body.value].filter(Boolean).join(": ");
+    const answer = await edrbo.post(form.dataset.api, body);
+    delete form.dataset.sending;
+    if (answer.ok) {
+      delete form.dataset.key;
+      if (form.dataset.asks !== undefined) return asked(form);
+      edrbo.say(`Stored: ${answer.body.words || answer.body.name || words}`, answer.body.ref);
+      location.href = form.dataset.after === "study" ? `/s/${answer.body.study}/` : form.dataset.after;
+    } else if ((answer.status === 0 || answer.status >= 500) && form.dataset.queue !== undefined) {
+      queue.add({ url: form.dataset.api, body, words, typed: Date.now() });
+      delete form.dataset.key;
+      complain(form, "The server does not answer. The entry is kept on this device and sent as soon as it does.");
+      form.querySelectorAll("button").forEach((button) => { if (button.classList.contains("main")) button.disabled = true; });
+    } else {
+      const said = answer.status === 0 ? "The server does not answer; try again." : answer.body.error;
+      complain(form, [said, answer.body.hint].filter(Boolean).join(" – "));
+    }
+  }
+
+  function asked(form) {
+    form.reset();
+    const live = document.getElementById("live");
+    if (live && window.htmx) htmx.ajax("GET", live.getAttribute("hx-get"), { target: "#live", swap: "outerHTML" });
+  }
+
+  async function undo(button) {
+    button.disabled = true;
+    const study = document.body.dataset.study;
+    const key = (button.dataset.key = button.dataset.key || edrbo.key());
+    const body = { key, ref: button.dataset.undo, by: edrbo.by() };
+    const answer = await edrbo.post(`/api/studies/${study}/undo`, body);
+    edrbo.say(answer.ok ? `Undone: ${answer.body.words}` : answer.body.error || "The server does not answer.");
+    if (answer.ok) location.reload();
+    else {
+      button.disabled = false;
+      showSaid();
+    }
+  }
+
+  // ---- names
+
+  function names() {
+    const button = document.getElementById("who");
+    const dialog = document.getElementById("name-dialog");
+    const field = document.getElementById("name-field");
+    const show = () => { button.textContent = edrbo.by() || "Who are you?"; };
+    button.addEventListener("click", () => { field.value = edrbo.by() || ""; dialog.showModal(); });
+    dialog.addEventListener("close", () => {
+      if (dialog.returnValue === "keep") localStorage.setItem("edrbo-by", field.value.trim());
+      show();
+    });
+    show();
+  }
+
+  function kinds(set) {
+    const kind = set.querySelector('[data-part="kind"]');
+    set.classList.toggle("choices", Boolean(kind && kind.value === "categorical"));
+  }
+
+  // ---- everything is listened to in one place, so that parts that come later are heard too
+
+  document.addEventListener("submit", (event) => {
+    if (!event.target.dataset.api) return;
+    event.preventDefault();
+    send(event.target);
+  });
+  document.addEventListener("input", (event) => {
+    const input = event.target;
+    if (input.dataset.number !== undefined) look(input);
+    if (input.dataset.slider !== undefined) {
+      document.querySelector(`output[for="${input.id}"]`).textContent = Number(Number(input.value).toPrecision(3));
+    }
+  });
+  document.addEventListener("change", (event) => {
+    const input = event.target;
+    if (input.dataset.submits !== undefined) input.form.submit();
+    if (input.dataset.part === "kind") kinds(input.closest(".variable"));
+    if (input.dataset.clears) {
+      for (const field of document.querySelectorAll(`#${input.dataset.clears} input`)) {
+        field.disabled = input.checked;
+        if (input.checked) field.value = "";
+      }
+    }
+  });
+  document.addEventListener("click", (event) => {
+    const target = event.target.closest("button, .dot");
+    const tip = document.getElementById("tip");
+    tip.hidden = true;
+    if (!target) return;
+    if (target.dataset.undo) undo(target);
+    if (target.dataset.print !== undefined) print();
+    if (target.dataset.fill) {
+      const field = document.getElementById(target.dataset.fill);
+      field.value = target.dataset.value;
+      look(field);
+    }
+    if (target.dataset.more) {
+      const next = target.form.querySelector(`[data-variable="${target.dataset.more}"][hidden]`);
+      if (next) {
+        next.hidden = false;
+        next.querySelector("input").focus();
+      }
+    }
+    if (target.dataset.tip) {
+      tip.textContent = target.dataset.tip;
+      tip.hidden = false;
+      tip.style.left = `${Math.min(event.clientX, innerWidth - 160)}px`;
+      tip.style.top = `${event.clientY + 14}px`;
+    }
+  });
+  document.addEventListener("htmx:sendError", () => edrbo.online(false));
+  document.addEventListener("htmx:timeout", () => edrbo.online(false));
+  document.addEventListener("htmx:afterOnLoad", () => edrbo.online(true));
+  window.addEventListener("storage", () => queue.show());
+  window.addEventListener("online", () => queue.send());
+
+  names();
+  document.querySelectorAll(".variable").forEach(kinds);
+  queue.show();
+  showSaid();
+  queue.send();
+  setInterval(() => { if (queue.read().some((entry) => !entry.refused)) queue.send(); }, 3000);
+})();

@@ -1,0 +1,134 @@
+"""Variables and settings between forms and the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from edrbo.errors import InvalidDesignError, InvalidSpaceError
+from edrbo.records.settings import Settings
+from edrbo.space import Categorical, Integer, Real, Space
+from edrbo.web import bodies
+from edrbo.web.numbers import read_number
+
+KINDS = {"real": "a number", "integer": "a whole number", "categorical": "one of several"}
+
+
+def unit_of(variable: Any) -> str:
+    return str(getattr(variable, "unit", None) or "")
+
+
+def describe_variable(name: str, variable: Any) -> dict[str, Any]:
+    """What forms and pages show of a variable."""
+    record = variable.to_dict()
+    return {
+        "name": name,
+        "kind": variable.kind,
+        "low": record.get("lower"),
+        "high": record.get("upper"),
+        "log": bool(record.get("log", False)),
+        "choices": [str(choice) for choice in record.get("choices", ())],
+        "unit": unit_of(variable),
+        "step": getattr(variable, "step", None),
+    }
+
+
+def read_design_value(space: Space, name: str, given: Any) -> Any:
+    """A value of a design variable from a form."""
+    variable = space.design.get(name)
+    if variable is None:
+        raise InvalidDesignError(f"{name!r} is not a design variable", f"they are {', '.join(space.design_names)}")
+    if isinstance(variable, Categorical):
+        choices = {str(choice): choice for choice in variable.choices}
+        return choices.get(str(given), given)
+    number = read_number(given, name)
+    return int(number) if isinstance(variable, Integer) and number == int(number) else number
+
+
+def read_design(space: Space, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: read_design_value(space, name, value) for name, value in given.items()}
+
+
+def read_context(given: Mapping[str, Any] | None) -> dict[str, float] | None:
+    return None if not given else {name: read_number(value, name) for name, value in given.items()}
+
+
+def read_space(
+    design: Sequence[bodies.Variable], context: Sequence[bodies.Variable], old: Space | None = None
+) -> Space:
+    """The space of a form; what the form does not show of an ``old`` variable stays."""
+    was: Mapping[str, Any] = {} if old is None else {**old.design, **old.context}
+    return Space(
+        {part.name: _variable(part, was.get(part.name)) for part in design},
+        {part.name: _variable(part, was.get(part.name)) for part in context},
+    )
+
+
+def _variable(part: bodies.Variable, old: Any) -> Any:
+    if part.kind not in KINDS:
+        raise InvalidSpaceError(f"{part.name!r} is {part.kind!r}", f"choose from {', '.join(KINDS)}")
+    kind: Any = {"real": Real, "integer": Integer, "categorical": Categorical}[part.kind]
+    known = {field.name for field in fields(kind)}
+    kept = {name: getattr(old, name) for name in known if isinstance(old, kind)}
+    if part.kind == "categorical":
+        given: dict[str, Any] = {"choices": _choices(part, old)}
+    else:
+        low, high = (None if b in (None, "") else read_number(b, part.name) for b in (part.low, part.high))
+        given = {"lower": _whole(kind, low), "upper": _whole(kind, high), "log": part.log}
+    if "unit" in known:
+        given["unit"] = part.unit or None
+    return kind(**{**kept, **given})
+
+
+def _choices(part: bodies.Variable, old: Any) -> tuple[Any, ...]:
+    was = {str(choice): choice for choice in old.choices} if isinstance(old, Categorical) else {}
+    texts = [text.strip() for text in part.choices.split(",") if text.strip()]
+    return tuple(was.get(text, text) for text in texts)
+
+
+def _whole(kind: Any, bound: float | None) -> float | None:
+    return int(bound) if kind is Integer and bound is not None and bound == int(bound) else bound
+
+
+def read_new(body: bodies.New) -> Settings:
+    choices: dict[str, Any] = {"direction": body.direction}
+    if body.goal.strip():
+        choices["goal"] = body.goal.strip()
+    return Settings(read_space(body.design, body.context), **choices)
+
+
+def read_amendment(body: bodies.Amend, settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings that change, as ``amend`` takes them, and the values that older runs had of new variables."""
+    changed: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    if body.design is not None or body.context is not None:
+        old = settings.space
+        design = body.design if body.design is not None else _as_bodies(old.design)
+        context = body.context if body.context is not None else _as_bodies(old.context)
+        space = read_space(design, context, old)
+        if space != old:
+            changed["space"] = space.to_dict()
+        for part in (*design, *context):
+            if part.before not in (None, "") and part.name not in {**old.design, **old.context}:
+                known = space.design.get(part.name)
+                text = isinstance(known, Categorical)
+                defaults[part.name] = part.before if text else read_number(part.before, part.name)
+    if body.goal is not None and body.goal.strip() and body.goal.strip() != settings.goal.to_text():
+        changed["goal"] = body.goal.strip()
+    if body.forgetting not in (None, ""):
+        changed["forgetting"] = read_number(body.forgetting, "forgetting")
+    return changed, defaults
+
+
+def _as_bodies(variables: Mapping[str, Any]) -> list[bodies.Variable]:
+    found = []
+    for name, variable in variables.items():
+        part = describe_variable(name, variable)
+        found.append(
+            bodies.Variable(
+                **{key: part[key] for key in ("name", "kind", "low", "high", "log", "unit")},
+                choices=",".join(part["choices"]),
+            )
+        )
+    return found

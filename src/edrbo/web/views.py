@@ -1,0 +1,210 @@
+"""What the pages and the API show of a study: plain values, made from its state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from edrbo.errors import InvalidContextError, UnknownSuggestionError
+from edrbo.records import events as e
+from edrbo.records.reducer import undone
+from edrbo.records.run import Run
+from edrbo.records.state import State
+from edrbo.space import Space
+from edrbo.web.desk import Desk
+from edrbo.web.numbers import read_number, shown
+from edrbo.web.variables import describe_variable, unit_of
+
+FEWEST = 5  # outcomes before their spread says what is plausible
+FAR = 8.0  # robust standard deviations
+STATUSES = ("told", "pending", "failed", "cancelled", "dropped", "late")
+VERBS = {
+    "asked": "suggested",
+    "told": "told",
+    "failed": "could not be run",
+    "context": "context told",
+    "seen": "contexts seen",
+    "cancelled": "skipped",
+    "corrected": "corrected",
+    "dropped": "left out",
+    "restored": "taken in again",
+    "noted": "noted",
+    "undone": "undone",
+    "amended": "settings changed",
+}
+
+
+def status_of(run: Run) -> str:
+    return "dropped" if run.dropped else run.status
+
+
+def variables_of(space: Space) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "design": [describe_variable(name, variable) for name, variable in space.design.items()],
+        "context": [describe_variable(name, variable) for name, variable in space.context.items()],
+    }
+
+
+def run_row(state: State, run: Run, stamps: Mapping[int, e.Event]) -> dict[str, Any]:
+    """A run as a table shows it; values are exact, for programs too."""
+    space, last = state.space, stamps.get(run.id)
+    context = None if run.context is None else dict(zip(space.context_names, run.context.tolist(), strict=True))
+    return {
+        "id": run.id,
+        "status": status_of(run),
+        "design": space.decode_designs(run.x)[0],
+        "context": context if space.d_c else None,
+        "late": run.status == "told" and run.context is None and space.d_c > 0,
+        "value": run.value,
+        "noise": run.noise,
+        "suggested": run.suggested,
+        "why": run.why,
+        "by": None if last is None else last.by,
+        "at": None if last is None else last.at,
+        "note": None if last is None else last.note,
+    }
+
+
+def stamps_of(state: State) -> dict[int, e.Event]:
+    """Who said last what became of each run, and when; of notes the last stays."""
+    gone, found = undone(state.history), dict[int, e.Event]()
+    for event in state.history:
+        number = getattr(event, "id", None)
+        if number is None or event.ref in gone:
+            continue
+        found[number] = event
+    return found
+
+
+def runs_of(state: State, status: str = "") -> list[dict[str, Any]]:
+    """All runs, newest first; ``status`` picks some."""
+    stamps = stamps_of(state)
+    rows = [run_row(state, run, stamps) for run in reversed(list(state.runs.values()))]
+    if status == "late":
+        return [row for row in rows if row["late"]]
+    return [row for row in rows if not status or row["status"] == status]
+
+
+def the_run(state: State, number: int) -> Run:
+    if number not in state.runs:
+        raise UnknownSuggestionError(f"there is no run {number}", "look at the list of runs")
+    return state.runs[number]
+
+
+def history_of(state: State, number: int | None) -> list[dict[str, Any]]:
+    """What was said of a run, in order, also what was taken back; None: of the settings."""
+    gone = undone(state.history)
+    chosen: list[e.Event]
+    if number is None:
+        chosen = [event for event in state.history if isinstance(event, e.Amended)]
+    else:
+        chosen = [event for event in state.history if getattr(event, "id", None) == number]
+    refs = {event.ref for event in chosen}
+    chosen = [x for x in state.history if x.ref in refs or (isinstance(x, e.Undone) and x.of in refs)]
+    return [
+        {
+            "ref": event.ref,
+            "kind": event.kind,
+            "verb": VERBS[event.kind],
+            "words": event_words(event, state),
+            "by": event.by,
+            "at": event.at,
+            "note": event.note,
+            "why": getattr(event, "why", None),
+            "undone": event.ref in gone,
+        }
+        for event in chosen
+    ]
+
+
+def event_words(event: e.Event, state: State) -> str:
+    """An event as a sentence."""
+    number = getattr(event, "id", None)
+    head = "" if number is None else f"run {number} "
+    if isinstance(event, e.Told):
+        return f"{head}gave {shown(float(event.value), 6)}" + context_words(state.space, event.context)
+    if isinstance(event, e.Corrected):
+        value = [] if event.value is None else [f"value {shown(float(event.value), 6)}"]
+        parts = value + ["context"] * (event.context is not None) + ["settings"] * (event.x is not None)
+        return f"{head}corrected: {', '.join(parts) or 'noise'}" + context_words(state.space, event.context)
+    if isinstance(event, e.ContextTold):
+        return f"{head}met" + context_words(state.space, event.context).removeprefix(" at")
+    if isinstance(event, e.Undone):
+        past = next((x for x in state.history if x.ref == event.of), None)
+        return "taken back" if past is None else f"taken back: {event_words(past, state)}"
+    if isinstance(event, e.Seen):
+        return f"{event.count} contexts seen"
+    return f"{head}{VERBS[event.kind]}"
+
+
+def context_words(space: Space, context: Any) -> str:
+    if context is None or not space.d_c or len(context) != space.d_c:
+        return ""
+    named = zip(space.context.items(), context.tolist(), strict=True)
+    return " at " + ", ".join(f"{name} {shown(value)} {unit_of(v)}".strip() for (name, v), value in named)
+
+
+def overview(desk: Desk) -> dict[str, Any]:
+    state = desk.state
+    return {
+        "study": desk.word,
+        "name": desk.study.name,
+        "version": desk.version(state),
+        "settings": state.settings.to_dict(),
+        "variables": variables_of(state.space),
+        "pending": runs_of(state, "pending"),
+        "told": len(state.told),
+        "failed": len(state.failed),
+        "contexts": len(state.log),
+        "late": sum(run.status == "told" and run.context is None for run in state.runs.values()),
+        "problems": [str(problem) for problem in desk.study.problems],
+    }
+
+
+def last_context(state: State) -> dict[str, float]:
+    """The context that was met last, by name."""
+    for entry in reversed(state.seen):
+        row = state.runs[entry].context if isinstance(entry, int) else entry.rows[-1]
+        if row is not None and len(row):
+            return dict(zip(state.space.context_names, row.tolist(), strict=True))
+    return {}
+
+
+def context_ranges(state: State) -> dict[str, tuple[float, float]]:
+    """Per context variable the range of a slider: its bounds, or what was seen."""
+    known = [run.context for run in state.runs.values() if run.context is not None and not run.dropped]
+    raw = np.array(known).reshape(len(known), state.space.d_c)
+    scale = state.space.context_scale(raw)
+    return {
+        name: (low, high if high > low else low + 1.0)
+        for name, low, high in zip(state.space.context_names, scale.lower.tolist(), scale.upper.tolist(), strict=True)
+    }
+
+
+def plausible(state: State, run: Run | None) -> tuple[float, float] | None:
+    """Outside of this a value is asked about: the belief when the run was suggested, else the spread of all values."""
+    expects = {} if run is None or run.expects is None else run.expects
+    interval = expects.get("outcome")
+    if isinstance(interval, list | tuple) and len(interval) == 2 and all(map(math.isfinite, interval)):
+        low, high = map(float, interval)
+        return low - (high - low), high + (high - low)
+    values = state.observations.y
+    if len(values) < FEWEST:
+        return None
+    middle = float(np.median(values))
+    spread = 1.4826 * float(np.median(np.abs(values - middle))) or float(np.std(values))
+    return (middle - FAR * spread, middle + FAR * spread) if spread > 0 else None
+
+
+def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, float] | None:
+    """The context of ``?context.NAME=VALUE``; None without any."""
+    given = {name: query[f"context.{name}"] for name in space.context_names if query.get(f"context.{name}")}
+    if not given:
+        return None
+    missing = [name for name in space.context_names if name not in given]
+    if missing:
+        raise InvalidContextError(f"{missing[0]!r} is missing", "name every context variable, or none")
+    return {name: read_number(text, name) for name, text in given.items()}

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edrbo import Space, Study
+from edrbo.space import Integer
+
+pytest.importorskip("fastapi", reason="needs edrbo[web]")
+
+from live import Client, study_server
+
+
+@pytest.fixture
+def space() -> Space:
+    return Space(
+        {"speed": (1, 9), "layers": Integer(1, 4), "kind": ["plain", "glossy"]},
+        {"humidity": (0, 100), "load": None},
+    )
+
+
+@pytest.fixture
+def study(tmp_path: Path, space: Space) -> Study:
+    return Study.open(tmp_path / "coating.db", space, by="login")
+
+
+@pytest.fixture
+def client(study: Study, tmp_path: Path) -> Iterator[Client]:
+    with study_server(tmp_path / "coating.db") as found:
+        yield found

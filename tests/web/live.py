@@ -1,0 +1,100 @@
+"""A server in a thread of the tests, and a client that behaves like a page of it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from edrbo.web.app import make_app
+from edrbo.web.guard import App, Rules
+from edrbo.web.places import Places
+from edrbo.web.server import PatientProtocol, configured, listen
+
+
+@contextmanager
+def serving(app: App, protocol: type[PatientProtocol] = PatientProtocol) -> Iterator[int]:
+    """The port on which ``app`` is served meanwhile."""
+    with listen("127.0.0.1", 0) as bound:
+        server = configured(app, protocol)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        try:
+            yield int(bound.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+@contextmanager
+def study_server(where: Any, rules: Rules | None = None, **more: Any) -> Iterator[Client]:
+    with serving(make_app(Places(str(where)), rules or Rules(), **more)) as port:
+        yield Client(port)
+
+
+class Answer:
+    def __init__(self, status: int, headers: http.client.HTTPMessage, body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Client:
+    """One browser: it keeps its cookie and sends the value of its page along."""
+
+    def __init__(self, port: int, token: str | None = None) -> None:
+        self.port, self.token = port, token
+        self.cookies: dict[str, str] = {}
+        self.value = ""
+
+    def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            given = dict(headers or {})
+            if self.cookies:
+                given["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+            if self.token is not None:
+                given["Authorization"] = f"Bearer {self.token}"
+            connection.request(method, path, body, given)
+            response = connection.getresponse()
+            for line in response.headers.get_all("Set-Cookie") or []:
+                name, _, rest = line.partition("=")
+                self.cookies[name] = rest.partition(";")[0]
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Answer:
+        return self.send("GET", path)
+
+    def post(self, path: str, body: Any, **headers: str) -> Answer:
+        if not self.value:
+            self.value = self.get("/api/session").json["x-edrbo"]
+        given = {"Content-Type": "application/json", "X-Edrbo": self.value} | headers
+        return self.send("POST", path, json.dumps(body).encode(), given)
+
+    def write(self, operation: str, study: str = "coating", **body: Any) -> Answer:
+        body.setdefault("key", new_key())
+        return self.post(f"/api/studies/{study}/{operation}", body)
+
+    def wait(self, operation: str, study: str = "coating", **body: Any) -> Any:
+        """Ask, and wait for the worker."""
+        job = self.write(operation, study, **body).json
+        while job["status"] in ("waiting", "running"):
+            job = self.get(f"/api/studies/{study}/job?job={job['job'].replace(' ', '%20')}").json
+        return job
+
+
+def new_key() -> str:
+    return uuid.uuid4().hex

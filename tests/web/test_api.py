@@ -1,0 +1,222 @@
+"""The API: the command line's operations as events of the study, each stored once."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from live import Client, new_key, study_server
+
+from edrbo import Space, Study
+from edrbo.records import events as e
+
+CONTEXT = {"humidity": "45,5", "load": 3}
+
+
+def test_a_run_from_ask_to_undo(client: Client, study: Study) -> None:
+    job = client.wait("ask", by="Ada")
+    assert job["status"] == "done"
+    (suggestion,) = job["result"]
+    assert study.pending[0].id == suggestion["id"]
+    assert study.pending[0].design == suggestion["design"]
+    told = client.write("tell", id=0, value="1,75", context=CONTEXT, by="Grace", note="wet")
+    assert told.status == 200
+    run = study.state.runs[0]
+    assert (run.status, run.value) == ("told", 1.75)
+    assert run.context is not None
+    assert run.context.tolist() == [45.5, 3.0]
+    asked, event = study.state.history
+    assert (asked.by, event.by, event.note) == ("Ada", "Grace", "wet")
+    assert client.write("undo", ref=told.json["ref"]).status == 200
+    assert study.state.runs[0].status == "pending"
+
+
+def test_second_thoughts_are_the_events_of_the_command_line(client: Client, study: Study) -> None:
+    study.tell({"speed": 2, "layers": 1, "kind": "plain"}, None, 5.0)
+    assert client.write("context-tell", id=0, context=CONTEXT).status == 200
+    assert client.write("correct", id=0, value=6, why="read wrongly", by="Ada").status == 200
+    assert client.write("correct", id=0, design={"speed": "2,5"}, why="dial").status == 200
+    assert client.write("drop", id=0, why="spilled").status == 200
+    assert study.state.runs[0].dropped
+    assert client.write("restore", id=0).status == 200
+    assert client.write("note", id=0, note="new batch").status == 200
+    assert client.write("context-add", rows=[CONTEXT, {"humidity": 50, "load": 1}]).status == 200
+    kinds = [event.kind for event in study.state.history]
+    assert kinds == ["told", "context", "corrected", "corrected", "dropped", "restored", "noted", "seen"]
+    run = study.state.runs[0]
+    assert run.value == 6.0
+    assert study.space.decode_designs(run.x)[0]["speed"] == pytest.approx(2.5)
+
+
+def test_a_failure_keeps_its_reason_and_a_skip_says_nothing(client: Client, study: Study) -> None:
+    study.ask(2)
+    assert client.write("tell", id=0, failed=True, why="blocked").status == 200
+    assert client.write("cancel", id=1, why="no material").status == 200
+    runs = study.state.runs
+    assert (runs[0].status, runs[0].why) == ("failed", "blocked")
+    assert (runs[1].status, runs[1].why) == ("cancelled", "no material")
+
+
+def test_what_was_really_set(client: Client, study: Study) -> None:
+    study.ask()
+    before = study.pending[0].design
+    client.write("tell", id=0, value=1, context=CONTEXT, design={"kind": "glossy", "layers": "2"})
+    design = study.space.decode_designs(study.state.runs[0].x)[0]
+    assert (design["kind"], design["layers"]) == ("glossy", 2)
+    assert design["speed"] == pytest.approx(before["speed"])
+
+
+@pytest.mark.parametrize("operation", ["tell", "undo", "note", "context-add"])
+def test_sent_twice_it_is_stored_once(client: Client, study: Study, operation: str) -> None:
+    study.tell({"speed": 2, "layers": 1, "kind": "plain"}, None, 5.0)
+    body = {
+        "tell": {"value": 2, "design": {"speed": 3, "layers": 1, "kind": "plain"}},
+        "undo": {},
+        "note": {"id": 0, "note": "x"},
+        "context-add": {"rows": [CONTEXT]},
+    }[operation]
+    key = new_key()
+    first = client.write(operation, key=key, **body)
+    second = client.write(operation, key=key, **body)
+    assert (first.status, second.status) == (200, 200)
+    assert first.json["ref"] == second.json["ref"]
+    assert (first.json["again"], second.json["again"]) == (False, True)
+    assert len(study.state.history) == 2
+
+
+def test_the_records_remember_the_key_after_a_restart(study: Study, tmp_path: Path) -> None:
+    key, body = new_key(), {"value": 2, "design": {"speed": 3, "layers": 1, "kind": "plain"}}
+    for again in (False, True):
+        with study_server(tmp_path / "coating.db") as client:
+            assert client.write("tell", key=key, **body).json["again"] is again
+    assert len(study) == 1
+
+
+def test_an_ask_sent_twice_is_one(client: Client, study: Study) -> None:
+    key = new_key()
+    client.write("ask", key=key)
+    client.wait("ask", key=key)
+    assert len(study.pending) == 1
+
+
+def test_an_ask_for_today(client: Client, study: Study) -> None:
+    for k in range(6):
+        study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + k, k], float(k))
+    assert client.wait("ask", count=2, context=CONTEXT)["status"] == "done"
+    assert client.wait("ask", forecast="40 1,5\n50 2")["status"] == "done"
+    assert len(study.pending) == 3
+    assert client.write("ask", forecast="40").status == 422
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "words"),
+    [
+        ("tell", {"id": 7, "value": 1}, "never asked"),
+        ("tell", {"value": 1}, "not clear"),
+        ("tell", {"id": 0, "value": "a lot"}, "number"),
+        ("tell", {"id": 0, "value": "nan"}, "nan"),
+        ("tell", {"id": 0, "value": 1, "context": {"humidity": 4}}, "load"),
+        ("tell", {"id": 0, "value": 1, "surprise": 2}, "surprise"),
+        ("correct", {"id": 0}, "nothing is corrected"),
+        ("amend", {}, "nothing is changed"),
+    ],
+)
+def test_what_cannot_be_is_said(client: Client, study: Study, operation: str, body: dict, words: str) -> None:
+    study.ask()
+    answer = client.write(operation, **body)
+    assert answer.status in (409, 422)
+    assert words in str(answer.json)
+    assert len(study.state.history) == 1
+
+
+def test_the_answer_for_all_and_for_today(client: Client, study: Study) -> None:
+    for k in range(6):
+        study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + k, k], float(k))
+
+    def recommend(query: str) -> dict:
+        while (answer := client.get(f"/api/studies/coating/recommend{query}")).status == 202:
+            pass
+        return answer.json["result"]
+
+    everywhere, today = recommend(""), recommend("?context.humidity=41&context.load=2")
+    found = study.recommend()
+    assert everywhere["design"] == found.design
+    assert everywhere["record"]["expected"] == pytest.approx(found.expected)
+    assert today["context"] == {"humidity": 41.0, "load": 2.0}
+    x = study.space.encode_designs(found.design)[0]
+    away = {key: float(np.abs(run.x - x).sum()) for key, run in study.state.runs.items()}
+    assert everywhere["nearest"][0]["id"] == min(away, key=away.__getitem__)
+    assert client.get("/api/studies/coating/recommend?context.humidity=41").status == 422
+
+
+def test_export_is_the_table_of_the_command_line(client: Client, study: Study) -> None:
+    study.tell({"speed": 2, "layers": 1, "kind": "plain"}, [1, 2], 5.0)
+    rows = list(csv.DictReader(io.StringIO(client.get("/api/studies/coating/export").text)))
+    assert [(row["value"], row["kind"]) for row in rows] == [("5.0", "plain")]
+
+
+def test_amendments_are_recorded(client: Client, study: Study) -> None:
+    study.tell({"speed": 2, "layers": 1, "kind": "plain"}, [1, 2], 5.0)
+    variable = {"name": "speed", "kind": "real", "low": "1", "high": "12,5"}
+    rest = [
+        {"name": "layers", "kind": "integer", "low": 1, "high": 4},
+        {"name": "kind", "kind": "categorical", "choices": "plain, glossy, matt"},
+        {"name": "angle", "low": 0, "high": 90, "before": 45},
+    ]
+    answer = client.write("amend", design=[variable, *rest], note="a faster motor", by="Ada")
+    assert answer.status == 200, answer.text
+    space = study.space
+    assert space.design["speed"].upper == 12.5
+    assert space.design["kind"].choices == ("plain", "glossy", "matt")
+    assert space.decode_designs(study.state.runs[0].x)[0]["angle"] == pytest.approx(45)
+    assert isinstance(study.state.history[-1], e.Amended)
+    page = client.get("/s/coating/setup").text
+    assert "speed: 1 to 9 → 1 to 12.5" in page
+    assert "a faster motor" in page
+
+
+def test_a_new_study_in_a_folder(tmp_path: Path, space: Space) -> None:
+    Study.open(tmp_path / "one.db", space)
+    with study_server(tmp_path) as client:
+        body = {
+            "name": "Kiln №2 ../../etc",
+            "design": [
+                {"name": "heat", "low": 1, "high": "9,5"},
+                {"name": "k", "kind": "categorical", "choices": "a,b"},
+            ],
+            "context": [{"name": "wind"}],
+            "direction": "minimize",
+        }
+        made = client.post("/api/new", body)
+        assert made.status == 200, made.text
+        assert client.wait("ask", made.json["study"])["status"] == "done"
+        assert client.post("/api/new", body).status == 422
+        assert client.get("/api/studies").json[-1]["name"] == body["name"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [
+        "kiln-no2-etc.db",
+        "kiln-no2-etc.toml",
+        "one.db",
+    ]
+
+
+def test_preparing_ahead_says_so(study: Study, tmp_path: Path) -> None:
+    with study_server(tmp_path / "coating.db", prepares=True) as client:
+        client.wait("ask")
+        while len(study.pending) < 2:
+            pass
+        while "without its result" not in (page := client.get("/s/coating/").text):
+            pass
+        assert "While a run is made the next suggestion is prepared" in page
+
+
+def test_the_description_names_every_operation_and_loads_nothing(client: Client) -> None:
+    paths = client.get("/api/openapi.json").json["paths"]
+    operations = {path.rpartition("/")[2] for path in paths}
+    assert {"ask", "tell", "correct", "drop", "restore", "cancel", "note", "undo", "amend", "new"} <= operations
+    assert {"import", "export", "recommend", "show", "context-add", "context-tell"} <= operations
+    page = client.get("/api/docs").text
+    assert "/api/studies/{study}/tell" in page
+    assert "https://" not in page
