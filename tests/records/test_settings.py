@@ -25,6 +25,9 @@ OTHER: dict[str, Any] = {
     "forgetting": 12.5,
     "initial": 3,
     "goal": edrbo.CVaR(0.2),
+    "outcome": "gloss",
+    "unit": "GU",
+    "title": "Coating line 3",
 }
 
 

@@ -95,9 +95,9 @@ def read_variable(name: str, given: Any) -> Variable:
         return Real(*given) if numbers else Categorical(tuple(given))
     if not isinstance(given, dict) or set(given) - set(VARIABLE_KEYS):
         raise InvalidSpaceError(f"{name!r} cannot be {given!r}", f"{HOW}; the keys are {', '.join(VARIABLE_KEYS)}")
-    kind: Any = Categorical if "choices" in given else Integer if given.get("integer") else Real
+    kind: type[Variable] = Categorical if "choices" in given else Integer if given.get("integer") else Real
     names = {"low": "lower", "high": "upper"}
-    parts = {names.get(key, key): part for key, part in given.items() if key != "integer"}
+    parts: dict[str, Any] = {str(names.get(key, key)): part for key, part in given.items() if key != "integer"}
     if kind is Categorical and isinstance(parts["choices"], list):
         parts["choices"] = tuple(parts["choices"])
     try:
