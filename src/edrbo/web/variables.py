@@ -77,7 +77,7 @@ def _variable(part: bodies.Variable, old: Any) -> Any:
         low, high = (None if b in (None, "") else read_number(b, part.name) for b in (part.low, part.high))
         given = {"lower": _whole(kind, low), "upper": _whole(kind, high), "log": part.log}
     if "unit" in known:
-        given["unit"] = part.unit or None
+        given["unit"] = part.unit
     return kind(**{**kept, **given})
 
 
