@@ -25,6 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 THREADS = (1, 2)
 BOTH = "torch_numeric or numpy_numeric"
+# Threads that wait by spinning take the cores from each other: ten times the time, and the same numbers.
+PATIENCE = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0", "OPENBLAS_THREAD_TIMEOUT": "4"}
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
 
 
@@ -40,8 +42,7 @@ class Setting:
 
     def environment(self, threads: int) -> dict[str, str]:
         counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-        # Threads that wait by spinning take the cores from each other: ten times the time, and the same numbers.
-        return {**os.environ, **counts, "OMP_WAIT_POLICY": "passive", **self.variables}
+        return {**os.environ, **counts, **PATIENCE, **self.variables}
 
 
 AVX2 = frozenset({"avx2", "fma"})

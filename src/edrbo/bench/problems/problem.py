@@ -10,22 +10,27 @@ parts (``np.minimum`` and ``np.maximum`` do that, ``np.abs`` does not).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array
-from edrbo.bench.problems.oracle.laws import Product
-from edrbo.bench.problems.oracle.maximum import maximize_rough, maximize_smooth, quasi_random_designs
-from edrbo.bench.problems.oracle.robust import Objective, expected_loss
+from edrbo.bench.problems.oracle.laws import Product, tensor_nodes
+from edrbo.bench.problems.oracle.maximum import maximize_rough, maximize_smooth, polish, quasi_random_designs
+from edrbo.bench.problems.oracle.robust import expected_loss
+from edrbo.bench.problems.oracle.transport import OverGrid
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError
 
 COMPLEX_STEP = 1e-30
 # Large enough to keep the interpreter out of the loop, small enough for the cache.
 CHUNK_ELEMENTS = 1 << 18
+# Quasi-random designs, as powers of two, among which a robust optimum is looked for: with several context variables
+# the worst case of one takes some ten milliseconds.
+SEARCH, ROUGH_SEARCH = 10, 8
 
+Objective = Callable[[AnyArray, AnyArray], AnyArray]
 Expectation = Callable[[AnyArray, Product], AnyArray]
 
 
@@ -36,7 +41,8 @@ class Problem:
     ``objective(x, c)`` broadcasts (…, d_x) with (…, d_c) to (…). ``expectation(x, law)`` maps (n, d_x) to
     (n,) by a product rule or closed form where there is one; without it the tensor quadrature rule is used,
     with panels ending at ``breaks``. ``landmark`` is a design worth trying first when E f is maximized (a
-    symmetry point). ``noise_sd`` is the standard deviation of the observation noise; oracles never contain
+    symmetry point). ``grid_objective`` is f over tensor grids of contexts where that is much cheaper than point by
+    point. ``noise_sd`` is the standard deviation of the observation noise; oracles never contain
     it. ``data`` says which data a problem stands on when it is not a formula.
     """
 
@@ -48,6 +54,7 @@ class Problem:
     expectation: Expectation | None = None
     breaks: tuple[float, ...] = ()
     landmark: tuple[float, ...] | None = None
+    grid_objective: OverGrid | None = None
     noise_sd: float = 0.0
     data: str | None = None
 
@@ -102,11 +109,21 @@ class Problem:
         gradient = values.imag.T / COMPLEX_STEP
         return values[0].real.reshape(x.shape[:-1]), gradient.reshape(x.shape)
 
-    def worst_case(self, x: Array, radius: float) -> Array:
-        """Worst E_Q f(x) over laws Q on the context cube within Wasserstein-1 distance ``radius`` of P."""
+    def over_grid(self, x: Array, lines: Sequence[Array]) -> Array:
+        """f at designs (n, d_x) and all nodes of the tensor product of ``lines`` (m_k,): (n, m_1 ⋯ m_d_c)."""
+        if self.grid_objective is not None:
+            return self.grid_objective(x, lines)
+        nodes = tensor_nodes(lines)
+        return in_chunks(lambda part: self.objective(part[:, None, :], nodes), x, len(nodes)).reshape(-1, len(nodes))
+
+    def worst_case(self, x: Array, radius: float, rough: bool = False) -> Array:
+        """Worst E_Q f(x) over laws Q on the context cube within Wasserstein-1 distance ``radius`` of P.
+
+        ``rough`` is faster and less exact with several context variables.
+        """
         x = self._designs(x)
         flat = x.reshape(-1, self.d_x)
-        loss = expected_loss(self.objective, self.law, self.breaks, flat, radius)
+        loss = expected_loss(self.over_grid, self.law, self.breaks, flat, radius, rough)
         return np.asarray(self.expected(flat) - loss).reshape(x.shape[:-1])
 
     def robust_optimum(self, radius: float) -> tuple[Array, float]:
@@ -154,7 +171,13 @@ class Problem:
 
 @lru_cache(maxsize=64)
 def _robust_optimum(problem: Problem, radius: float) -> tuple[Array, float]:
-    return maximize_rough(lambda x: problem.worst_case(x, radius), problem.x_star, 7 if problem.d_c > 1 else 10)
+    several = problem.d_c > 1
+    x, value = maximize_rough(
+        lambda x: problem.worst_case(x, radius, rough=several), problem.x_star, ROUGH_SEARCH if several else SEARCH
+    )
+    if several:
+        x, value = polish(lambda x: problem.worst_case(x, radius), x, 25 * problem.d_x, size=1e-3)
+    return x, value
 
 
 def in_chunks(function: Callable[[AnyArray], AnyArray], x: AnyArray, width: int) -> AnyArray:

@@ -7,6 +7,7 @@ deterministic: composite Gauss–Legendre on the interior plus the atoms with th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -139,11 +140,15 @@ class Product:
 
 def tensor_rule(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     """The product of rules on lines (nodes and weights of shape (m_k,)): nodes (m, d_c) and weights (m,)."""
-    nodes = np.stack(np.meshgrid(*[nodes for nodes, _ in rules], indexing="ij"), axis=-1)
     weights = rules[0][1]
     for _, more in rules[1:]:
         weights = weights[..., None] * more
-    return nodes.reshape(-1, len(rules)), weights.reshape(-1)
+    return tensor_nodes([nodes for nodes, _ in rules]), weights.reshape(-1)
+
+
+def tensor_nodes(lines: Sequence[Array]) -> Array:
+    """All nodes of the product of lines (m_k,), the last varying fastest: (m_1 ⋯ m_d_c, d_c)."""
+    return np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(lines))
 
 
 def clipped_normal(mean: float, sd: float) -> Clipped:

@@ -61,23 +61,28 @@ def maximize_smooth(
 
 def maximize_rough(value: Callable[[Array], Array], known: Array, log2_size: int) -> tuple[Array, float]:
     """argmax and max of a function with kinks, from a ``known`` good design (d_x,) and the best quasi-random ones."""
-    from scipy.optimize import OptimizeResult, minimize
-
     d_x = len(known)
     designs = np.vstack([quasi_random_designs(d_x, log2_size), known])
     starts = [known, *designs[np.argsort(-value(designs), kind="stable")[:ROUGH_STARTS]]]
+    ends = [polish(value, start, 120 * d_x) for start in starts]
+    return max(ends, key=lambda end: end[1])
+
+
+def polish(value: Callable[[Array], Array], start: Array, evaluations: int, size: float = 0.05) -> tuple[Array, float]:
+    """argmax and max near ``start`` by Nelder and Mead's simplex, whose first edges are ``size`` long."""
+    from scipy.optimize import minimize
+
+    inward = np.where(start > 0.5, -size, size)
+    simplex = np.vstack([start, start + np.diag(inward)])
 
     def loss(x: Array) -> float:
         return -float(value(x))
 
-    def polish(start: Array) -> OptimizeResult:
-        return minimize(
-            loss,
-            start,
-            method="Nelder-Mead",
-            bounds=[(0.0, 1.0)] * d_x,
-            options={"xatol": 1e-6, "fatol": 1e-9, "maxfev": 120 * d_x},
-        )
-
-    best = min(map(polish, starts), key=lambda end: float(end.fun))
-    return np.asarray(best.x), -float(best.fun)
+    end = minimize(
+        loss,
+        start,
+        method="Nelder-Mead",
+        bounds=[(0.0, 1.0)] * len(start),
+        options={"xatol": 1e-6, "fatol": 1e-9, "maxfev": evaluations, "initial_simplex": simplex},
+    )
+    return np.asarray(end.x), -float(end.fun)

@@ -1,7 +1,8 @@
 """Worst expectation of f over all context laws within a Wasserstein-1 distance of P, by its dual.
 
 min_{W₁(Q, P) ≤ ρ} E_Q f(x, ·) = max_{λ ≥ 0} −λρ + E_{c~P} min_{c'} [f(x, c') + λ‖c − c'‖], with the Euclidean
-distance in the unit cube. P and the moves c' live on one fine grid: the quadrature nodes and the ends.
+distance in the unit cube. With one context variable, here, P and the moves c' live on one fine grid: the quadrature
+nodes and the ends. With several see :mod:`edrbo.bench.problems.oracle.transport`.
 """
 
 from __future__ import annotations
@@ -10,40 +11,34 @@ from collections.abc import Callable
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.distributions import AnyArray, Array
-from edrbo.bench.problems.oracle.laws import Product, tensor_rule
+from edrbo.bench.problems.oracle import transport
+from edrbo.bench.problems.oracle.distributions import Array
+from edrbo.bench.problems.oracle.laws import Product
+from edrbo.bench.problems.oracle.transport import OverGrid
 from edrbo.errors import InvalidValueError
 
-Objective = Callable[[AnyArray, AnyArray], AnyArray]
-# Several context variables: a tensor rule of 18 nodes each, because every pair of nodes is a possible move.
-COARSE_PANELS = 4
-COARSE_ORDER = 4
 GOLDEN = (np.sqrt(5) - 1) / 2
 # The bracket of λ shrinks to 4e-9 of the steepest slope.
 ITERATIONS = 40
+CHUNK_ELEMENTS = 1 << 18
 
 
-def expected_loss(objective: Objective, law: Product, breaks: tuple[float, ...], x: Array, radius: float) -> Array:
+def expected_loss(
+    over_grid: OverGrid, law: Product, breaks: tuple[float, ...], x: Array, radius: float, rough: bool = False
+) -> Array:
     """What the worst law takes off the expectation: (n, d_x) → (n,), exactly 0 at radius 0.
 
-    Both are taken on one grid, so that its errors cancel when the loss is taken off an exact expectation.
+    Both are taken on one grid, so that its errors cancel when the loss is taken off an exact expectation. ``rough`` is
+    faster and good enough to look for designs worth a second look.
     """
     if not (np.isfinite(radius) and radius >= 0):
         raise InvalidValueError(f"radius must be a non-negative number, got {radius}.")
-    grid, weights = _grid(law, breaks)
-    rows = max(1, (1 << 18) // len(grid)) if law.d_c == 1 else 4
-    losses = [
-        _expected_loss(objective(x[i : i + rows, None, :], grid), grid, weights, radius) for i in range(0, len(x), rows)
-    ]
-    return np.concatenate([np.zeros(0), *losses])
-
-
-def _grid(law: Product, breaks: tuple[float, ...]) -> tuple[Array, Array]:
-    """Grid (m, d_c) and the masses (m,) P gives to it."""
-    if law.d_c == 1:
-        return tensor_rule([_with_ends(*law.components[0].quadrature(breaks))])
-    rules = [component.quadrature(breaks, COARSE_PANELS, COARSE_ORDER) for component in law.components]
-    return tensor_rule([_with_ends(*rule) for rule in rules])
+    if law.d_c > 1:
+        return transport.expected_loss(over_grid, law, breaks, x, radius, rough)
+    line, weights = _with_ends(*law.components[0].quadrature(breaks))
+    rows = max(1, CHUNK_ELEMENTS // len(line))
+    parts = [loss_on_line(over_grid(x[i : i + rows], [line]), line, weights, radius) for i in range(0, len(x), rows)]
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def _with_ends(nodes: Array, weights: Array) -> tuple[Array, Array]:
@@ -54,25 +49,12 @@ def _with_ends(nodes: Array, weights: Array) -> tuple[Array, Array]:
     return nodes[increasing], weights[increasing]
 
 
-def _expected_loss(values: Array, grid: Array, weights: Array, radius: float) -> Array:
-    """E_P f − worst case on the grid, for values (n, m)."""
-    if grid.shape[1] == 1:
-        line = grid[:, 0]
-        steepest = (np.abs(np.diff(values, axis=1)) / np.diff(line)).max(axis=1)
-
-        def lowest(slope: Array) -> Array:
-            return _lowest_on_line(values, line, slope)
-    else:
-        distance = np.sqrt(((grid[:, None, :] - grid) ** 2).sum(-1))
-        apart = np.where(distance > 0, distance, np.inf)
-        steepest = np.array([(np.abs(row[:, None] - row) / apart).max() for row in values])
-
-        def lowest(slope: Array) -> Array:
-            pairs = zip(values, slope, strict=True)
-            return np.stack([(row + rate * distance).min(axis=1) for row, rate in pairs])
+def loss_on_line(values: Array, line: Array, weights: Array, radius: float) -> Array:
+    """E_P f − worst case when all mass lives on the points ``line`` (m,), for values (n, m)."""
+    steepest = (np.abs(np.diff(values, axis=1)) / np.diff(line)).max(axis=1)
 
     def dual(slope: Array) -> Array:
-        return np.asarray(lowest(slope) @ weights - slope * radius)
+        return np.asarray(_lowest_on_line(values, line, slope) @ weights - slope * radius)
 
     best = _golden_maximum(dual, np.zeros_like(steepest), steepest)
     return values @ weights - np.minimum(best, values @ weights)

@@ -51,6 +51,7 @@ def _portfolio(name: str, path: Path, modified: int) -> Problem:
         d_x=D_X,
         law=LAWS[name],
         objective=surrogate.objective,
+        grid_objective=surrogate.over_grid,
         expectation=surrogate.expectation,
         landmark=tuple(landmark) if landmark else None,
         data=data,

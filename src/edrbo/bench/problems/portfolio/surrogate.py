@@ -104,6 +104,16 @@ class PortfolioSurrogate:
         mean = in_chunks(lambda z: kernel(z, inputs, scales) @ self.coefficients, rows, len(inputs))
         return np.asarray(-self._constant - mean.reshape(shape))
 
+    def over_grid(self, x: Array, lines: Sequence[Array]) -> Array:
+        """f at designs (n, 3) and the tensor product of two lines of contexts: (n, m_1 m_2), by matrix products."""
+        scales = self.hyperparameters.lengthscales[D_X:]
+        first, second = (
+            kernel(line[:, None], self.contexts[:, j : j + 1], scales[j : j + 1]) for j, line in enumerate(lines)
+        )
+        columns = self._design_kernel(x) * self.coefficients
+        tables = [(first * column) @ second.T for column in columns]
+        return np.asarray(-self._constant - np.reshape(tables, (len(x), -1)))
+
     def expectation(self, x: AnyArray, law: Product) -> AnyArray:
         """E f(x) for independent contexts: (n, 3) → (n,)."""
         if law not in self._context_factors:
