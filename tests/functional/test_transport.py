@@ -10,6 +10,7 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from edrbo.acquisition.functional import Minimum, TotalVariation, Wasserstein
+from edrbo.acquisition.functional.base import Field
 from edrbo.context.laws import ContextPoints, box_points
 
 Array = np.ndarray
@@ -29,8 +30,12 @@ def wavy(dim: int, seed: int) -> Callable[[Array], Array]:
     return field
 
 
-def as_tensors(field: Callable[[Array], tuple[Array, Array]]) -> Callable[[torch.Tensor], tuple[torch.Tensor, ...]]:
-    return lambda c: tuple(torch.from_numpy(part) for part in field(c.numpy()))
+def as_tensors(field: Callable[[Array], tuple[Array, Array]]) -> Field:
+    def values_and_slopes(c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        value, slope = field(c.numpy())
+        return torch.from_numpy(value), torch.from_numpy(slope)
+
+    return Field(lambda c: values_and_slopes(c)[0], values_and_slopes)
 
 
 def law(dim: int, seed: int, atoms: int) -> ContextPoints:
@@ -89,7 +94,7 @@ def true_loss(field: Callable[[Array], tuple[Array, Array]], points: ContextPoin
 def caught(functional: Wasserstein, points: ContextPoints, field: Callable[[Array], tuple[Array, Array]]) -> float:
     """The loss on the refined points."""
     targets = functional.refine(as_tensors(field), points)
-    refined = ContextPoints(points.atoms, points.weights, torch.cat([points.support, targets]))
+    refined = ContextPoints(points.atoms, points.weights, targets)
     scores = torch.from_numpy(field(refined.all.numpy())[0])
     return float((refined.mass * scores).sum() - functional(scores, refined))
 
@@ -129,7 +134,7 @@ def test_no_radius_no_contexts_nothing_to_refine() -> None:
     assert len(Wasserstein(0.0).refine(as_tensors(field), points)) == 0
     empty = torch.zeros(1, 0, dtype=torch.float64)
     nowhere = ContextPoints(empty, empty.new_ones(1), empty[:0])
-    assert len(Wasserstein(0.1).refine(lambda c: (c.sum(-1), c), nowhere)) == 0
+    assert len(Wasserstein(0.1).refine(Field(lambda c: c.sum(-1), lambda c: (c.sum(-1), c)), nowhere)) == 0
 
 
 def test_atoms_without_mass_move_nothing() -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from edrbo.acquisition.functional import Expectation, Functional, WorstCase
+from edrbo.acquisition.functional.base import Field
 from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
@@ -193,18 +194,30 @@ class RobustAcquisition:
         return value, pullback(by_mean, by_sd)
 
     def near(self, x: Tensor) -> RobustAcquisition:
-        """The same acquisition with the contexts added that matter for its functional at designs ``x`` (k × d_x)."""
-        extra = torch.cat([self.functional.refine(partial(self._field, design), self.points) for design in x])
-        if not len(extra):
+        """The same acquisition on the contexts that matter for its functional at designs ``x`` (k × d_x)."""
+        if not len(self.points.support):
             return self
-        points = replace(self.points, support=torch.cat([self.points.support, extra]))
+        found = [self.functional.refine(self._field(design), self.points) for design in x]
+        if all(support is self.points.support for support in found):
+            return self
+        points = replace(self.points, support=torch.cat(found))
         return RobustAcquisition(self.model, self.score, points, self.functional)
 
-    def _field(self, design: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """What the functional reduces at one design (d_x), in contexts (k × d_c): values (k), slopes (k × d_c)."""
-        joint = torch.cat([design.expand(len(contexts), -1), contexts], dim=-1)
-        value, gradient = self._value_and_slope(joint)
-        return value, gradient[:, len(design) :]
+    def _field(self, design: Tensor) -> Field:
+        """What the functional reduces at one design (d_x), as a function of the context."""
+
+        def joint(contexts: Tensor) -> Tensor:
+            return torch.cat([design.expand(len(contexts), -1), contexts], dim=-1)
+
+        def values(contexts: Tensor) -> Tensor:
+            moments = self._anywhere.moments(joint(contexts))
+            return barycenter(*moments, self.model.weights)[0] if self.score.integrated else self._score(moments)
+
+        def values_and_slopes(contexts: Tensor) -> tuple[Tensor, Tensor]:
+            value, gradient = self._value_and_slope(joint(contexts))
+            return value, gradient[:, len(design) :]
+
+        return Field(values, values_and_slopes)
 
     def ladder(self) -> list[RobustAcquisition]:
         """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""

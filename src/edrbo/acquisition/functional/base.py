@@ -17,10 +17,18 @@ from edrbo.surrogate.lbfgs import Array, minimize_batch
 
 __all__ = ["Expectation", "Functional", "Minimum", "WorstCase"]
 
-Field = Callable[[Tensor], tuple[Tensor, Tensor]]  # contexts (k × d_c) → scores (k) and their slopes (k × d_c)
+
+@dataclass(frozen=True)
+class Field:
+    """The scores of one design as a function of the context (k × d_c): ``values`` (k), with or without slopes."""
+
+    values: Callable[[Tensor], Tensor]
+    values_and_slopes: Callable[[Tensor], tuple[Tensor, Tensor]]  # k and k × d_c
+
 
 DEFAULT_SUPPORT = 64  # points of the context box a worst case may move mass to, besides the atoms
-DESCENTS, DESCENT_STEPS = 8, 12  # to the lowest context: how many, and iterations of each
+DESCENTS, DESCENT_STEPS = 4, 10  # to the lowest context: how many, and iterations of each
+LOWEST = 16  # contexts kept beside them: as the design moves, another may become the lowest
 
 
 class Functional(ABC):
@@ -44,8 +52,8 @@ class Functional(ABC):
         """``values`` (... × (m + p)) at ``points.all``, differentiable; returns (...)."""
 
     def refine(self, field: Field, points: ContextPoints) -> Tensor:
-        """Further contexts (k × d_c) that matter for one design, whose scores are ``field``; none by default."""
-        return points.support[:0]
+        """The support (p × d_c) that matters for one design, whose scores are ``field``; by default the general one."""
+        return points.support
 
     def rough(self) -> Functional:
         """A cheap stand-in that ranks designs much alike, for screening many of them."""
@@ -96,20 +104,19 @@ def all_on_minimum(values: Tensor) -> Tensor:
 
 
 def lowest_points(field: Field, points: ContextPoints) -> Tensor:
-    """The ends of a few descents from the lowest of ``points``, in the box that holds them all (k × d_c)."""
+    """The lowest of ``points``, and the ends of descents from them in the box that holds them all (k × d_c)."""
     lower, upper = points.all.amin(0), points.all.amax(0)
     if lower.numel() == 0:
-        return points.support[:0]
-    start = points.all[field(points.all)[0].argsort(stable=True)[:DESCENTS]]
+        return points.support
+    lowest = points.all[field.values(points.all).argsort(stable=True)]
 
     def scores(contexts: Array, rows: list[int]) -> tuple[Array, Array]:
-        value, slope = field(torch.from_numpy(contexts))
+        value, slope = field.values_and_slopes(torch.from_numpy(contexts))
         return value.numpy(), slope.numpy()
 
-    ends, _ = minimize_batch(
-        scores, start.numpy(), lower.numpy(), upper.numpy(), max_iterations=DESCENT_STEPS, ftol=1e-6, max_line_search=5
-    )
-    return torch.from_numpy(ends)
+    start, box = lowest[:DESCENTS].numpy(), (lower.numpy(), upper.numpy())
+    ends, _ = minimize_batch(scores, start, *box, max_iterations=DESCENT_STEPS, ftol=1e-6, max_line_search=5)
+    return torch.cat([torch.from_numpy(ends), lowest[:LOWEST]])
 
 
 def check_radius(radius: float) -> None:

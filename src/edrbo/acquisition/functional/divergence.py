@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ class KL(WorstCase):
 
     radius: float
     support_size: int = 0
+    has_kinks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_radius(self.radius)
@@ -49,6 +51,7 @@ class ChiSquare(WorstCase):
 
     radius: float
     support_size: int = 0
+    has_kinks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_radius(self.radius)

@@ -19,7 +19,7 @@ from edrbo.context.laws import ContextPoints
 
 MAX_CUTS = 500  # a limit that is not met: ten to thirty cuts are usual
 FIRST_STEPS = {1: (1.0, 4.0), 2: (0.5, 1.0, 2.0)}  # in radii, downhill from every atom: by order, what a move is like
-ROUNDS = 2  # of column generation, and
+ROUNDS = 1  # of column generation, and
 DOWNHILL = 3  # steps of every atom in each: at least 0.97 of the loss (tests/functional/test_transport.py)
 LONGEST = 0.3  # step, in the unit cube
 
@@ -103,11 +103,11 @@ def worst_targets(field: Field, points: ContextPoints, radius: float, order: int
     atoms, weights = points.atoms[mass], points.weights[mass]
     if radius == 0.0 or atoms.shape[1] == 0:
         return atoms[:0]
-    scores, slopes = field(atoms)
+    scores, slopes = field.values_and_slopes(atoms)
     downhill = -slopes / torch.linalg.vector_norm(slopes, dim=-1, keepdim=True).clamp_min(1e-300)
     steps = torch.cat([atoms + step * radius * downhill for step in FIRST_STEPS[order]]).clamp(lower, upper)
     others = torch.cat([points.atoms[~mass], points.support, steps])
-    targets, values = torch.cat([atoms, others]), torch.cat([scores, field(others)[0]])
+    targets, values = torch.cat([atoms, others]), torch.cat([scores, field.values(others)])
     for _ in range(rounds):
         plans = cheapest_plans(values[None], weights, moving_costs(atoms, targets, order), radius**order)
         price = float(plans.multiplier[0])
@@ -130,7 +130,7 @@ def _go_downhill(
     that does not lead down is taken back and shortened.
     """
     here = start
-    scores, slopes = field(here)
+    scores, slopes = field.values_and_slopes(here)
     total = scores + price * _own_cost(atoms, here, order)
     length = torch.full_like(scores, min(0.5 / max(price, 1e-300), 1e3) if order == 2 else radius)
     for _ in range(DOWNHILL):
@@ -143,7 +143,7 @@ def _go_downhill(
             size = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True).clamp_min(1e-300)
             move = -length[:, None] * gradient / size
         there = (here + move.clamp(-LONGEST, LONGEST)).clamp(*box)
-        there_scores, there_slopes = field(there)
+        there_scores, there_slopes = field.values_and_slopes(there)
         there_total = there_scores + price * _own_cost(atoms, there, order)
         lower = there_total < total
         here, slopes = torch.where(lower[:, None], there, here), torch.where(lower[:, None], there_slopes, slopes)

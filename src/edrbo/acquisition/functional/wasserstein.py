@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from edrbo.acquisition.functional.base import DEFAULT_SUPPORT, Field, Functional, WorstCase, check_radius
-from edrbo.acquisition.functional.transport import cheapest_plans, moving_costs, worst_targets
+from edrbo.acquisition.functional.transport import ROUNDS, cheapest_plans, moving_costs, worst_targets
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
 
@@ -48,12 +48,13 @@ class Wasserstein(WorstCase):
 
     Exact on those points. Over the whole context box it is as exact as the support: the general one (``support_size``)
     ranks designs; ``refine`` gives the points that matter for one design, with which at least 0.97 of the loss
-    E s − worst case is caught (one to three context variables, radius 0.02 to 0.3).
+    E s − worst case is caught (one to three context variables, radius 0.02 to 0.3), with more ``rounds`` 0.99.
     """
 
     radius: float
     order: Literal[1, 2] = 1
     support_size: int = DEFAULT_SUPPORT
+    rounds: int = ROUNDS
     has_kinks: ClassVar[bool] = False
     locally_linear: ClassVar[bool] = True
 
@@ -73,4 +74,4 @@ class Wasserstein(WorstCase):
         return torch.cat(worst).reshape(values.shape) if len(rows) else torch.zeros_like(values)
 
     def refine(self, field: Field, points: ContextPoints) -> Tensor:
-        return worst_targets(field, points, self.radius, self.order)
+        return worst_targets(field, points, self.radius, self.order, self.rounds)

@@ -49,8 +49,14 @@ def mean_and_sd(outcomes: Array, weights: Array) -> tuple[Array, Array]:
     return mean, numeric.sqrt(numeric.where(positive, variance, variance * 0.0 + 1.0)) * positive
 
 
-def detached(rows: Array) -> Array:
-    return rows if isinstance(rows, np.ndarray) else rows.detach()
+def as_numpy(rows: Array) -> Array:
+    """Without its gradient; many small operations are faster there."""
+    return rows if isinstance(rows, np.ndarray) else rows.detach().numpy()
+
+
+def like(values: Array, rows: Array) -> Array:
+    """NumPy's ``values`` as what ``rows`` are."""
+    return values if isinstance(rows, np.ndarray) else module_of(rows).from_numpy(values)
 
 
 def smooth_step(distance: Array, sd: Array) -> Array:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
+import numpy as np
+
 from edrbo.errors import InvalidValueError
 from edrbo.records.goals.arithmetic import (
     Array,
     Direction,
     along,
-    detached,
+    as_numpy,
     from_worst,
+    like,
     mean_and_sd,
     module_of,
     sign_of,
@@ -20,7 +23,7 @@ from edrbo.records.goals.base import Goal, finite, register_goal
 
 Distance = Literal["wasserstein", "total-variation", "kl", "chi-square", "mmd"]
 
-CLIP_STEPS = 60  # bisections for the level at which MeanSd cuts an interval: to rounding
+CLIP_STEPS = 40  # bisections for the level at which MeanSd cuts an interval, to 1e-12 of its range
 
 
 @register_goal
@@ -176,7 +179,7 @@ class MeanSd(Goal):
         low, high = center - reach, center + reach
         if self.k == 0.0:
             return sign * (weights * high).sum(-1)
-        level = self._level(detached(low), detached(high), weights)[..., None]
+        level = like(self._level(as_numpy(low), as_numpy(high), as_numpy(weights)), low)[..., None]
         best = self.value(_cut(level, low, high), weights, "maximize")
         # Where one level fits all intervals, and to leave the lowest end costs more than it brings, that end is best.
         end = numeric.amin(high, -1)
@@ -186,13 +189,12 @@ class MeanSd(Goal):
 
     def _level(self, low: Array, high: Array, weights: Array) -> Array:
         """t with t = m + s/k for f = t cut to [low, high], or the highest end if t < m + s/k there still."""
-        numeric = module_of(low)
-        bottom, top = numeric.amin(low, -1), numeric.amax(high, -1)
+        bottom, top = low.min(-1), high.max(-1)
         for _ in range(CLIP_STEPS):
             middle = 0.5 * (bottom + top)
             mean, sd = mean_and_sd(_cut(middle[..., None], low, high), weights)
             rise = self.k * (middle - mean) <= sd
-            bottom, top = numeric.where(rise, middle, bottom), numeric.where(rise, top, middle)
+            bottom, top = np.where(rise, middle, bottom), np.where(rise, top, middle)
         return top  # exactly the highest end where nothing need be cut
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
