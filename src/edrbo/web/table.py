@@ -77,6 +77,8 @@ def take(desk: Desk, body: bodies.Import) -> dict[str, Any]:
         found = preview(desk.state, body.text, body.columns)
         if found.plan is None:
             raise StudyError(found.problem or "some cells cannot be read", "nothing was stored")
+        if not found.plan.events and not found.plan.known:
+            raise StudyError("nothing in this table is understood", "say what its columns hold")
         desk.study.take(_stamped(found.plan, body))
         return {**found.view(), "stored": True, "words": _words(found.plan), "observations": len(desk.state.told)}
 
