@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Everything heavy loads inside the command that needs it."""
+"""The command line: parse, call, print. A file a command; everything heavy loads inside the command that needs it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,43 @@ import typer
 from rich.console import Console
 
 from edrbo import __version__
-from edrbo.cli import bench, demo, serve, study
+from edrbo.cli import (
+    amend,
+    ask,
+    bench,
+    cancel,
+    check,
+    context,
+    demo,
+    drop,
+    edit,
+    export,
+    import_table,
+    new,
+    note,
+    recommend,
+    report,
+    restore,
+    run,
+    serve,
+    show,
+    studies,
+    tell,
+    undo,
+)
+from edrbo.cli.output import print_json, printable, wants_json
 from edrbo.errors import EdrboError
+
+COMMANDS = (
+    *(demo, new, ask, tell, context, recommend, show, studies),
+    *(edit, undo, drop, restore, cancel, note, amend),
+    *(import_table, export, report, serve, run, check, bench),
+)
+
+# Typer brings its own Click in some versions and uses the installed one in others.
+ClickException: type[Exception] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException" and issubclass(kind, Exception)
+)
 
 app = typer.Typer(
     help="Bayesian optimization when the world sets part of the input.",
@@ -31,23 +66,34 @@ def edrbo(
     """Bayesian optimization when the world sets part of the input."""
 
 
-demo.register(app)
-study.register(app)
-serve.register(app)
-app.add_typer(bench.app, name="bench")
+for command in COMMANDS:
+    if hasattr(command, "app"):
+        app.add_typer(command.app, name=command.__name__.rsplit(".", 1)[1])
+    else:
+        command.register(app)
 
 
 def main() -> None:
     """Run the command line; errors we know of end in one line with a hint, not in a traceback."""
     try:
-        app()
+        sys.exit(app(standalone_mode=not wants_json()))
     except EdrboError as problem:
-        console = Console(stderr=True)
-        console.print("error:", style="bold red", end=" ", highlight=False)
-        console.print(problem.message, markup=False, highlight=False, soft_wrap=True)
-        if problem.hint:
-            console.print(f"hint: {problem.hint}", markup=False, highlight=False, soft_wrap=True)
+        _print_error(problem.message, problem.hint)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except ClickException as problem:  # only under --json; else Click itself prints it
+        _print_error(getattr(problem, "message", str(problem)), "see --help")
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)
         sys.exit(130)
+
+
+def _print_error(message: str, hint: str | None) -> None:
+    if wants_json():
+        print_json({"error": message, "hint": hint})
+        return
+    console = Console(stderr=True)
+    console.print("error:", style="bold red", end=" ", highlight=False)
+    console.print(printable(message), markup=False, highlight=False, soft_wrap=True)
+    if hint:
+        console.print(f"hint: {printable(hint)}", markup=False, highlight=False, soft_wrap=True)

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from edrbo.errors import ContextBoundsWarning
+from edrbo.errors import ContextBoundsWarning, UnreadableRecordWarning
 
 
 def printable(value: Any) -> str:
     """``value`` as one line of text in which control characters are shown, not obeyed."""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def wants_json() -> bool:
+    """Whether this command was asked for JSON; errors and warnings then are JSON too."""
+    words = sys.argv[1:]
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
 
 
 def print_json(record: Any) -> None:
@@ -31,19 +39,45 @@ def say(text: str, *, style: str = "", err: bool = False) -> None:
     Console(stderr=err).print(Text(printable(text), style=style), soft_wrap=True)
 
 
+def warn(text: str) -> None:
+    """A line on standard error."""
+    if wants_json():
+        typer.echo(json.dumps({"warning": text}), err=True)
+    else:
+        say(f"warning: {text}", style="yellow", err=True)
+
+
 def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    table = Table(title=Text(printable(title)), title_justify="left")
-    for heading in headings:
-        table.add_column(Text(printable(heading)), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text("" if cell is None else printable(cell)) for cell in row))
-    Console().print(table)
+    """A table, or one block per row where a table would be wider than the terminal."""
+    console = Console()
+    cells = [["" if cell is None else printable(cell) for cell in row] for row in rows]
+    heads = [printable(heading) for heading in headings]
+    widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
+    if sum(widths) + 3 * len(widths) + 1 <= console.width or len(heads) < 3:
+        _print_grid(console, printable(title), heads, cells)
+    else:
+        _print_blocks(console, printable(title), heads, cells)
 
 
-def print_points(title: str, ids: Sequence[Any], points: Sequence[Mapping[str, Any]]) -> None:
-    """Designs under their names, one row each."""
-    names = list(points[0]) if points else []
-    print_table(title, ["id", *names], [[key, *point.values()] for key, point in zip(ids, points, strict=True)])
+def _print_grid(console: Console, title: str, heads: list[str], cells: list[list[str]]) -> None:
+    table = Table(title=Text(title), title_justify="left")
+    for heading in heads:
+        table.add_column(Text(heading), overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _print_blocks(console: Console, title: str, heads: list[str], cells: list[list[str]]) -> None:
+    """Each row as lines of name and value; what is empty is left out."""
+    console.print(Text(title, style="italic"), soft_wrap=True)
+    wide = min(max(map(cell_len, heads[1:])), console.width // 2)
+    for row in cells:
+        console.print(Text(f"{heads[0]} {row[0]}", style="bold"), soft_wrap=True)
+        for heading, cell in zip(heads[1:], row[1:], strict=True):
+            if cell:
+                gap = " " * max(1, wide - cell_len(heading) + 2)
+                console.print(Text(f"  {heading}{gap}{cell}"), soft_wrap=True)
 
 
 @contextmanager
@@ -52,5 +86,15 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ContextBoundsWarning)
-        warnings.showwarning = lambda message, *rest, **more: say(f"warning: {message}", style="yellow", err=True)
+        warnings.simplefilter("always", UnreadableRecordWarning)
+        warnings.showwarning = lambda message, *rest, **more: warn(str(message))
         yield
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if somebody at a terminal says so, ``yes`` was given, or nobody can be asked."""
+    if yes or wants_json() or not sys.stdin.isatty():
+        return
+    if not typer.confirm(printable(question), default=False):
+        say("nothing was stored", err=True)
+        raise typer.Exit(1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import JsonOption, opened
+from edrbo.cli.place import ByOption, JsonOption, NameOption, opened
 
 if TYPE_CHECKING:
     from edrbo.study.runner import Answer
@@ -24,6 +24,8 @@ def run(
     evaluations: Annotated[int, typer.Option("--evaluations", "-n", min=1, help="How many evaluations.")] = 10,
     workers: Annotated[int, typer.Option("--workers", "-w", min=1, help="How many at the same time.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which an evaluation has failed.")] = None,
+    name: NameOption = None,
+    by: ByOption = None,
     pending: Annotated[bool, typer.Option("--pending", help="First those left pending by a run that ended.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -34,7 +36,7 @@ def run(
     """
     from edrbo.study.runner import Runner
 
-    with opened(study) as opened_study:
+    with opened(study, name, by, create="first") as opened_study:
         runner = Runner(
             opened_study,
             command,

@@ -1,82 +1,168 @@
-"""``edrbo show``: a study at a glance."""
+"""``edrbo show``: a study at a glance, or the history of a run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edrbo.cli.output import print_json, print_points, print_table, say
-from edrbo.cli.place import JsonOption, StudyOption, opened
+from edrbo.cli.completion import complete_ids
+from edrbo.cli.output import print_json, print_table, say
+from edrbo.cli.place import JsonOption, NameOption, StudyOption, opened
 
 if TYPE_CHECKING:
+    from edrbo.records.run import Run
+    from edrbo.records.state import State
     from edrbo.study import Study
 
-LAST = 10  # observations shown
+LAST = 10  # runs shown
 
 
 def register(app: typer.Typer) -> None:
     app.command("show")(show)
 
 
-def show(study: StudyOption = None, as_json: JsonOption = False) -> None:
-    """What the study is about, what is being tried and what was found."""
-    with opened(study) as opened_study:
-        if as_json:
-            print_json(_record(opened_study))
+def show(
+    run: Annotated[
+        int | None,
+        typer.Argument(metavar="[ID]", help="A run, to see its history.", autocompletion=complete_ids),
+    ] = None,
+    study: StudyOption = None,
+    name: NameOption = None,
+    every: Annotated[bool, typer.Option("--all", help=f"Every run, not the last {LAST} only.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """What the study is about, what is being tried and what was found; with an ID, all that happened to that run."""
+    with opened(study, name) as opened_study:
+        state = opened_study.state_now
+        if run is not None:
+            _show_run(state, run, as_json)
+        elif as_json:
+            print_json(_record(opened_study, state))
         else:
-            _print(opened_study)
+            _print(opened_study, state, every)
 
 
-def _record(study: Study) -> dict[str, Any]:
-    state = study.state
+# -------------------------------------------------------------------- one run
+
+
+def _show_run(state: State, key: int, as_json: bool) -> None:
+    from edrbo.errors import UnknownSuggestionError
+    from edrbo.records.reducer import undone
+    from edrbo.records.words import event_words, history_of, run_words
+    from edrbo.study.times import local_text, time_text
+
+    events, gone = history_of(state, key), undone(state.history)
+    if not events:
+        raise UnknownSuggestionError(f"there is no run {key}", "`edrbo show --all` lists them")
+    rows = [
+        [local_text(event.at), event.by, event_words(state, event) + " — undone" * (event.ref in gone), event.note]
+        for event in events
+    ]
+    if as_json:
+        history = [
+            {
+                "kind": event.kind,
+                "at": time_text(event.at),
+                "by": event.by,
+                "words": event_words(state, event),
+                "note": event.note,
+                "undone": event.ref in gone,
+            }
+            for event in events
+        ]
+        print_json(
+            {**({"id": key} if key not in state.runs else run_record(state, state.runs[key])), "history": history}
+        )
+        return
+    say(run_words(state, state.runs[key]) if key in state.runs else f"run {key}: its suggestion was taken back")
+    print_table("history", ["when", "who", "what", "note"], rows)
+
+
+# -------------------------------------------------------------------- the study
+
+
+def run_record(state: State, run: Run) -> dict[str, Any]:
+    """A run in JSON types."""
+    space = state.space
+    known = run.context is not None and space.d_c > 0
     return {
-        "name": study.name,
-        "settings": study.settings.to_dict(),
-        "asked": state.suggested,
-        "failed": len(state.failed),
-        "contexts": len(state.log),
-        "observations": _observations(study),
-        "pending": [{"id": suggestion.id, "design": suggestion.design} for suggestion in study.pending],
+        "id": run.id,
+        "status": run.status,
+        "design": space.decode_designs(run.x)[0],
+        "context": space.name_contexts(run.context[None])[0] if known and run.context is not None else None,
+        "value": run.value,
+        "noise": run.noise,
+        "dropped": run.dropped,
+        "why": run.why,
     }
 
 
-def _observations(study: Study) -> list[dict[str, Any]]:
-    state, space = study.state, study.space
-    if not len(state.observations):
-        return []
-    designs = space.decode_designs(state.observations.x)
-    contexts = space.name_contexts(state.observations.c)
-    known = state.observations.complete
-    return [
-        {
-            "id": key,
-            "design": designs[row],
-            "context": contexts[row] if known[row] else None,
-            "value": float(state.observations.y[row]),
-        }
-        for key, row in state.told.items()
-    ]
+def _record(study: Study, state: State) -> dict[str, Any]:
+    by_id = {key: run_record(state, run) for key, run in state.runs.items()}
+    runs = list(by_id.values())
+    return {
+        "name": study.name,
+        "settings": state.settings.to_dict(),
+        "asked": state.suggested,
+        "failed": len(state.failed),
+        "contexts": len(state.log),
+        "observations": [by_id[key] for key in state.told],
+        "pending": [record for record in runs if record["status"] == "pending"],
+        "runs": runs,
+    }
 
 
-def _print(study: Study) -> None:
+def _print(study: Study, state: State, every: bool) -> None:
+    from edrbo.cli.ask import print_suggestions
+    from edrbo.records.recorder import pending_of
+    from edrbo.records.words import heading, plural
     from edrbo.study.storage import describe
 
-    settings, space, state = study.settings, study.space, study.state
-    where = describe(study.ledger.where)
-    say(f"{study.name}: {settings.direction} by {settings.method}, in {where}", style="bold")
-    for title, variables in (("design variables", space.design), ("context variables", space.context)):
+    settings, space = state.settings, state.space
+    title = f"{settings.title} ({study.name})" if settings.title else study.name
+    goal = settings.goal.title(settings.direction, settings.outcome)
+    say(title, style="bold")
+    say(f"{settings.direction} {heading(settings.outcome, settings.unit)}: {goal}; by {settings.method}")
+    say(f"kept in {describe(study.ledger.where)}", style="dim")
+    for label, variables in (("what you set", space.design), ("what the world sets", space.context)):
         if variables:
-            print_table(title, ["name", "kind"], [[name, repr(variable)] for name, variable in variables.items()])
-    say(f"{len(state.observations)} told, {len(state.failed)} failed, {len(state.log)} contexts known")
-    pending = study.pending
-    if pending:
-        print_points("pending", [suggestion.id for suggestion in pending], [s.design for s in pending])
-    rows = [_cells(row, space.context_names) for row in _observations(study)[-LAST:]]
-    if rows:
-        print_table("told last", ["id", *space.design_names, *space.context_names, "value"], rows)
+            print_table(label, ["name", "range"], [[name, variable.words()] for name, variable in variables.items()])
+    counts = [
+        plural(len(state.told), "outcome"),
+        f"{len(state.failed)} failed",
+        f"{len(state.pending)} pending",
+        *(f"{n} cancelled" for n in [sum(run.status == "cancelled" for run in state.runs.values())] if n),
+        *(f"{n} left out" for n in [sum(run.dropped for run in state.runs.values())] if n),
+        f"{plural(len(state.log), 'context')} known",
+    ]
+    say(", ".join(counts))
+    if state.pending:
+        print_suggestions("being tried", space, pending_of(state))
+    rest = [run for run in state.runs.values() if run.status != "pending"]
+    shown = rest if every else rest[-LAST:]
+    if shown:
+        label = "runs" if len(shown) == len(rest) else f"the last {len(shown)} of {plural(len(rest), 'run')}"
+        print_runs(label, state, shown)
 
 
-def _cells(row: dict[str, Any], context_names: tuple[str, ...]) -> list[Any]:
-    context = row["context"] or dict.fromkeys(context_names)
-    return [row["id"], *row["design"].values(), *context.values(), row["value"]]
+def print_runs(title: str, state: State, runs: list[Run]) -> None:
+    """Runs under their variables' names and units."""
+    from edrbo.records.words import heading
+    from edrbo.space.steps import number_text
+
+    space, settings = state.space, state.settings
+    variables = {**space.design, **space.context}
+    heads = [heading(name, variable.unit) for name, variable in variables.items()]
+    rows = []
+    for run in runs:
+        design = space.decode_designs(run.x)[0]
+        context = {} if run.context is None else space.name_contexts(run.context[None])[0]
+        cells = [variable.text(value) for name, variable in space.design.items() for value in [design[name]]]
+        cells += [variable.text(context[name]) if name in context else "" for name, variable in space.context.items()]
+        value = "" if run.value is None else number_text(run.value)
+        remarks = ["" if run.status == "told" else run.status, "left out" * run.dropped, run.why or ""]
+        rows.append([run.id, *cells, value, ", ".join(filter(None, remarks))])
+    remarked = any(row[-1] for row in rows)
+    ends = [heading(settings.outcome, settings.unit), *["remark"] * remarked]
+    print_table(title, ["id", *heads, *ends], [row if remarked else row[:-1] for row in rows])

@@ -79,5 +79,6 @@ def _stamps(state: State) -> dict[int, dict[str, Any]]:
         if isinstance(event, e.Asked | e.Told | e.Failed) and event.id in found:
             found[event.id] = {"by": event.by, "at": event.at, "note": event.note or found[event.id].get("note")}
         elif isinstance(event, e.Noted) and event.id in found:
-            found[event.id] = {**found[event.id], "note": event.note}
+            notes = filter(None, [found[event.id].get("note"), event.note])
+            found[event.id] = {**found[event.id], "note": "; ".join(notes)}
     return found

@@ -58,9 +58,7 @@ class Recorder(ABC):
     @property
     def pending(self) -> list[Suggestion]:
         """Asked and not yet told."""
-        state = self.state
-        runs = [state.runs[key] for key in state.pending]
-        return [Suggestion(run.id, state.space.decode_designs(run.x)[0], run.expects) for run in runs]
+        return pending_of(self.state)
 
     @property
     def context_log(self) -> ContextLog:
@@ -220,6 +218,12 @@ class Recorder(ABC):
 
 
 # -------------------------------------------------------------------- reading
+
+
+def pending_of(state: State) -> list[Suggestion]:
+    """Asked and not yet told."""
+    runs = [state.runs[key] for key in state.pending]
+    return [Suggestion(run.id, state.space.decode_designs(run.x)[0], run.expects) for run in runs]
 
 
 def number_of(run: Any) -> int:

@@ -87,7 +87,8 @@ class Draft:
             run = self._pending(event.id)
         elif x is None:
             raise UnknownSuggestionError(
-                f"suggestion {event.id!r} was never asked", "tell a design of your own as a dict of names and values"
+                f"suggestion {event.id!r} was never asked",
+                "look at the list of runs, or say what was set",
             )
         else:
             run = Run(self._new_id(event.id), x, suggested=False)
@@ -224,9 +225,7 @@ class Draft:
             words = {"told": "was told already", "failed": "was told already", "cancelled": "was cancelled"}
             raise UnknownSuggestionError(
                 f"suggestion {key!r} {'was never asked' if run is None else words[run.status]}",
-                "tell a design of your own as a dict of names and values"
-                if run is None
-                else "correct it, or undo that first",
+                "look at the list of runs, or say what was set" if run is None else "correct it, or undo that first",
             )
         return run
 

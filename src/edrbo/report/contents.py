@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,7 @@ class Facts:
         return self.study.space
 
 
-def gather(study: Study) -> Facts:
+def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
     """Everything a report tells about ``study``; an error if nothing was told yet."""
     recommendation = study.recommend()
     optimizer = study.optimizer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -22,9 +23,9 @@ from edrbo.surrogate.kernels import get_kernel
 ROWS = 300  # observations in the table
 
 
-def report_page(study: Study) -> str:
-    """The page as text."""
-    facts = gather(study)
+def report_page(study: Study, context: Mapping[str, float] | None = None) -> str:
+    """The page as text, with advice for one ``context`` if it is given."""
+    facts = gather(study, context)
     style, script = (files("edrbo.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"

@@ -1,6 +1,6 @@
 """Studies as tables: one row per run, then contexts. What is exported and imported again is the same, bit for bit.
 
-    status      told, failed, pending, cancelled, dropped (told, and left out); context (a sample without an outcome);
+    status      told, failed, pending, cancelled; left out (told), failed, left out; context (seen without an outcome);
                 late (the context of an earlier row)
     id          the run; a late row names the row it belongs to
     variables   under their names; one that is also a heading here is written design:NAME or context:NAME
@@ -16,18 +16,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.errors import StudyError
 from edrbo.records import events as e
 from edrbo.records.minimal import minimal_events
 from edrbo.records.state import State
 from edrbo.space import Space
-from edrbo.space.tables import check_names
 from edrbo.study.times import time_text
 
 Array = NDArray[np.float64]
@@ -73,7 +70,7 @@ def table_rows(state: State) -> Iterator[Row]:
 
 def _run(state: State, event: e.Asked | e.Told | e.Failed) -> Row:
     run, space = state.runs[event.id], state.space
-    status = "dropped" if run.dropped and run.status == "told" else run.status
+    status = run.status if not run.dropped else "left out" if run.status == "told" else f"{run.status}, left out"
     row = {"status": status, **_design(space, run.id, run.x), "why": run.why or ""}
     if isinstance(event, e.Told | e.Failed):
         row |= _context(space, event.context)
@@ -108,23 +105,3 @@ def _context(space: Space, context: Array | None) -> Row:
 
 def _text(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else repr(value)
-
-
-def read_contexts_csv(space: Space, path: Path) -> tuple[Array, Array | None]:
-    """A table of contexts: rows (n × d_c) and, if there is a column ``weight``, weights (n)."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            names = next(reader, [])
-            check_names([name for name in names if name != "weight"], space.context_names, "context", StudyError)
-            rows = [row for row in reader if row]
-    except OSError as problem:
-        raise StudyError(f"cannot read {path}: {problem.strerror}") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise StudyError(f"{path} is not a CSV file in UTF-8") from None
-    try:
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
-    except ValueError:
-        raise StudyError(f"{path}: a cell is missing or not a number", "every row needs a number per column") from None
-    order = [names.index(name) for name in space.context_names]
-    return table[:, order], table[:, names.index("weight")] if "weight" in names else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,173 +13,73 @@ from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records import events as e
-from edrbo.records.recorder import read_one_context
-from edrbo.records.reducer import undone
+from edrbo.records.context_log import read_weights
 from edrbo.records.state import State
 from edrbo.space import Space
-from edrbo.study.csv_file import HEADINGS, columns
+from edrbo.space.tables import close_match
+from edrbo.study.columns import Columns, match_columns
+from edrbo.study.known_rows import Known
+from edrbo.study.sheet import Sheet, read_sheet
 from edrbo.study.study import Study
-from edrbo.study.times import read_time
+from edrbo.study.table_row import Parsed, parse_row
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Import:
-    """What a table comes to: events in order, rows of each status, and how many rows were known already."""
+    """What a table comes to: events in order, rows of each status, how many rows were known already, and the columns
+    that became notes."""
 
     events: tuple[e.Event, ...]
     counts: Mapping[str, int]
     known: int
+    noted: tuple[str, ...] = ()
+
+    def named_events(self) -> list[e.Event]:
+        """The events as a state can take them, each with a name of its own."""
+        return [replace(event, ref=f"row {k}") for k, event in enumerate(self.events)]
 
 
-def import_csv(study: Study, path: Path, *, again: bool = False) -> Import:
+def import_file(study: Study, path: Path, *, again: bool = False) -> Import:
     """Tell ``study`` every row of a table, or none if one cannot be; rows that it knows already are passed over.
 
     ``again`` takes those too.
     """
-    plan = read_table(study.state, path, again=again)
+    plan = plan_import(study.state, path, again=again)
     study.take(plan.events)
     return plan
 
 
-def read_table(state: State, path: Path, *, again: bool = False) -> Import:
+def plan_import(state: State, path: Path, *, again: bool = False) -> Import:
     """The events of a table for ``state``, all of them checked; nothing is written."""
-    rows = list(_read_rows(state.space, path))
-    known = Counter() if again else Counter(_fingerprints(state))
+    sheet = read_sheet(path)
+    columns = match_columns(sheet, state.settings)
+    rows = [parse_row(sheet, columns, state.space, row) for row in sheet.rows]
+    known = Known(state)
     events: list[e.Event] = []
     counts: Counter[str] = Counter()
     old, numbers = 0, dict[str, int]()  # ids of the table → of the study
+    contexts: list[Array] = []
     after = state
     for group in _groups(rows):
-        for event in _events(after, group, numbers):
-            mark = fingerprint(event)
-            if known[mark] > 0 and not isinstance(event, e.Asked | e.Cancelled):
-                known[mark] -= 1
-                old += len(group)
-                break
-            try:
-                after = after.apply(replace(event, ref=f"row {group[0].line}"))
-            except EdrboError as problem:
-                raise StudyError(f"{path.name}, line {group[0].line}: {problem.message}", problem.hint) from None
-            events.append(event)
-        else:
-            counts[group[0].status] += len(group)
-    return Import(tuple(events), dict(counts), old)
-
-
-def fingerprint(event: e.Event) -> str:
-    """What an outcome, a failure or a batch of contexts says, without its number and who said it when."""
-    passing = ("id", "ref", "by", "at", "note", "key", "why", "version")
-    body = {k: v for k, v in event.to_dict().items() if k not in passing}
-    return hashlib.sha256(repr(sorted(body.items())).encode()).hexdigest()
-
-
-def _fingerprints(state: State) -> Iterator[str]:
-    """Of everything that was told, as it was told, whatever was corrected since."""
-    gone = undone(state.history)
-    designs: dict[int, Array] = {}
-    for event in state.history:
-        if event.ref in gone:
+        run = None if again else known.find(group, numbers)
+        if run is not None:
+            old += len(group)
+            if group[0].id:
+                numbers[group[0].id] = run
             continue
-        if isinstance(event, e.Asked):
-            designs[event.id] = event.x
-        if isinstance(event, e.Told | e.Failed):
-            x = designs.get(event.id) if event.x is None else event.x
-            yield fingerprint(replace(event, x=x))
-        if isinstance(event, e.Seen):
-            yield fingerprint(event)
-
-
-# -------------------------------------------------------------------- rows
-
-
-def _read_rows(space: Space, path: Path) -> Iterator[Parsed]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            known = columns(space)
-            extra = [name for name in reader.fieldnames or [] if name not in known and name not in HEADINGS]
-            if extra:
-                raise StudyError(
-                    f"{path.name}: {extra[0]!r} is no variable", f"the columns are {', '.join(known)}, value"
-                )
-            for line, row in enumerate(reader, start=2):
-                try:
-                    yield Parsed(space, row, line)
-                except EdrboError as problem:
-                    raise StudyError(f"{path.name}, line {line}: {problem.message}", problem.hint) from None
-                except (ValueError, TypeError, OverflowError):
-                    raise StudyError(f"{path.name}, line {line}: a cell is not a number") from None
-    except OSError as problem:
-        raise StudyError(f"cannot read {path}: {problem.strerror}") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise StudyError(f"{path} is not a CSV file in UTF-8") from None
-
-
-class Parsed:
-    """A row of a table."""
-
-    def __init__(self, space: Space, row: Mapping[str, Any], line: int) -> None:
-        cells = {heading: text for heading, text in row.items() if isinstance(heading, str) and text}
-        known = columns(space)
-        self.line = line
-        design = {name: cells[h] for h, (role, name) in known.items() if role == "design" and h in cells}
-        context = {name: float(cells[h]) for h, (role, name) in known.items() if role == "context" and h in cells}
-        self.context = read_one_context(space, context) if context else None
-        self.x = _read_design(space, design, cells.get("coded")) if design else None
-        self.value = float(cells["value"]) if "value" in cells else None
-        self.noise = float(cells["noise"]) if "noise" in cells else None
-        self.weight = float(cells.get("weight", "1"))
-        self.batch, self.count = cells.get("batch"), int(cells.get("count", "0"))
-        self.id, self.why = cells.get("id", ""), cells.get("why")
-        self.stamp: dict[str, Any] = {name: cells.get(name) for name in ("note", "by")}
-        self.stamp["at"] = read_time(cells["at"]) if "at" in cells else None
-        self.status = cells.get("status") or self._guess()
-        self._check()
-
-    def _guess(self) -> str:
-        if self.value is not None:
-            return "told"
-        return "context" if self.x is None else "?"
-
-    def _check(self) -> None:
-        needs = {
-            "told": self.x is not None and self.value is not None and np.isfinite(self.value),
-            "failed": self.x is not None,
-            "pending": self.x is not None,
-            "cancelled": self.x is not None,
-            "context": self.context is not None,
-            "late": self.context is not None and self.id,
-        }
-        needs["dropped"] = needs["told"]
-        if self.status not in needs:
-            raise StudyError("a design without a value", "write its value, or failed or pending in a column `status`")
-        if not needs[self.status]:
-            raise StudyError(f"a cell is missing or not finite in a row that is {self.status}")
-
-
-def _read_design(space: Space, texts: Mapping[str, str], coded: str | None) -> Array:
-    design = {name: read_value(space, name, text) for name, text in texts.items()}
-    x: Array = space.encode_designs(design)[0]
-    if coded is not None:
-        exact = np.array(coded.split(), dtype=np.float64)
-        if exact.shape == x.shape and np.isfinite(exact).all() and ((exact >= 0) & (exact <= 1)).all():
-            return exact if space.decode_designs(exact)[0] == space.decode_designs(x)[0] else x
-    return x
-
-
-def read_value(space: Space, name: str, text: str) -> Any:
-    """The value of a design variable that was written as ``text``."""
-    variable = space.design[name]
-    if variable.kind == "categorical":
-        choices = {_text(choice): choice for choice in variable.to_dict()["choices"]}
-        return choices.get(text, text)
-    return int(text) if variable.kind == "integer" and text.lstrip("+-").isdigit() else float(text)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)
+        try:
+            new = list(_events(after, group, numbers))
+            after = after.apply(*(replace(event, ref=f"row {group[0].line} {k}") for k, event in enumerate(new)))
+        except EdrboError as problem:
+            raise StudyError(f"{sheet.file}, row {group[0].line}: {problem.message}", problem.hint) from None
+        events += new
+        counts[group[0].status] += len(group)
+        contexts += [row.context for row in group if row.context is not None]
+    if contexts:
+        state.space.read_contexts(np.stack(contexts))  # says once which of them lie outside their bounds
+    return Import(tuple(events), dict(counts), old, columns.noted)
 
 
 def _groups(rows: Iterable[Parsed]) -> Iterator[list[Parsed]]:
@@ -204,38 +102,73 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
     row, version = group[0], state.version
     if row.status == "context":
         rows = np.stack([part.context for part in group if part.context is not None])
-        weights = np.array([part.weight for part in group])
+        weights = read_weights([part.weight for part in group], len(group))
         count = row.count or len(group)
         yield e.Seen(rows=rows, weights=weights, count=count, summary=bool(row.count), version=version, **row.stamp)
         return
     if row.status == "late":
         if row.id not in numbers:
-            raise StudyError(f"line {row.line}: a late row names {row.id!r}, which no earlier row has")
+            raise StudyError(f"a late row names {row.id!r}, which no earlier row has")
         assert row.context is not None
         yield e.ContextTold(id=numbers[row.id], context=row.context, version=version)
         return
     assert row.x is not None
-    key = numbers[row.id] = _number(state, row)
+    key = _number(state, row)
+    if row.id:
+        numbers[row.id] = key
     common: dict[str, Any] = {"id": key, "x": row.x, "version": version, **row.stamp}
-    if row.status in ("pending", "cancelled"):
+    if row.status == "pending" or (row.status == "cancelled" and key not in state.runs):
         yield e.Asked(**common)
-        if row.status == "cancelled":
-            yield e.Cancelled(id=key, why=row.why)
-    elif row.status == "failed":
+    if row.status == "cancelled":
+        yield e.Cancelled(id=key, why=row.why)
+    if row.status in ("failed", "failed, left out"):
         yield e.Failed(context=row.context, why=row.why, **common)
-    else:
+    if row.status in ("told", "left out"):
         assert row.value is not None
         yield e.Told(context=row.context, value=row.value, noise=row.noise, **common)
-        if row.status == "dropped":
-            yield e.Dropped(id=key, why=row.why)
+    if row.status.endswith("left out"):
+        yield e.Dropped(id=key, why=row.why)
 
 
 def _number(state: State, row: Parsed) -> int:
     """The pending suggestion that the row names and whose design it has, or a number of its own."""
     if row.id.isascii() and row.id.isdigit() and row.status != "pending":
         run = state.runs.get(int(row.id))
-        if run is not None and run.status == "pending" and row.x is not None:
-            names = state.space.decode_designs(np.stack([run.x, row.x]))
-            if names[0] == names[1]:
-                return run.id
+        if run is not None and run.status == "pending" and row.x is not None and same_design(run.x, row.x):
+            return run.id
     return state.next_id
+
+
+def same_design(one: Array, other: Array) -> bool:
+    """But for the digits that a table may have lost."""
+    return one.shape == other.shape and bool(np.abs(one - other).max(initial=0.0) <= 1e-5)
+
+
+# -------------------------------------------------------------------- contexts alone
+
+
+def read_contexts(space: Space, path: Path) -> tuple[Array, Array | None]:
+    """A table of contexts: rows (n × d_c) and, if there is a column ``weight``, weights (n)."""
+    sheet = read_sheet(path)
+    columns = match_columns(sheet, None, space)
+    _check_contexts(sheet, columns, space)
+    rows = [parse_row(sheet, columns, space, row) for row in sheet.rows]
+    for row in rows:
+        if row.context is None:
+            raise StudyError(f"{sheet.file}, row {row.line}: a cell is empty", "every row needs a number per column")
+    table = np.array([row.context for row in rows], dtype=np.float64).reshape(len(rows), space.d_c)
+    weighted = any(kind == ("", "weight") for kind in columns.meaning.values())
+    return table, np.array([row.weight for row in rows]) if weighted else None
+
+
+def _check_contexts(sheet: Sheet, columns: Columns, space: Space) -> None:
+    names = {name for role, name in columns.meaning.values() if role == "context"}
+    missing = [name for name in space.context_names if name not in names]
+    if missing:
+        unknown = next((h for h in sheet.headings if columns.meaning.get(h, ("note", ""))[0] == "note"), None)
+        if unknown is not None:
+            hint = close_match(
+                unknown, space.context_names, f"the columns are {', '.join(space.context_names)}, weight"
+            )
+            raise StudyError(f"{sheet.file}: {unknown!r} is not a context variable", hint)
+        raise StudyError(f"{sheet.file}: there is no column {missing[0]!r}", "every context variable needs one")

@@ -98,7 +98,7 @@ class Ledger:
             except UpdateFinishedTrialError:
                 raise UnknownSuggestionError(
                     f"suggestion {event.id} was told already, by another process",
-                    "tell a design of your own as a dict of names and values",
+                    "look at the run; correct it if this was another outcome of it",
                 ) from None
             claims = [name for name in self.storage.get_trial(trial).system_attrs if name.startswith(TOLD)]
             if len(claims) > 1:  # no more can come: say which it was

@@ -99,15 +99,18 @@ def _with_driver(url: str) -> str:
 @contextmanager
 def guard(where: str | Path, action: str) -> Iterator[None]:
     """Turn failures of disk, network and database into a StudyError that names no password."""
-    from sqlalchemy.exc import SQLAlchemyError
+    kinds: tuple[type[Exception], ...] = (StorageInternalError,)
+    if is_url(where):  # a file needs no database's library
+        from sqlalchemy.exc import SQLAlchemyError
 
+        kinds += (SQLAlchemyError,)
     try:
         yield
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         hint = "free some space" if "space" in reason or "large" in reason else "check the file and its permissions"
         raise StudyError(f"cannot {action} {describe(where)}: {reason}", hint) from None
-    except (StorageInternalError, SQLAlchemyError) as problem:
+    except kinds as problem:
         kind = _root_cause(problem)
         raise StudyError(f"cannot {action} {describe(where)}: {kind}", "is the database up and reachable?") from None
 

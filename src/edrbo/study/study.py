@@ -20,7 +20,7 @@ from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
 from edrbo.study.ledger import Ledger
-from edrbo.study.opening import open_study
+from edrbo.study.opening import Creation, open_study
 from edrbo.study.owner import login
 from edrbo.study.snapshot import Snapshot
 from edrbo.study.storage import describe, is_url, open_storage
@@ -82,11 +82,20 @@ class Study(Recorder):
 
     @classmethod
     def open_with(
-        cls, where: str | Path, settings: Settings | None, *, name: str | None = None, by: str | None = None
+        cls,
+        where: str | Path,
+        settings: Settings | None,
+        *,
+        name: str | None = None,
+        by: str | None = None,
+        create: Creation = "always",
     ) -> Study:
-        """The same with ``settings`` in one piece, or None for a study that exists."""
+        """The same with ``settings`` in one piece, or None for a study that exists.
+
+        ``create`` says when a missing one is made: never, only as the first of its storage, or always.
+        """
         place = where if is_url(where) else Path(where).absolute()  # a change of folder later must not matter
-        storage, study_id, stored = open_study(place, name, settings)
+        storage, study_id, stored = open_study(place, name, settings, create)
         ledger = Ledger(storage, study_id, stored, place)
         study = cls(ledger, stored, storage.get_study_name_from_id(study_id), by=login() if by is None else by)
         if settings is not None:
@@ -110,6 +119,11 @@ class Study(Recorder):
     def state(self) -> State:
         with self._lock:
             return self._sync().state
+
+    @property
+    def state_now(self) -> State:
+        """The state as it was read last, by opening or by the last call; nothing is read."""
+        return self._snapshot.state
 
     @property
     def settings(self) -> Settings:

@@ -30,6 +30,7 @@ from typing import Any
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable
+from edrbo.study.opening import Creation
 from edrbo.study.storage import is_url
 from edrbo.study.study import Study
 
@@ -49,9 +50,13 @@ class Description:
     name: str
     settings: Settings
 
-    def open(self) -> Study:
-        """The study, made if it does not exist; a file that was changed since is an error that says what changed."""
-        return Study.open_with(self.storage, self.settings, name=self.name)
+    def open(self, create: Creation = "first", *, by: str | None = None) -> Study:
+        """The study; a file that was changed since it was made is an error that says what changed.
+
+        By default it is made if its storage is new. ``"always"`` also makes it beside others: not by default, since a
+        name that was changed in the file would begin an empty study in silence.
+        """
+        return Study.open_with(self.storage, self.settings, name=self.name, by=by, create=create)
 
 
 def read_toml(path: Path) -> Description:
@@ -95,13 +100,12 @@ def read_variable(name: str, given: Any) -> Variable:
         return Real(*given) if numbers else Categorical(tuple(given))
     if not isinstance(given, dict) or set(given) - set(VARIABLE_KEYS):
         raise InvalidSpaceError(f"{name!r} cannot be {given!r}", f"{HOW}; the keys are {', '.join(VARIABLE_KEYS)}")
-    kind: type[Variable] = Categorical if "choices" in given else Integer if given.get("integer") else Real
     names = {"low": "lower", "high": "upper"}
-    parts: dict[str, Any] = {str(names.get(key, key)): part for key, part in given.items() if key != "integer"}
-    if kind is Categorical and isinstance(parts["choices"], list):
-        parts["choices"] = tuple(parts["choices"])
+    parts: dict[str, Any] = {names.get(str(key), str(key)): part for key, part in given.items() if key != "integer"}
     try:
-        return kind(**parts)
+        if "choices" in parts:
+            return Categorical(**parts)
+        return Integer(**parts) if given.get("integer") else Real(**parts)
     except TypeError:
         raise InvalidSpaceError(f"{name!r} cannot be {given!r}", HOW) from None
 
@@ -109,11 +113,11 @@ def read_variable(name: str, given: Any) -> Variable:
 # -------------------------------------------------------------------- writing
 
 
-def write_toml(path: Path, storage: str, name: str, settings: Settings) -> None:
-    """Describe a study in a new, private file."""
+def write_toml(path: Path, storage: str, name: str, settings: Settings, mode: int = 0o600) -> None:
+    """Describe a study in a new file, private unless ``mode`` says otherwise."""
     s = settings
     lines = [
-        "# A study of edrbo. Change nothing but the storage once it has begun.",
+        "# A study of edrbo. Once it has begun, `edrbo amend` makes changes of this file official.",
         f"format = {FORMAT}",
         f"name = {_text(name)}",
         f"storage = {_text(storage)}",
@@ -125,12 +129,13 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings) -> None:
     for title, variables in (("design", s.space.design), ("context", s.space.context)):
         lines += ["", f"[{title}]", *(f"{_key(key)} = {_variable(variable)}" for key, variable in variables.items())]
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     except FileExistsError:
         raise StudyError(f"{path} exists already", "choose another name, or delete it") from None
     except OSError as problem:
         raise StudyError(f"cannot write {path}: {problem.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        os.chmod(path, mode)  # whatever the umask
         file.write("\n".join(lines) + "\n")
 
 
@@ -164,3 +169,13 @@ def _text(value: Any) -> str:
         return repr(value).lower() if isinstance(value, bool) else repr(value)
     safe = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in value)
     return f'"{"".join(safe)}"'
+
+
+def rewrite_toml(path: Path, described: Description, settings: Settings) -> None:
+    """The same description with other settings, in place of the old one at once."""
+    record = tomllib.loads(path.read_text(encoding="utf-8"))
+    beside = path.with_name(f".{path.name}.new")
+    mode = path.stat().st_mode & 0o777
+    beside.unlink(missing_ok=True)
+    write_toml(beside, str(record.get("storage", described.storage)), described.name, settings, mode)
+    beside.replace(path)

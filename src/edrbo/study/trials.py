@@ -107,7 +107,7 @@ def events_of_trial(trial: FrozenTrial, won: str | None) -> Iterator[Found]:
     if own and not ended:
         yield Problem(where, "it has an outcome and has not ended")
         return
-    yield asked
+    yield _timed(asked, trial)
     if ended and not own:
         yield from _end(trial, won, asked.order[0])
 
@@ -131,7 +131,7 @@ def _end(trial: FrozenTrial, won: str | None, asked_at: int) -> Iterator[Found]:
     named = [claim for claim in claims if claim.event.ref == won]
     best = min(named or claims, key=lambda claim: claim.order, default=None)
     if best is not None:
-        yield best
+        yield _timed(best, trial)
         return
     yield from problems
     if not problems:  # ended by another program, say by hand in optuna-dashboard
@@ -139,6 +139,14 @@ def _end(trial: FrozenTrial, won: str | None, asked_at: int) -> Iterator[Found]:
         stamp: dict[str, Any] = {"id": number, "ref": f"trial:{number}", "at": at}
         ended = e.Failed(**stamp) if value is None else e.Told(value=value, **stamp)
         yield Placed((asked_at, 0, number, ""), ended)
+
+
+def _timed(placed: Placed, trial: FrozenTrial) -> Placed:
+    """With Optuna's own time where the record has none: version 0.1 wrote none."""
+    moment = trial.datetime_start if isinstance(placed.event, e.Asked) else trial.datetime_complete
+    if placed.event.at is not None or moment is None:
+        return placed
+    return replace(placed, event=replace(placed.event, at=moment.timestamp()))
 
 
 def _old_claim(record: Mapping[str, Any], number: int) -> Any:

@@ -1,0 +1,126 @@
+"""``edrbo amend``: change one's mind about a study."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edrbo.cli.output import confirm, plain_warnings, print_json, say
+from edrbo.cli.place import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption, only_toml
+from edrbo.cli.read_variable import read_variable_word
+from edrbo.cli.read_words import split_word
+from edrbo.cli.settings_options import with_settings
+from edrbo.errors import InvalidSpaceError, StudyError
+from edrbo.records.settings import Settings
+from edrbo.space import Categorical, Space, Variable
+
+if TYPE_CHECKING:
+    from edrbo.study import Study
+
+DESIGN_HELP = "A variable that you set, with its new range or levels, or a new one: speed=10:80. Repeat for each."
+CONTEXT_HELP = "A variable that the world sets, likewise."
+WAS_HELP = "The value that all runs so far had of a new variable: dose=1.5."
+
+
+def register(app: typer.Typer) -> None:
+    app.command("amend")(with_settings(amend))
+
+
+def amend(
+    study: StudyOption = None,
+    name: NameOption = None,
+    design: Annotated[list[str] | None, typer.Option("--design", "-d", help=DESIGN_HELP)] = None,
+    context: Annotated[list[str] | None, typer.Option("--context", "-c", help=CONTEXT_HELP)] = None,
+    level: Annotated[list[str] | None, typer.Option("--level", help="One more level: kind=matt.")] = None,
+    was: Annotated[list[str] | None, typer.Option("--was", help=WAS_HELP)] = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+    *,
+    choices: dict[str, Any],
+) -> None:
+    """Change a study that has begun: wider ranges, new levels and variables, another goal, a title.
+
+    Without any change on the command line, what was changed in the .toml file is made official. The change is recorded,
+    shown as old → new, and can be undone; the .toml file follows.
+    """
+    from edrbo.records.words import changes
+    from edrbo.study import Study
+    from edrbo.study.toml_file import read_toml, rewrite_toml
+
+    where = study or str(only_toml())
+    described = read_toml(Path(where)) if where.endswith(".toml") else None
+    place = where if described is None else described.storage
+    chosen = name or (None if described is None else described.name)
+    with plain_warnings():
+        opened_study = Study.open(place, name=chosen, by=by)
+        old = opened_study.settings
+        if design or context or level or choices:
+            new = _changed(old, design or [], context or [], level or [], choices)
+        elif described is not None and described.name == opened_study.name:
+            new = described.settings
+        else:
+            raise StudyError("nothing is amended", "say what changes, as --design speed=10:80")
+        lines = changes(old, new)
+        if not lines:
+            raise StudyError("nothing changes", "the study has these settings already")
+        if not as_json:
+            for line in lines:
+                say(line)
+        confirm("Change the study so?", yes=yes)
+        _amend(opened_study, new, was or [], note)
+    if described is not None and described.name == opened_study.name and described.settings != new:
+        rewrite_toml(Path(where), described, new)
+    if as_json:
+        print_json({"changed": lines})
+    else:
+        say("amended")
+
+
+def _changed(
+    old: Settings, design: list[str], context: list[str], level: list[str], choices: dict[str, Any]
+) -> Settings:
+    designs: dict[str, Variable] = old.space.design
+    contexts: dict[str, Variable] = dict(old.space.context)
+    for words, variables in ((design, designs), (context, contexts)):
+        for name, variable in map(read_variable_word, words):
+            variables[name] = _like(variable, variables.get(name))
+    for name, text in map(split_word, level):
+        leveled = designs.get(name)
+        if not isinstance(leveled, Categorical):
+            raise InvalidSpaceError(f"{name!r} has no levels", "give a variable that has some")
+        designs[name] = replace(leveled, choices=(*leveled.choices, text))
+    space = Space(designs, contexts) if design or context or level else old.space
+    return replace(old, space=space, **choices)
+
+
+def _like(new: Variable, old: Variable | None) -> Variable:
+    """``new`` with the unit, steps and digits of ``old`` where it says nothing of them."""
+    if type(new) is not type(old):
+        return new
+    kept: dict[str, Any] = {
+        name: getattr(old, name)
+        for name in ("unit", "digits", "step")
+        if getattr(new, name, None) in (None, "") and getattr(old, name, None) not in (None, "")
+    }
+    return replace(new, **kept)
+
+
+def _amend(study: Study, new: Settings, was: list[str], note: str | None) -> None:
+    from edrbo.study.number_text import read_number, read_setting
+
+    defaults: dict[str, Any] = {}
+    for name, text in map(split_word, was):
+        if name in new.space.design:
+            defaults[name] = read_setting(text, new.space.design[name])
+        elif name in new.space.context:
+            defaults[name] = read_number(text, new.space.context[name])
+        else:
+            raise InvalidSpaceError(f"{name!r} is no variable", "--was is for variables that are new")
+    record, before = new.to_dict(), study.settings.to_dict()
+    changed = {key: part for key, part in record.items() if key != "format" and part != before[key]}
+    study.amend(changed, defaults, note=note)

@@ -1,0 +1,52 @@
+"""``edrbo ask``: what to try next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edrbo.cli.output import print_json, print_table, say
+from edrbo.cli.place import ByOption, ContextOption, ForecastOption, JsonOption, NameOption, StudyOption, opened
+from edrbo.cli.read_words import read_context, read_forecast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from edrbo.records.suggestion import Suggestion
+    from edrbo.space import Space
+
+
+def register(app: typer.Typer) -> None:
+    app.command("ask")(ask)
+
+
+def ask(
+    study: StudyOption = None,
+    name: NameOption = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many suggestions.")] = 1,
+    forecast: ForecastOption = None,
+    context: ContextOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Suggest what to try next, and remember that it is being tried."""
+    with opened(study, name, by, create="first") as opened_study:
+        space = opened_study.space_now
+        known = {"forecast": read_forecast(space, forecast), "context": read_context(space, context)}
+        suggestions = opened_study.ask(count, **known)
+    if as_json:
+        print_json([{"id": suggestion.id, "design": suggestion.design} for suggestion in suggestions])
+        return
+    print_suggestions("try", space, suggestions)
+    told = " ".join(["--value …", *(f"--context {name}=…" for name in space.context_names)])
+    say(f"then: edrbo tell {suggestions[0].id} {told}", style="dim")
+
+
+def print_suggestions(title: str, space: Space, suggestions: Sequence[Suggestion]) -> None:
+    """Designs with their units, one row each."""
+    from edrbo.records.words import heading
+
+    heads = [heading(name, variable.unit) for name, variable in space.design.items()]
+    rows = [[s.id, *(space.design[name].text(value) for name, value in s.design.items())] for s in suggestions]
+    print_table(title, ["id", *heads], rows)

@@ -1,0 +1,42 @@
+"""``edrbo cancel``: a suggestion that will not be run."""
+
+from __future__ import annotations
+
+import typer
+
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import (
+    ByOption,
+    JsonOption,
+    NameOption,
+    NoteOption,
+    PendingArgument,
+    StudyOption,
+    WhyOption,
+    opened,
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("cancel")(cancel)
+
+
+def cancel(
+    run: PendingArgument,
+    study: StudyOption = None,
+    name: NameOption = None,
+    why: WhyOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Cancel a suggestion that will not be run. (One that was run and gave nothing: tell ID --failed.)"""
+    from edrbo.records.words import run_words
+
+    with opened(study, name, by) as opened_study:
+        opened_study.cancel(run, why, note=note)
+        state = opened_study.state_now
+    if as_json:
+        print_json({"id": run, "status": state.runs[run].status, "dropped": state.runs[run].dropped})
+    else:
+        say(run_words(state, state.runs[run]))

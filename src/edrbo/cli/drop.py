@@ -1,0 +1,33 @@
+"""``edrbo drop``: leave a run out."""
+
+from __future__ import annotations
+
+import typer
+
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import ByOption, JsonOption, NameOption, NoteOption, RunArgument, StudyOption, WhyOption, opened
+
+
+def register(app: typer.Typer) -> None:
+    app.command("drop")(drop)
+
+
+def drop(
+    run: RunArgument,
+    study: StudyOption = None,
+    name: NameOption = None,
+    why: WhyOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Leave a run out: it stays on record, and nothing is learned from it."""
+    from edrbo.records.words import run_words
+
+    with opened(study, name, by) as opened_study:
+        opened_study.drop(run, why, note=note)
+        state = opened_study.state_now
+    if as_json:
+        print_json({"id": run, "status": state.runs[run].status, "dropped": state.runs[run].dropped})
+    else:
+        say(run_words(state, state.runs[run]))

@@ -1,0 +1,87 @@
+"""``edrbo edit``: what was told of a run was wrong."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import (
+    ByOption,
+    ContextOption,
+    DesignOption,
+    JsonOption,
+    NameOption,
+    NoteOption,
+    RunArgument,
+    StudyOption,
+    WhyOption,
+    YesOption,
+    opened,
+)
+from edrbo.cli.questions import settle
+from edrbo.cli.read_words import read_context, read_design, read_value
+from edrbo.errors import ContextBoundsWarning
+
+if TYPE_CHECKING:
+    from edrbo.records.state import State
+
+
+def register(app: typer.Typer) -> None:
+    app.command("edit")(edit)
+
+
+def edit(
+    run: RunArgument,
+    study: StudyOption = None,
+    name: NameOption = None,
+    value: Annotated[str | None, typer.Option("--value", "-v", help="What the outcome really was.")] = None,
+    context: ContextOption = None,
+    design: DesignOption = None,
+    noise: Annotated[str | None, typer.Option(help="The variance of the outcome's noise.")] = None,
+    why: WhyOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Correct what was told of a run. What is left out stays, and the history keeps what was told before.
+
+    edrbo edit 3 --value 1.9 --context humidity=55 --why "typo"
+    """
+    from edrbo.records.plausible import doubts
+    from edrbo.records.words import run_words
+
+    with opened(study, name, by) as opened_study:
+        before = opened_study.state_now
+        known = before.runs.get(run)
+        number, told = read_value(value), read_context(before.space, context)
+        settle(doubts(before, known, number, told), yes=yes)
+        with warnings.catch_warnings():  # it has been asked about
+            warnings.simplefilter("ignore", ContextBoundsWarning)
+            opened_study.correct(
+                run,
+                value=number,
+                context=whole_context(before, run, told),
+                noise=read_value(noise, "the noise"),
+                design=read_design(before.space, design) if design else None,
+                why=why,
+                note=note,
+            )
+        after = opened_study.state_now
+    if as_json:
+        print_json({"id": run})
+        return
+    if known is not None:
+        say(f"was  {run_words(before, known)}", style="dim")
+    say(f"now  {run_words(after, after.runs[run])}")
+
+
+def whole_context(state: State, run: int, told: dict[str, float] | None) -> dict[str, float] | None:
+    """The context of ``run`` with the variables of ``told`` in place of its own."""
+    known = state.runs.get(run)
+    if told is None or known is None or known.context is None:
+        return told
+    return {**state.space.name_contexts(known.context[None])[0], **told}

@@ -1,0 +1,85 @@
+"""A variable as people write it: 10-60 m/min, 1e-4:1:log, 1 to 8 int, plain,glossy."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from edrbo.errors import EdrboError, InvalidSpaceError
+
+if TYPE_CHECKING:
+    from edrbo.space import Variable
+
+NUMBER = r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
+RANGE = re.compile(rf"\s*({NUMBER})?\s*(?::|\.\.+|…|–|—|-|\bto\b|\bbis\b)\s*({NUMBER})?(.*)", re.DOTALL)
+STEP = re.compile(rf"\b(?:in )?steps?(?: of|=| )\s*({NUMBER})")
+DIGITS = re.compile(r"\bdigits[= ](\d+)")
+UNIT = re.compile(r"\bunit=(\S+)")
+HELP = "write speed=10:60, 'speed=10:60 m/min step 0.5', rate=1e-4:1:log, layers=1:8:int or kind=a,b,c"
+
+
+def read_variable_word(word: str) -> tuple[str, Variable]:
+    """``NAME=SPECIFICATION``, or a name alone for a context without bounds."""
+    name, _, text = word.partition("=")
+    return name.strip(), read_specification(text)
+
+
+def read_specification(text: str) -> Variable:
+    """A range (LOW:HIGH, LOW-HIGH, LOW..HIGH, LOW to HIGH) with marks and a unit, or names with commas between."""
+    from edrbo.space import Categorical, Integer, Real
+
+    if not text.strip():
+        return Real()
+    found = RANGE.fullmatch(text)
+    if found is None or (found[1] is None and found[2] is None):
+        if "," not in text:
+            raise InvalidSpaceError(f"{text!r} is neither a range nor a list of names", HELP)
+        return Categorical(tuple(part.strip() for part in text.split(",") if part.strip()))
+    low, high = (None if part is None else part.replace(",", ".") for part in (found[1], found[2]))
+    rest, extras = _extras(found[3])
+    marks = {mark for mark in ("log", "int") if re.search(rf"(^|[:\s]){mark}($|[:\s])", rest)}
+    unit = " ".join(part for part in re.split(r"[:\s]+", rest) if part and part not in marks)
+    if unit:
+        extras["unit"] = unit
+    try:
+        if "int" in marks:
+            whole = {key: part for key, part in extras.items() if key == "unit"}
+            return Integer(_whole(low), _whole(high), log="log" in marks, **whole)
+        ends = [None if part is None else float(part) for part in (low, high)]
+        return Real(ends[0], ends[1], log="log" in marks, **extras)
+    except ValueError as problem:
+        if isinstance(problem, EdrboError):
+            raise
+        raise InvalidSpaceError(f"a bound in {text!r} is not a number", HELP) from None
+
+
+def _whole(text: str | None) -> int:
+    if text is None or not re.fullmatch(r"[+-]?\d+", text):
+        raise ValueError
+    return int(text)
+
+
+def _extras(rest: str) -> tuple[str, dict[str, Any]]:
+    """Step, digits and unit, and what is left of the text without them."""
+    extras: dict[str, Any] = {}
+    if step := STEP.search(rest):
+        extras["step"] = float(step[1].replace(",", "."))
+    if digits := DIGITS.search(rest):
+        extras["digits"] = int(digits[1])
+    if unit := UNIT.search(rest):
+        extras["unit"] = unit[1]
+    for pattern in (STEP, DIGITS, UNIT):
+        rest = pattern.sub("", rest)
+    return rest, extras
+
+
+def specification(variable: Variable) -> str:
+    """The inverse of ``read_specification`` for what people typed here."""
+    record = variable.to_dict()
+    if record["kind"] == "categorical":
+        return ",".join(map(str, record["choices"]))
+    ends = ["" if record[end] is None else f"{record[end]:.17g}" for end in ("lower", "upper")]
+    text = "" if ends == ["", ""] else ":".join(ends)
+    text += ":int" * (record["kind"] == "integer") + ":log" * record["log"]
+    text += f" step {record['step']:.17g}" if "step" in record else ""
+    return f"{text} {record['unit']}" if "unit" in record else text

@@ -1,0 +1,52 @@
+"""``edrbo recommend``: the design to use."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from edrbo.cli.output import print_json, print_table
+from edrbo.cli.place import ContextOption, ForecastOption, JsonOption, NameOption, StudyOption, opened
+from edrbo.cli.read_words import read_context, read_forecast
+
+
+def register(app: typer.Typer) -> None:
+    app.command("recommend")(recommend)
+
+
+def recommend(
+    study: StudyOption = None,
+    name: NameOption = None,
+    forecast: ForecastOption = None,
+    context: ContextOption = None,
+    ball: Annotated[
+        float, typer.Option(min=0.0, help="How far contexts may move in the worst case (share of their range).")
+    ] = 0.1,
+    as_json: JsonOption = False,
+) -> None:
+    """The design to use, and what to expect of it."""
+    from edrbo.records.words import heading, outcome_words, plural
+
+    with opened(study, name) as opened_study:
+        space = opened_study.space_now
+        found = opened_study.recommend(
+            forecast=read_forecast(space, forecast), context=read_context(space, context), ball=ball
+        )
+        settings = opened_study.settings
+    if as_json:
+        print_json(asdict(found))
+        return
+    heads = [heading(name, variable.unit) for name, variable in space.design.items()]
+    print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
+    low, high = (outcome_words(settings, end) for end in found.interval)
+    rows = [
+        [f"{settings.outcome} to expect, on average", outcome_words(settings, found.expected)],
+        ["  95 % sure that this is between", f"{low} and {high}"],
+        ["  cautiously: models that differ most", outcome_words(settings, found.robust)],
+        [f"  worst case, contexts move by {ball:.0%} of their range", outcome_words(settings, found.worst_case)],
+        ["  models differ by", outcome_words(settings, found.disagreement)],
+    ]
+    rows += [[f"  {name} makes it vary by", outcome_words(settings, s)] for name, s in found.context_effect.items()]
+    print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)

@@ -1,0 +1,42 @@
+"""``edrbo report``: a page about the study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edrbo.cli.files import open_new, safe_file_name
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import ContextOption, JsonOption, NameOption, StudyOption, opened
+from edrbo.cli.read_words import read_context
+
+
+def register(app: typer.Typer) -> None:
+    app.command("report")(report)
+
+
+def report(
+    study: StudyOption = None,
+    name: NameOption = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="HTML file; by default NAME.html here.")] = None,
+    context: ContextOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a page about the study that opens in any browser, without a network.
+
+    With --context it also says what to do when that context is known to come.
+    """
+    from edrbo.report import report_page
+
+    with opened(study, name) as opened_study:
+        page = report_page(opened_study, context=read_context(opened_study.space_now, context))
+        path = out or Path(f"{safe_file_name(opened_study.name)}.html")
+        with open_new(path, force or out is None) as file:
+            file.write(page.encode())
+    if as_json:
+        print_json({"file": str(path), "bytes": path.stat().st_size})
+    else:
+        say(f"report: {path}")

@@ -1,0 +1,32 @@
+"""``edrbo restore``: take a run in again."""
+
+from __future__ import annotations
+
+import typer
+
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import ByOption, JsonOption, NameOption, NoteOption, RunArgument, StudyOption, opened
+
+
+def register(app: typer.Typer) -> None:
+    app.command("restore")(restore)
+
+
+def restore(
+    run: RunArgument,
+    study: StudyOption = None,
+    name: NameOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn again from a run that was left out."""
+    from edrbo.records.words import run_words
+
+    with opened(study, name, by) as opened_study:
+        opened_study.restore(run, note=note)
+        state = opened_study.state_now
+    if as_json:
+        print_json({"id": run, "status": state.runs[run].status, "dropped": state.runs[run].dropped})
+    else:
+        say(run_words(state, state.runs[run]))

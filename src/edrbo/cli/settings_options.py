@@ -1,0 +1,38 @@
+"""A command-line option for every setting of a study, made by looping over ``Settings.choices``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from edrbo.records.settings import Settings
+from edrbo.records.words import setting_words
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` with an option for each setting in place of its ``choices``: a dict of those that were given."""
+    hints = get_type_hints(command, include_extras=True)
+    signature = inspect.signature(command)
+    kept = [part for name, part in signature.parameters.items() if name != "choices"]
+    names = []
+    for choice in Settings.choices():
+        names.append(choice.name)
+        default = setting_words(choice.default)
+        about = f"{choice.metadata['about']} [default: {default}]"
+        kind = choice.metadata["kind"]
+        hints[choice.name] = Annotated[kind | None, typer.Option(f"--{choice.name}", help=about)]
+        kept.append(inspect.Parameter(choice.name, inspect.Parameter.KEYWORD_ONLY, default=None))
+
+    @wraps(command)
+    def wrapped(**given: Any) -> None:
+        chosen = {name: given.pop(name) for name in names}
+        command(choices={name: value for name, value in chosen.items() if value is not None}, **given)
+
+    keyword = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[part.name]) for part in kept]
+    wrapped.__signature__ = signature.replace(parameters=keyword)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {name: hint for name, hint in hints.items() if name != "choices"}
+    return wrapped

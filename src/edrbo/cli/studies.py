@@ -1,0 +1,37 @@
+"""``edrbo studies``: which studies a storage holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from edrbo.cli.output import plain_warnings, print_json, print_table
+from edrbo.cli.place import JsonOption, StudyOption, only_toml
+
+
+def register(app: typer.Typer) -> None:
+    app.command("studies")(studies)
+
+
+def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
+    """List the studies that are kept in one place."""
+    from edrbo.study import Study
+    from edrbo.study.opening import study_names
+    from edrbo.study.storage import describe
+    from edrbo.study.times import local_text
+    from edrbo.study.toml_file import read_toml
+
+    where = study or str(only_toml())
+    place = read_toml(Path(where)).storage if where.endswith(".toml") else where
+    rows = []
+    with plain_warnings():
+        for name in study_names(place):
+            state = Study.open(place, name=name).state_now
+            latest = max((event.at for event in state.history if event.at is not None), default=None)
+            rows.append((name, state.settings.title, len(state.told), len(state.pending), local_text(latest)))
+    if as_json:
+        keys = ("name", "title", "outcomes", "pending", "last")
+        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+    else:
+        print_table(f"studies in {describe(place)}", ["name", "title", "outcomes", "pending", "last event"], rows)

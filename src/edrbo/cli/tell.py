@@ -1,0 +1,105 @@
+"""``edrbo tell``: report an outcome."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edrbo.cli.completion import complete_pending
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import (
+    AtOption,
+    ByOption,
+    ContextOption,
+    DesignOption,
+    JsonOption,
+    NameOption,
+    NoteOption,
+    StudyOption,
+    WhyOption,
+    YesOption,
+    opened,
+)
+from edrbo.cli.questions import settle
+from edrbo.cli.read_words import read_context, read_design, read_moment, read_value
+from edrbo.errors import ContextBoundsWarning, StudyError, UnknownSuggestionError
+
+if TYPE_CHECKING:
+    from edrbo.records.run import Run
+    from edrbo.records.state import State
+
+
+def register(app: typer.Typer) -> None:
+    app.command("tell")(tell)
+
+
+def tell(
+    run: Annotated[
+        int | None,
+        typer.Argument(metavar="[ID]", help="The number of a suggestion.", autocompletion=complete_pending),
+    ] = None,
+    study: StudyOption = None,
+    name: NameOption = None,
+    value: Annotated[str | None, typer.Option("--value", "-v", help="The outcome.")] = None,
+    context: ContextOption = None,
+    design: DesignOption = None,
+    noise: Annotated[str | None, typer.Option(help="The variance of the outcome's noise, if known.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no outcome.")] = False,
+    why: WhyOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    at: AtOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Report an outcome, with the context it met if that is known.
+
+    With an ID, --design says what was really set where that differs: edrbo tell 3 -v 1.7 -d speed=38
+    Without one, it is a design of your own, and all its variables are needed.
+    """
+    from edrbo.records.plausible import doubts
+
+    if run is None and not design:
+        raise StudyError(
+            "what was tried is not clear", "give the number of a suggestion, or say what was set: -d NAME=…"
+        )
+    if value is None and not failed:
+        raise StudyError("the outcome is missing", "add --value NUMBER, or --failed if it gave none")
+    with opened(study, name, by, create="first") as opened_study:
+        before = opened_study.state_now
+        number, seen = read_value(value), read_context(before.space, context)
+        known = None if run is None else before.runs.get(run)
+        if run is not None and known is None:
+            raise UnknownSuggestionError(
+                f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
+            )
+        settle(doubts(before, known, number, seen), yes=yes)
+        with warnings.catch_warnings():  # it has been asked about
+            warnings.simplefilter("ignore", ContextBoundsWarning)
+            opened_study.tell(
+                run if run is not None else read_design(before.space, design),
+                seen,
+                number,
+                noise=read_value(noise, "the noise"),
+                failed=failed,
+                design=read_design(before.space, design) if run is not None and design else None,
+                why=why,
+                note=note,
+                at=read_moment(at),
+            )
+        after = opened_study.state_now
+    told = after.runs[run] if run is not None else new_run(before, after)
+    if as_json:
+        print_json({"id": told.id, "observations": len(after.told)})
+        return
+    from edrbo.records.words import plural, run_words
+
+    say(run_words(after, told))
+    say(f"{plural(len(after.told), 'outcome')} so far", style="dim")
+
+
+def new_run(before: State, after: State) -> Run:
+    """The run that came last; another process may have brought others meanwhile, earlier or later."""
+    return after.runs[max(key for key in after.runs if key not in before.runs)]

@@ -1,0 +1,41 @@
+"""``edrbo undo``: take back what happened last."""
+
+from __future__ import annotations
+
+import typer
+
+from edrbo.cli.output import confirm, print_json, say
+from edrbo.cli.place import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption, opened
+from edrbo.errors import InvalidEventError
+
+
+def register(app: typer.Typer) -> None:
+    app.command("undo")(undo)
+
+
+def undo(
+    study: StudyOption = None,
+    name: NameOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what was recorded last. The history keeps both; what was somebody else's is asked about first."""
+    from edrbo.records.words import event_words
+
+    with opened(study, name, by) as opened_study:
+        state = opened_study.state_now
+        last = state.last
+        if last is None:
+            raise InvalidEventError("there is nothing to undo", "nothing has happened yet")
+        words = event_words(state, last)
+        key = getattr(last, "id", None)
+        about = words if key is None else f"run {key}, {words}"
+        if last.by != opened_study.by:
+            confirm(f"{last.by or 'somebody'} did this: {about}. Take it back?", yes=yes)
+        opened_study.undo(last.ref, note=note)
+    if as_json:
+        print_json({"undone": last.kind, "id": key})
+    else:
+        say(f"taken back: {about}")

@@ -1,0 +1,157 @@
+"""Runs and events in sentences, with units, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.records import events as e
+from edrbo.records.run import Run
+from edrbo.records.settings import Settings
+from edrbo.records.state import State
+from edrbo.space import Space
+from edrbo.space.steps import number_text
+from edrbo.space.variables import value_words
+
+Array = NDArray[np.float64]
+
+
+def plural(count: int, word: str, words: str | None = None) -> str:
+    """``count`` with its noun: 1 run, 2 runs."""
+    return f"{count} {word if count == 1 else words or word + 's'}"
+
+
+def heading(name: str, unit: str) -> str:
+    """A column's heading: speed [m/min]."""
+    return f"{name} [{unit}]" if unit else name
+
+
+def outcome_words(settings: Settings, value: float) -> str:
+    """An outcome with its unit."""
+    return f"{number_text(value)}{settings.unit and ' ' + settings.unit}"
+
+
+def design_words(space: Space, design: Mapping[str, Any]) -> str:
+    """speed 38 m/min, kind plain"""
+    return ", ".join(f"{name} {value_words(space.design[name], value)}" for name, value in design.items())
+
+
+def context_words(space: Space, context: Mapping[str, float]) -> str:
+    """humidity 55 %"""
+    return ", ".join(f"{name} {value_words(space.context[name], value)}" for name, value in context.items())
+
+
+def run_words(state: State, run: Run) -> str:
+    """A run and what came of it, in a sentence."""
+    space = state.space
+    design = design_words(space, space.decode_designs(run.x)[0])
+    met = ""
+    if run.context is not None and space.d_c:
+        met = f" at {context_words(space, space.name_contexts(run.context[None])[0])}"
+    elif run.status == "told" and space.d_c:
+        met = ", in a context not known yet"
+    if run.status == "told":
+        assert run.value is not None
+        gave = f"{state.settings.outcome} {outcome_words(state.settings, run.value)}"
+        text = f"run {run.id}: {design}{met} gave {gave}"
+        text += f" (noise variance {number_text(run.noise)})" if run.noise is not None else ""
+    else:
+        ends = {"pending": "is being tried", "failed": "failed", "cancelled": "was cancelled"}
+        text = f"run {run.id}: {design}{met} {ends[run.status]}"
+    text += "; left out" if run.dropped else ""
+    return f"{text} ({run.why})" if run.why else text
+
+
+def event_words(state: State, event: e.Event) -> str:
+    """What happened, in the terms of its day; for the history of a run or a study."""
+    space = _space_of(state, event)
+    settings = state.settings
+    parts: list[str] = []
+    x, context = getattr(event, "x", None), getattr(event, "context", None)
+    if x is not None:
+        parts.append(design_words(space, space.decode_designs(x)[0]))
+    if isinstance(event, e.Told | e.Corrected) and event.value is not None:
+        parts.append(f"{settings.outcome} {outcome_words(settings, event.value)}")
+    if context is not None and len(context):
+        parts.append(context_words(space, space.name_contexts(context[None])[0]))
+    if isinstance(event, e.Told | e.Corrected) and event.noise is not None:
+        parts.append(f"noise variance {number_text(event.noise)}")
+    if isinstance(event, e.Seen):
+        parts.append(plural(event.count, "context"))
+    if isinstance(event, e.Amended):
+        parts += amendment_words(state, event)
+    if isinstance(event, e.Undone):
+        past = next((past for past in state.history if past.ref == event.of), None)
+        parts.append("" if past is None else f"“{event_words(state, past)}”")
+    why = getattr(event, "why", None)
+    text = f"{VERBS[event.kind]}{': ' * bool(parts)}{', '.join(parts)}"
+    return f"{text} ({why})" if why else text
+
+
+VERBS = {
+    "asked": "suggested",
+    "told": "told",
+    "failed": "failed",
+    "context": "context told later",
+    "seen": "contexts seen",
+    "cancelled": "cancelled",
+    "corrected": "corrected",
+    "dropped": "left out",
+    "restored": "taken in again",
+    "noted": "noted",
+    "undone": "undone",
+    "amended": "amended",
+}
+
+
+def amendment_words(state: State, event: e.Amended) -> list[str]:
+    """Old → new of everything that an amendment changed."""
+    amended = [past for past in state.history if isinstance(past, e.Amended)]
+    place = next((k for k, past in enumerate(amended) if past is event), None)
+    befores = [amendment.before for amendment in state.amendments]
+    if place is None or len(amended) != len(befores):  # it was undone: what stood before it is not known any more
+        return sorted(event.settings)
+    return changes(befores[place], [*befores, state.settings][place + 1])
+
+
+def changes(old: Settings, new: Settings) -> list[str]:
+    """Old → new, one text each."""
+    lines = []
+    for choice in Settings.choices():
+        one, two = (setting_words(getattr(settings, choice.name)) for settings in (old, new))
+        if one != two:
+            lines.append(f"{choice.name} {one} → {two}")
+    for role in ("design", "context"):
+        before, after = getattr(old.space, role), getattr(new.space, role)
+        for name, variable in after.items():
+            if name not in before:
+                lines.append(f"{name} is new: {variable.words()}")
+            elif before[name] != variable:
+                lines.append(f"{name} {before[name].words()} → {variable.words()}")
+        lines += [f"{name} is gone" for name in before if name not in after]
+    return lines
+
+
+def setting_words(value: Any) -> str:
+    if hasattr(value, "to_text"):
+        return str(value.to_text())
+    return "none" if value is None or value == "" else str(value)
+
+
+def _space_of(state: State, event: e.Event) -> Space:
+    """The space in whose terms the event is written."""
+    version = getattr(event, "version", 0)
+    befores = [amendment.before.space for amendment in state.amendments]
+    return [*befores, state.space][min(version, len(befores))]
+
+
+def history_of(state: State, key: int) -> list[e.Event]:
+    """Every event of run ``key``, also those that were undone and what undid them, in order."""
+    own = {event.ref for event in state.history if getattr(event, "id", None) == key}
+    for event in state.history:
+        if isinstance(event, e.Undone) and event.of in own:
+            own.add(event.ref)
+    return [event for event in state.history if event.ref in own]

@@ -1,0 +1,81 @@
+"""What the columns of a table are: variables, words of ours, or notes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from edrbo.errors import StudyError
+from edrbo.records.settings import Settings
+from edrbo.space import Space
+from edrbo.study.csv_file import HEADINGS, columns
+from edrbo.study.sheet import Sheet
+
+ALIASES = {
+    "id": ("run", "nr", "no", "number", "#"),
+    "value": ("outcome", "result", "y"),
+    "by": ("operator", "who", "user"),
+    "at": ("date", "time", "datetime", "timestamp", "when", "datum", "zeit"),
+    "note": ("notes", "comment", "comments", "remark", "remarks", "bemerkung"),
+    "why": ("reason",),
+    "status": ("state",),
+}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """``meaning``: heading → (role, name) with role design, context, "" for a word of ours, or note."""
+
+    meaning: dict[str, tuple[str, str]]
+
+    @property
+    def noted(self) -> tuple[str, ...]:
+        return tuple(heading for heading, (role, _) in self.meaning.items() if role == "note")
+
+
+def match_columns(sheet: Sheet, settings: Settings | None, space: Space | None = None) -> Columns:
+    """Exact names first, then those that differ by capitals, spaces and units, then other words for ours."""
+    known = settings.space if settings is not None else space
+    assert known is not None
+    exact = {heading: ("", heading) for heading in HEADINGS} | columns(known)
+    loose = _loose(known, settings)
+    meaning: dict[str, tuple[str, str]] = {}
+    for heading in sheet.headings:
+        meaning[heading] = exact.get(heading) or loose.get(_simple(heading)) or ("note", heading)
+    exactly = {meaning[heading] for heading in sheet.headings if heading in exact}
+    for heading in sheet.headings:
+        other_word = heading not in exact and meaning[heading][0] == ""
+        if other_word and meaning[heading] in exactly:  # date beside at: a note
+            meaning[heading] = ("note", heading)
+    _check_once(sheet, meaning)
+    return Columns(meaning)
+
+
+def _loose(space: Space, settings: Settings | None) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    for ours, words in ALIASES.items():
+        found |= {_simple(word): ("", ours) for word in words}
+    found |= {_simple(heading): ("", heading) for heading in HEADINGS}
+    if settings is not None:
+        found[_simple(settings.outcome)] = ("", "value")
+    names = [("design", name) for name in space.design_names] + [("context", name) for name in space.context_names]
+    simple = [_simple(name) for _, name in names]
+    # Two variables that differ only by capitals must be written exactly.
+    found |= {text: pair for text, pair in zip(simple, names, strict=True) if text and simple.count(text) == 1}
+    return found
+
+
+def _simple(heading: str) -> str:
+    """Without capitals, spaces, and a unit in brackets at the end."""
+    bare = re.sub(r"\s*[\[(][^\])]*[\])]\s*$", "", heading)
+    return re.sub(r"[\s_\-.\x00-\x1f\ufffd]+", "", bare or heading).casefold()
+
+
+def _check_once(sheet: Sheet, meaning: dict[str, tuple[str, str]]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for heading, kind in meaning.items():
+        if kind in seen and kind[0] != "note":
+            raise StudyError(
+                f"{sheet.file}: the columns {seen[kind]!r} and {heading!r} both are {kind[1]}", "delete or rename one"
+            )
+        seen[kind] = heading

@@ -1,0 +1,204 @@
+"""One row of a table: its texts as numbers, designs and contexts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import EdrboError, StudyError
+from edrbo.space import Space
+from edrbo.study.columns import Columns
+from edrbo.study.number_text import Point, read_number, read_setting
+from edrbo.study.sheet import Row, Sheet
+from edrbo.study.times import read_time
+
+Array = NDArray[np.float64]
+
+STATUSES = {
+    **{word: "told" for word in ("told", "ok", "done", "complete")},
+    **{word: "failed" for word in ("failed", "fail", "failure")},
+    **{word: "pending" for word in ("pending", "open", "waiting")},
+    **{word: "cancelled" for word in ("cancelled", "canceled")},
+    **{word: "left out" for word in ("left out", "dropped", "excluded")},
+    "failed, left out": "failed, left out",
+    "context": "context",
+    "late": "late",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """What a row says; ``x`` coded (d_x), ``context`` in the user's units (d_c)."""
+
+    line: int
+    status: str
+    id: str
+    x: Array | None
+    context: Array | None
+    value: float | None
+    noise: float | None
+    weight: float
+    batch: str | None
+    count: int
+    why: str | None
+    stamp: dict[str, Any]
+
+
+def parse_row(sheet: Sheet, columns: Columns, space: Space, row: Row) -> Parsed:
+    """StudyError names the cell of what cannot be read."""
+    reader = _Reader(sheet, columns, space, row)
+    design, context = reader.design(), reader.context()
+    x = None if not design else reader.coded(design)
+    value = reader.number("value")
+    status = reader.status(design=x is not None, value=value is not None)
+    parsed = Parsed(
+        line=row.line,
+        status=status,
+        id=reader.ours.get("id", ""),
+        x=x,
+        context=context,
+        value=value,
+        noise=reader.number("noise"),
+        weight=1.0 if (weight := reader.number("weight")) is None else weight,
+        batch=reader.ours.get("batch"),
+        count=int(reader.number("count") or 0),
+        why=reader.ours.get("why"),
+        stamp=reader.stamp(),
+    )
+    _check(sheet, parsed)
+    return parsed
+
+
+class _Reader:
+    def __init__(self, sheet: Sheet, columns: Columns, space: Space, row: Row) -> None:
+        self._sheet, self._columns, self._space, self._row = sheet, columns, space, row
+        self.ours: dict[str, str] = {}
+        self._headings: dict[tuple[str, str], str] = {}
+        for heading, text in row.cells.items():
+            role, name = columns.meaning[heading]
+            self._headings[role, name] = heading
+            if role == "":
+                self.ours[name] = text
+
+    def _wrong(self, kind: tuple[str, str], text: str, why: str, hint: str | None = None) -> StudyError:
+        place = self._sheet.place(self._row.line, self._headings[kind])
+        return StudyError(f"{place}: {text!r} is {why}", hint)
+
+    def _texts(self, role: str) -> dict[str, str]:
+        return {name: self._row.cells[h] for (kind, name), h in self._headings.items() if kind == role}
+
+    def design(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, text in self._texts("design").items():
+            variable = self._space.design[name]
+            try:
+                found[name] = read_setting(text, variable, self._point(text))
+                variable.encode(name, np.array([found[name]], dtype=object))
+            except EdrboError as problem:
+                raise self._wrong(
+                    ("design", name), text, f"no value of {name}: {problem.message}", problem.hint
+                ) from None
+            except ValueError as problem:
+                raise self._wrong(("design", name), text, str(problem), "write a number") from None
+        missing = [name for name in self._space.design_names if found and name not in found]
+        if missing:
+            raise StudyError(
+                f"{self._sheet.file}, row {self._row.line}: {missing[0]} is missing", "a run needs them all"
+            )
+        return {name: found[name] for name in self._space.design_names} if found else {}
+
+    def context(self) -> Array | None:
+        texts = self._texts("context")
+        found: dict[str, float] = {}
+        for name, text in texts.items():
+            try:
+                number = read_number(text, self._space.context[name], self._point(text))
+            except ValueError as problem:
+                raise self._wrong(("context", name), text, str(problem), "write a number") from None
+            if not math.isfinite(number):
+                raise self._wrong(("context", name), text, "not a finite number")
+            found[name] = number
+        missing = [name for name in self._space.context_names if found and name not in found]
+        if missing:
+            where = f"{self._sheet.file}, row {self._row.line}"
+            raise StudyError(f"{where}: {missing[0]} is missing", "a context needs all its variables, or none")
+        return np.array([found[name] for name in self._space.context_names]) if found else None
+
+    def coded(self, design: Mapping[str, Any]) -> Array:
+        """The design (d_x), exactly if the table says it exactly and was not edited."""
+        x: Array = self._space.encode_designs(dict(design))[0]
+        text = self.ours.get("coded")
+        if text is not None:
+            try:
+                exact = np.array(text.split(), dtype=np.float64)
+            except ValueError:
+                return x
+            if exact.shape == x.shape and np.isfinite(exact).all() and ((exact >= 0) & (exact <= 1)).all():
+                return exact if self._space.decode_designs(exact)[0] == self._space.decode_designs(x)[0] else x
+        return x
+
+    def number(self, name: str) -> float | None:
+        if name not in self.ours:
+            return None
+        text = self.ours[name]
+        try:
+            number = read_number(text, None, self._point(text))
+        except ValueError as problem:
+            raise self._wrong(("", name), text, str(problem), "write a number") from None
+        if not math.isfinite(number):
+            raise self._wrong(("", name), text, "not a finite number")
+        return number
+
+    def _point(self, text: str) -> Point | None:
+        """In a table with a decimal comma, a point too may be one: exports have it."""
+        return "," if self._sheet.point == "," and "," in text else None
+
+    def status(self, *, design: bool, value: bool) -> str:
+        text = self.ours.get("status")
+        if text is None:
+            if not design:
+                return "context"
+            if not value:
+                hint = "write its value, or failed or pending in a column `status`"
+                raise StudyError(f"{self._sheet.file}, row {self._row.line}: a design without a value", hint)
+            return "told"
+        status = STATUSES.get(text.casefold())
+        if status is None:
+            known = "told, failed, pending, cancelled, left out or context"
+            raise self._wrong(("", "status"), text, "no status", f"write {known}")
+        return "told" if status == "pending" and value else status
+
+    def stamp(self) -> dict[str, Any]:
+        """Note, by and at; columns that are nobody's are added to the note."""
+        extra = [
+            f"{heading}: {self._row.cells[heading]}" for heading in self._columns.noted if heading in self._row.cells
+        ]
+        note = "; ".join([*filter(None, [self.ours.get("note")]), *extra])
+        at = None
+        if "at" in self.ours:
+            try:
+                at = read_time(self.ours["at"])
+            except ValueError as problem:
+                raise self._wrong(("", "at"), self.ours["at"], str(problem), "write it as 2026-03-14 15:30") from None
+        return {"note": note or None, "by": self.ours.get("by"), "at": at}
+
+
+def _check(sheet: Sheet, row: Parsed) -> None:
+    ran, told = row.x is not None, row.x is not None and row.value is not None
+    needs = {
+        "told": told,
+        "left out": told,
+        "failed": ran,
+        "failed, left out": ran,
+        "pending": ran,
+        "cancelled": ran,
+        "context": row.context is not None,
+        "late": row.context is not None and bool(row.id),
+    }
+    if not needs[row.status]:
+        raise StudyError(f"{sheet.file}, row {row.line}: a cell is missing in a row that is {row.status}")

@@ -1,0 +1,110 @@
+"""Keeping records costs little: what each command loads, and how often it reads the storage."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from optuna.storages.journal import JournalFileBackend
+
+from edrbo.records.reducer import Draft
+from edrbo.study import Study
+
+Run = Callable[..., Any]
+
+HEAVY = ("torch", "botorch", "gpytorch", "scipy", "sqlalchemy", "matplotlib", "pandas", "openpyxl")
+LIGHT = [
+    ["--help"],
+    ["new", "other.toml", "-d", "x=0:1"],
+    ["tell", "0", "--value", "1", "-c", "humidity=0.5"],
+    ["tell", "-d", "speed=2", "--value", "1"],
+    ["show"],
+    ["show", "0"],
+    ["show", "--json"],
+    ["context", "add", "seen.csv"],
+    ["import", "table.csv"],
+    ["import", "--dry-run", "table.csv"],
+    ["export", "out.csv"],
+    ["edit", "1", "--value", "2"],
+    ["drop", "1"],
+    ["note", "1", "words"],
+    ["undo"],
+    ["cancel", "0"],
+    ["amend", "-d", "speed=1:10"],
+    ["studies"],
+    ["check"],
+]
+
+
+@pytest.fixture
+def coating(edrbo: Run, folder: Path) -> Run:
+    assert edrbo("new", "coating.toml", "-d", "speed=1:9", "-c", "humidity=0:1").code == 0
+    study = Study.open(folder / "coating.db")
+    study.ask()
+    study.tell({"speed": 2.0}, [0.5], 1.0)
+    (folder / "seen.csv").write_text("humidity\n0.5\n")
+    (folder / "table.csv").write_text("speed,humidity,value\n3,0.5,1\n")
+    return edrbo
+
+
+@pytest.mark.parametrize("words", LIGHT, ids=" ".join)
+def test_no_heavy_library_is_loaded(coating: Run, folder: Path, words: list[str]) -> None:
+    code = f"""
+import sys
+sys.argv = ["edrbo", *{words!r}]
+from edrbo.cli import main
+try:
+    main()
+except SystemExit as ended:
+    print("code", ended.code, file=sys.stderr)
+print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    code_line, loaded = done.stderr.splitlines()[-2:]
+    assert code_line in ("code 0", "code None"), done.stderr
+    assert loaded == "[]"
+
+
+@pytest.mark.parametrize("words", [words for words in LIGHT if words[0] not in ("--help", "new")], ids=" ".join)
+def test_the_storage_is_read_and_replayed_once(
+    coating: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """Every record is read once and applied once; of what the command itself writes, once more to check it first."""
+    lines, applied = [0], [0]
+    read, apply = JournalFileBackend.read_logs, Draft.apply
+
+    def read_logs(self: JournalFileBackend, start: int) -> Any:
+        for log in read(self, start):
+            lines[0] += 1
+            yield log
+
+    def counted(self: Draft, event: Any) -> None:
+        applied[0] += 1
+        apply(self, event)
+
+    events = len(Study.open(folder / "coating.db").state.history)
+    monkeypatch.setattr(JournalFileBackend, "read_logs", read_logs)
+    monkeypatch.setattr(Draft, "apply", counted)
+    assert coating(*words).code == 0
+    monkeypatch.undo()
+    stored = (folder / "coating.db").read_text().splitlines()
+    assert all(json.loads(line) for line in stored)
+    written = len(Study.open(folder / "coating.db").state.history) - events
+    previews = len(words) > 1 and words[1] == "--dry-run"
+    assert lines[0] == len(stored) * (2 if words == ["studies"] else 1)
+    # A table's rows are checked by a plan, by the study that takes them, and when they are read back.
+    assert applied[0] <= events + 3 * written + 2 * previews
