@@ -38,7 +38,7 @@ from edrbo.errors import EdrboError
 COMMANDS = (
     *(demo, new, ask, tell, context, recommend, show, studies),
     *(edit, undo, drop, restore, cancel, note, amend),
-    *(import_table, export, report, run, serve, check, bench),
+    *(import_table, export, report, serve, run, check, bench),
 )
 
 # Typer brings its own Click in some versions and uses the installed one in others.

@@ -6,8 +6,9 @@ import warnings
 
 import typer
 
+from edrbo.cli.opening import only_toml, open_place
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import JsonOption, NameOption, StudyOption, only_toml, open_place
+from edrbo.cli.place import JsonOption, NameOption, StudyOption
 from edrbo.errors import UnreadableRecordWarning
 
 

@@ -62,7 +62,7 @@ def _of_variable(name: str, variable: Any) -> Iterator[tuple[str, str]]:
 
 def _state(ctx: typer.Context) -> State | None:
     """The study's records; None, and no word, if there is none: this runs while somebody types."""
-    from edrbo.cli.place import only_toml, open_place
+    from edrbo.cli.opening import only_toml, open_place
 
     given = ctx.params
     with suppress(EdrboError, OSError):

@@ -33,11 +33,11 @@ def import_table(
     Rows that are known already are passed over, a row with the number of a pending suggestion completes it, and columns
     that are nobody's become notes.
     """
-    from edrbo.study.csv_import import import_file, plan_import
+    from edrbo.study.csv_import import import_file, read_table
 
     with opened(study, name, by, create="first") as opened_study:
         if dry_run:
-            plan = plan_import(opened_study.state_now, file, again=again)
+            plan = read_table(opened_study.state_now, file, again=again)
         else:
             plan = import_file(opened_study, file, again=again)
         state = opened_study.state_now

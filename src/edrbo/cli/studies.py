@@ -6,8 +6,9 @@ from pathlib import Path
 
 import typer
 
+from edrbo.cli.opening import only_toml
 from edrbo.cli.output import plain_warnings, print_json, print_table
-from edrbo.cli.place import JsonOption, StudyOption, only_toml
+from edrbo.cli.place import JsonOption, StudyOption
 
 
 def register(app: typer.Typer) -> None:

@@ -16,7 +16,7 @@ from edrbo.errors import EdrboError, StudyError
 from edrbo.records.state import State
 from edrbo.space import Categorical
 from edrbo.study.csv_file import HEADINGS, columns
-from edrbo.study.csv_import import Import, plan_import
+from edrbo.study.csv_import import Import, read_table
 from edrbo.web import bodies
 from edrbo.web.desk import Desk
 from edrbo.web.numbers import read_number
@@ -131,7 +131,7 @@ def _plain(heading: str) -> str:
 def _check(
     state: State, rows: list[list[str]], mapping: list[str]
 ) -> tuple[list[tuple[int, int, str]], list[list[str]]]:
-    """Errors by cell, and the cells as ``plan_import`` wants them."""
+    """Errors by cell, and the cells as ``read_table`` wants them."""
     known, errors, clean = columns(state.space), list[tuple[int, int, str]](), []
     for row, cells in enumerate(rows):
         done = []
@@ -170,4 +170,4 @@ def _plan(state: State, mapping: list[str], rows: list[list[str]]) -> Import:
             writer = csv.writer(file)
             writer.writerow([mapping[k] for k in keep])
             writer.writerows([[row[k] for k in keep] for row in rows])
-        return plan_import(state, path)
+        return read_table(state, path)

@@ -1,0 +1,47 @@
+"""Finding the study that a command is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from edrbo.errors import StudyError
+
+if TYPE_CHECKING:
+    from edrbo.study import Study
+
+Create = Literal["never", "first", "always"]
+
+
+def open_place(where: str, name: str | None, by: str | None, create: Create = "never") -> Study:
+    from edrbo.study import Study
+
+    if not where.endswith(".toml"):
+        return Study.open(where, name=name, by=by)
+    from edrbo.study.toml_file import read_toml
+
+    described = read_toml(Path(where))
+    if name is not None and name != described.name:
+        return Study.open(described.storage, name=name, by=by)
+    try:
+        return described.open(create, by=by)
+    except StudyError as problem:
+        raise StudyError(problem.message, _hint_for_file(where, described.name, problem)) from None
+
+
+def _hint_for_file(where: str, name: str, problem: StudyError) -> str | None:
+    if problem.message.startswith("there is no study "):
+        return f"the name in {where} is {name!r}; {problem.hint}; to rename a study, use `edrbo amend --title`"
+    if "has other settings" in problem.message:
+        return "take the change back, or make it official with `edrbo amend`"
+    return problem.hint
+
+
+def only_toml() -> Path:
+    found = sorted(path for path in Path().glob("*.toml") if path.name != "pyproject.toml")
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(path.name for path in found[:5])
+        raise StudyError(f"there are {len(found)} TOML files here: {names}", "say which with --study FILE.toml")
+    raise StudyError("there is no study here", "make one with `edrbo new NAME.toml`, or give --study")
