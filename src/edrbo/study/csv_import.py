@@ -46,12 +46,12 @@ def import_file(study: Study, path: Path, *, again: bool = False) -> Import:
 
     ``again`` takes those too.
     """
-    plan = plan_import(study.state, path, again=again)
+    plan = read_table(study.state, path, again=again)
     study.take(plan.events)
     return plan
 
 
-def plan_import(state: State, path: Path, *, again: bool = False) -> Import:
+def read_table(state: State, path: Path, *, again: bool = False) -> Import:
     """The events of a table for ``state``, all of them checked; nothing is written."""
     sheet = read_sheet(path)
     columns = match_columns(sheet, state.settings)
