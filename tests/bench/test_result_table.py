@@ -198,6 +198,10 @@ def test_commands_print_and_write(tmp_path: Path) -> None:
     arguments = ["table", str(file), "--format", "markdown", "--published", str(file), "--out", str(out)]
     CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert "published runs" in out.read_text(encoding="utf-8")
+    arguments = ["table", str(file), "--format", "csv", "--statistic", "after", "--relative", "edrbo"]
+    rows = list(csv.DictReader(StringIO(CliRunner().invoke(app, arguments, catch_exceptions=False).output)))
+    assert {row["row"] for row in rows} == set(METHODS) - {"edrbo"}
+    assert {row["column"] for row in rows} == {*PROBLEMS, "geometric mean (95 %)", "seeds"}
     copy = tmp_path / "copy.csv.gz"
     CliRunner().invoke(app, ["export", str(file), "--out", str(copy)], catch_exceptions=False)
     assert copy.exists()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from made_up import METHODS, PROBLEMS, made_up
 from scipy import stats as scipy_stats
 
+from edrbo.bench.analysis.relative import relative, relative_table
 from edrbo.bench.analysis.results import Results, Run, export, load_published, load_results, only_problems
 from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import (
@@ -118,6 +119,33 @@ def test_pooled_and_over_problems() -> None:
     assert found.p_of_problems == pytest.approx(scipy_stats.wilcoxon(medians).pvalue)
     (alone,) = compare(Results(tuple(runs)), "final", "a", "p")
     assert np.isnan(alone.p_of_problems)
+
+
+def test_relative_by_hand() -> None:
+    """Two problems with ratios 2 and 1/2 of the means; one seed that only one method has."""
+    runs = [run("a", [9.0, 9.0, v], problem=p, seed=i) for p in "pq" for i, v in enumerate((1.0, 3.0))]
+    runs += [run("b", [9.0, 9.0, v], problem="p", seed=i) for i, v in enumerate((2.0, 6.0, 70.0))]
+    runs += [run("b", [9.0, 9.0, v], problem="q", seed=i) for i, v in enumerate((0.5, 1.5))]
+    found = relative(Results(tuple(runs)), "after", "b", "a")
+    assert found.ratios == pytest.approx({"p": 2.0, "q": 0.5})
+    assert found.mean == pytest.approx(1.0)
+    assert found.seeds == (2, 2)
+    # Each seed has the same ratio, so only the choice of problems moves the mean: between 1/2 and 2.
+    assert found.interval == pytest.approx((0.5, 2.0))
+    with pytest.raises(UnknownNameError):
+        relative_table(Results(tuple(runs)), "after", "c")
+
+
+def test_the_interval_counts_problems_and_seeds() -> None:
+    """With many problems and seeds it is that of a mean of log ratios; with few seeds it is wider than their spread."""
+    rng = np.random.default_rng(3)
+    logs = rng.normal(0.3, 0.5, 40)
+    runs = [run("a", [0, 0, 1.0], problem=f"p{k}", seed=i) for k in range(40) for i in range(3)]
+    runs += [run("b", [0, 0, np.exp(x)], problem=f"p{k}", seed=i) for k, x in enumerate(logs) for i in range(3)]
+    low, high = np.log(relative(Results(tuple(runs)), "after", "b", "a").interval)
+    error = logs.std() / np.sqrt(40)
+    assert low == pytest.approx(logs.mean() - 1.96 * error, abs=0.15 * error)
+    assert high == pytest.approx(logs.mean() + 1.96 * error, abs=0.15 * error)
 
 
 def test_equal_runs_are_no_difference_and_zero_regret_no_error() -> None:

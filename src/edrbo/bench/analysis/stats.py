@@ -3,6 +3,7 @@
 Lower is better throughout. With r_t the exact expected regret of evaluation t = 1, …, T and R_t = r_1 + … + r_t:
 
     final     R_T, the cumulative regret after the last evaluation
+    after     R_T less the regret of the initial designs, which are the same for all methods
     mean      the mean of R_t over the steps after the initial designs; the paper's table shows this one
     simple    regret of the recommended design
     and the robust regrets of the recommended design (see :mod:`edrbo.bench.run.judge`)
@@ -20,6 +21,7 @@ from edrbo.errors import InvalidValueError, UnknownNameError
 
 STATISTICS = {
     "final": "final cumulative regret",
+    "after": "cumulative regret after the initial designs",
     "mean": "mean over steps of the cumulative regret (the paper's statistic)",
     "simple": "simple regret of the recommended design",
     "shift-down": "regret of the recommended design when contexts move down by 0.1",
@@ -36,6 +38,8 @@ def statistic(run: Run, name: str) -> float:
     cumulative = np.cumsum(run.regret)
     if name == "final":
         return float(cumulative[-1])
+    if name == "after":
+        return float(run.regret[run.initial :].sum())
     if name == "mean":
         after = cumulative[run.initial :] if len(cumulative) > run.initial else cumulative
         return float(after.mean())

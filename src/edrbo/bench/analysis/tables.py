@@ -7,9 +7,10 @@ from dataclasses import replace
 from io import StringIO
 
 from edrbo.bench.analysis.regret_table import regret_table
+from edrbo.bench.analysis.relative import relative_table
 from edrbo.bench.analysis.results import Results
 from edrbo.bench.analysis.significance import significance
-from edrbo.bench.analysis.stats import STATISTICS
+from edrbo.bench.analysis.stats import STATISTICS, summarize
 from edrbo.bench.analysis.table import Table, write_csv
 from edrbo.errors import UnknownNameError
 
@@ -18,15 +19,20 @@ STYLES = ("terminal", "markdown", "latex", "csv")
 
 def all_tables(results: Results, published: Results | None, statistic: str, against: str) -> Iterator[Table]:
     """Of each statistic our table, that of the published runs, and the tests of ``against``."""
-    if statistic not in ("all", *STATISTICS):
-        raise UnknownNameError(f"no statistic is called {statistic!r}", f"one of all, {', '.join(STATISTICS)}")
-    for name in STATISTICS if statistic == "all" else [statistic]:
+    for name in _chosen(results, statistic):
         if ours := regret_table(results, name):
             yield ours
         if published is not None and (theirs := regret_table(published, name, ", published runs")):
             yield theirs
         if against in results.methods and (tests := significance(results, name, against)):
             yield tests.table()
+
+
+def _chosen(results: Results, statistic: str) -> list[str]:
+    """The statistics meant by a name or by ``all``, as far as some run has them."""
+    if statistic not in ("all", *STATISTICS):
+        raise UnknownNameError(f"no statistic is called {statistic!r}", f"one of all, {', '.join(STATISTICS)}")
+    return [name for name in (STATISTICS if statistic == "all" else [statistic]) if summarize(results, name)]
 
 
 def render(
@@ -37,11 +43,18 @@ def render(
     against: str = "edrbo",
     width: int = 120,
     color: bool = False,
+    relative: str | None = None,
 ) -> str:
-    """The tables as text of one of ``STYLES``; ``width`` and ``color`` are those of the terminal."""
+    """The tables as text of one of ``STYLES``; ``width`` and ``color`` are those of the terminal.
+
+    ``relative`` to a method: ratios to its numbers, in place of the numbers and their tests.
+    """
     if style not in STYLES:
         raise UnknownNameError(f"no format is called {style!r}", f"one of {', '.join(STYLES)}")
-    tables = _note_once(all_tables(results, published, statistic, against))
+    made = all_tables(results, published, statistic, against)
+    if relative is not None:
+        made = (relative_table(results, name, relative) for name in _chosen(results, statistic))
+    tables = _note_once(made)
     if style == "terminal":
         return _for_terminal(tables, results, width, color)
     if style == "csv":

@@ -20,6 +20,9 @@ def table(
     statistic: Annotated[str, typer.Option(help="all, or one of final, mean, simple, shift-down, …")] = "all",
     style: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
     against: Annotated[str, typer.Option(help="Method to test against all others.")] = "edrbo",
+    relative: Annotated[
+        str | None, typer.Option(help="Show instead how large each method's numbers are relative to this one's.")
+    ] = None,
     published: Published = None,
     out: Annotated[Path | None, typer.Option(help="File to write instead of printing.")] = None,
 ) -> None:
@@ -28,7 +31,8 @@ def table(
 
     found, others = read(results, published)
     console = Console(soft_wrap=True)
-    text = render(found, others, statistic, style, against, console.width, out is None and console.is_terminal)
+    colored = out is None and console.is_terminal
+    text = render(found, others, statistic, style, against, console.width, colored, relative)
     if out is None:
         typer.echo(text, nl=False)
     else:
