@@ -1,7 +1,7 @@
 """edrbo: Bayesian optimization when the world sets part of the input.
 
 You choose a design x, the world then shows a context c, and an expensive, noisy y = f(x, c) comes back. edrbo finds the
-x that is best on average over contexts and stays good when tomorrow's contexts differ from yesterday's.
+x that is best on average over contexts, or under another goal.
 
 Names load on first use, so that importing the package costs nothing.
 """
