@@ -22,7 +22,8 @@ from edrbo.surrogate.exact_gp import safe_cholesky
 
 Array = NDArray[np.float64]
 
-DRAWS = 512
+DRAWS, FEW_DRAWS = 512, 128  # of each design, and where many are asked for
+MANY = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +49,12 @@ class GoalValues:
 def goal_values(aim: Aim, model: Ensemble, points: ContextPoints, x: Tensor, seed: int) -> GoalValues:
     """At designs ``x`` (N × d_x) under the law of ``points``, with the support that matters for each of them."""
     shares = np.full(model.num_experts, 1.0 / model.num_experts) if model.weights is None else model.weights.numpy()
-    ends = np.round(np.cumsum([0.0, *shares]) * DRAWS).astype(int).tolist()  # quotas instead of lots
+    count = DRAWS if len(x) <= MANY else FEW_DRAWS
+    ends = np.round(np.cumsum([0.0, *shares]) * count).astype(int).tolist()  # quotas instead of lots
     belief = aim.belief(model, points)
     with torch.no_grad():
         draws = [_draw(aim, model, belief.near(design[None]).points, design, ends, seed) for design in x]
-    return GoalValues(np.stack(draws) if draws else np.zeros((0, DRAWS)), aim.units if aim.of_outcomes else None)
+    return GoalValues(np.stack(draws) if draws else np.zeros((0, count)), aim.units if aim.of_outcomes else None)
 
 
 def _draw(aim: Aim, model: Ensemble, points: ContextPoints, design: Tensor, ends: list[int], seed: int) -> Array:
@@ -60,7 +62,7 @@ def _draw(aim: Aim, model: Ensemble, points: ContextPoints, design: Tensor, ends
     joint = torch.cat([design.expand(len(points.all), -1), points.all], dim=-1)
     mean, covariance = model.gp.posterior(joint)  # M × n and M × n × n
     roots = safe_cholesky(covariance)
-    noise = torch.from_numpy(stream(seed, "goal").standard_normal((DRAWS, len(joint))))
+    noise = torch.from_numpy(stream(seed, "goal").standard_normal((ends[-1], len(joint))))
     experts = range(model.num_experts)
     outcomes = torch.cat([mean[m] + noise[ends[m] : ends[m + 1]] @ roots[m].mT for m in experts])
     reduce = aim.modelled_value if aim.of_outcomes else aim.value
