@@ -39,7 +39,8 @@ def test_the_answer_stays_right(bounds: Any, method: str) -> None:
         assert answer.design["x"] == pytest.approx(clean.design["x"], abs=0.05), where
         assert answer.expected == pytest.approx(clean.expected, abs=near), where
         assert answer.interval[1] - answer.interval[0] > 0.2 * (clean.interval[1] - clean.interval[0]), where
-        assert answer.worst_case == pytest.approx(clean.worst_case, abs=2 * near), where
+        # a lower bound with 95 %: the ball now reaches to where the slips are, and nobody knows f there
+        assert clean.worst_case - 3 * near <= answer.worst_case <= clean.worst_case + near, where
         assert 0.3 < optimizer.ask()["x"] < 0.7, where
 
 

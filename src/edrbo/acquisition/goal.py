@@ -95,11 +95,23 @@ class Aim:
             return GoalAcquisition(model, cautious, points, self, expected=True)
         return RobustAcquisition(model, cautious, points, self.functional(soft=False))
 
+    @property
+    def of_outcomes(self) -> bool:
+        """Whether the value is in units of the outcome and moves with them, so that it can be taken in a model's."""
+        return type(self.goal) in (*_FUNCTIONALS, goals.MeanSd)
+
     def value(self, outcomes: Tensor, points: ContextPoints) -> Tensor:
         """The goal's value in its own units (...) of a model's outcomes (... × n) at ``points.all``."""
-        if isinstance(self.goal, goals.Robust):
-            return self.units.sign * self.units.scale * self.functional(soft=False)(outcomes, points)
+        if self.of_outcomes:
+            return self.to_user(self.modelled_value(outcomes, points))
         value: Tensor = self.goal.value(self.to_user(outcomes), points.mass, self.direction)
+        return value
+
+    def modelled_value(self, outcomes: Tensor, points: ContextPoints) -> Tensor:
+        """The same in the model's units, for goals ``of_outcomes``."""
+        if isinstance(self.goal, goals.Robust):
+            return self.functional(soft=False)(outcomes, points)
+        value: Tensor = self.goal.value(outcomes, points.mass, "maximize")
         return value
 
     def to_user(self, outcomes: Tensor) -> Tensor:
@@ -175,6 +187,10 @@ class GoalAcquisition:
         few, more = thinned(self.points, ROUGH_ATOMS), thinned(self.points, FAIR_ATOMS)
         fair = self if more is self.points else self._on(self.model, more)
         return [self._on(self.model.rough(), few), fair, self]
+
+    def near(self, x: Tensor) -> GoalAcquisition:
+        """The contexts that matter are the same everywhere."""
+        return self
 
     def _on(self, model: Beliefs, points: ContextPoints) -> GoalAcquisition:
         return GoalAcquisition(model, self.score, points, self.aim, expected=self.expected)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edrbo.cli.output import print_json, print_table
 from edrbo.cli.place import ContextOption, ForecastOption, JsonOption, NameOption, StudyOption, opened
 from edrbo.cli.read_words import read_context, read_forecast
+
+if TYPE_CHECKING:
+    from edrbo.optimizer.recommendation import Recommendation
 
 
 def register(app: typer.Typer) -> None:
@@ -21,18 +24,22 @@ def recommend(
     name: NameOption = None,
     forecast: ForecastOption = None,
     context: ContextOption = None,
+    goal: Annotated[
+        str | None, typer.Option(help="Look at the same data under another goal: cvar:0.1, robust:0.1, reach:5, …")
+    ] = None,
     ball: Annotated[
         float, typer.Option(min=0.0, help="How far contexts may move in the worst case (share of their range).")
     ] = 0.1,
     as_json: JsonOption = False,
 ) -> None:
     """The design to use, and what to expect of it."""
+    from edrbo.records.goals import Expected, parse_goal
     from edrbo.records.words import heading, outcome_words, plural
 
     with opened(study, name) as opened_study:
         space = opened_study.space_now
         found = opened_study.recommend(
-            forecast=read_forecast(space, forecast), context=read_context(space, context), ball=ball
+            goal=goal, forecast=read_forecast(space, forecast), context=read_context(space, context), ball=ball
         )
         settings = opened_study.settings
     if as_json:
@@ -41,7 +48,9 @@ def recommend(
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
     low, high = (outcome_words(settings, end) for end in found.interval)
-    rows = [
+    aim = settings.goal if goal is None else parse_goal(goal)
+    rows = [] if aim == Expected() else _goal_rows(found, aim.unit(settings.unit))
+    rows += [
         [f"{settings.outcome} to expect, on average", outcome_words(settings, found.expected)],
         ["  95 % sure that this is between", f"{low} and {high}"],
         ["  cautiously: models that differ most", outcome_words(settings, found.robust)],
@@ -50,3 +59,21 @@ def recommend(
     ]
     rows += [[f"  {name} makes it vary by", outcome_words(settings, s)] for name, s in found.context_effect.items()]
     print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
+    if aim != Expected():
+        _print_price(found)
+
+
+def _goal_rows(found: Recommendation, unit: str) -> list[list[str]]:
+    low, high = found.value_interval
+    after = f" {unit}" if unit else ""
+    return [
+        [found.title, f"{found.value:.6g}{after}"],
+        ["  95 % sure that this is between", f"{low:.6g}{after} and {high:.6g}{after}"],
+    ]
+
+
+def _print_price(found: Recommendation) -> None:
+    """What the goal costs on average, and what it buys."""
+    heads = list(found.price["recommended"])
+    rows = [[name, *(f"{values[head]:.6g}" for head in heads)] for name, values in found.price.items()]
+    print_table("the price of robustness", ["design", *heads], rows)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.functional import Expectation, Functional
+from edrbo.acquisition.goal import Acquisition, Aim
 from edrbo.acquisition.methods import Method
 from edrbo.acquisition.score import Score
 from edrbo.context.compression import compress
@@ -42,14 +43,20 @@ class Extras:
 
 @dataclass(frozen=True)
 class Belief:
-    """A model of f on (x, c) and a context law, ready for acquisition functions."""
+    """A model of f on (x, c) and a context law, ready for acquisition functions.
+
+    ``functional`` is the method's own, where that is its idea; None: the method follows the aim.
+    """
 
     model: Ensemble
     points: ContextPoints
-    functional: Functional
+    functional: Functional | None
     score: Score
+    aim: Aim
 
-    def acquisition(self) -> RobustAcquisition:
+    def acquisition(self) -> Acquisition:
+        if self.functional is None:
+            return self.aim.acquisition(self.model, self.score, self.points)
         return RobustAcquisition(self.model, self.score, self.points, self.functional)
 
     def with_pending(self, x: Tensor) -> Belief:
@@ -65,22 +72,28 @@ def believe(
     fixed: Tensor | None,
     n: int,
     seed: int,
+    aim: Aim,
+    *,
+    asking: bool,
 ) -> Belief:
-    """Put model, law and functional of ``method`` together.
+    """Put model, law, functional of ``method`` and aim together, for asking or for answering.
 
     ``model`` has seen the complete observations (None if there are none); ``fixed`` (1 × d_c) is a known next context.
     """
     d_c = len(history.lower)
-    functional = method.functional_at(max(n, 1), d_c)
+    functional: Functional | None = method.functional_at(max(n, 1), d_c)
     law = method.law
     if fixed is not None:
-        law, functional = Given(fixed), Expectation()
-    points = law.points(history, functional.support_size, seed)
+        law, functional, aim = Given(fixed), Expectation(), aim.given_context()
+    if not asking or (isinstance(functional, Expectation) and method.score.uses_context):
+        functional = None
+    wanted = functional or aim.functional(soft=asking)
+    points = law.points(history, wanted.support_size, seed)
     if not method.score.uses_context:
         empty = points.atoms.new_zeros(1, 0)
         points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
     model = _condition(method.surrogate, model, extras, points)
-    return Belief(model, points, functional, method.score.at(model))
+    return Belief(model, points, functional, method.score.at(model), aim)
 
 
 def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:

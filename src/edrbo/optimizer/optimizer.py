@@ -16,24 +16,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.acquisition.goal import Aim
 from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.context.laws import sobol_points
 from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
 from edrbo.optimizer.belief import Belief, believe
+from edrbo.optimizer.goal_answer import GoalAnswers
 from edrbo.optimizer.recommendation import (
     Z95,
+    DesignBeliefs,
     Prediction,
     Recommendation,
     best_design,
     context_effects,
     design_beliefs,
-    worst_case,
 )
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.training import Evidence
 from edrbo.records import format_1
 from edrbo.records.events import Asked, Event, from_dict
+from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.recorder import Make, Recorder, need_contexts, read_one_context
 from edrbo.records.settings import DEFAULT, Choices, Settings
 from edrbo.records.state import State
@@ -50,7 +53,7 @@ FORMAT = 2  # version of the JSON record
 
 
 class Optimizer(Recorder):
-    """Bayesian optimization of E_c f(x, c) by ask and tell.
+    """Bayesian optimization of f(x, c) under a goal, E_c f(x, c) unless another is given, by ask and tell.
 
     >>> from edrbo import Optimizer, Space
     >>> optimizer = Optimizer(Space(design={"order": (0, 1)}, context={"demand": (0, 1)}), seed=0)
@@ -170,7 +173,8 @@ class Optimizer(Recorder):
                 designs.append(self._initial_design(asked + i))
                 continue
             if belief is None:
-                belief = self._belief(evidence, law, [*self._state.pending.values(), *designs])
+                pending = [*self._state.pending.values(), *designs]
+                belief = self._belief(evidence, law, pending, self._aim(evidence), asking=True)
             x = self._best(belief, evidence.starts(), asked + i)
             designs.append(x)
             if i + 1 < count:
@@ -189,35 +193,48 @@ class Optimizer(Recorder):
 
     def _best(self, belief: Belief, starts: Tensor, index: int) -> Array:
         seed = stream_seed(self.settings.seed, "maximize", index)
-        ladder, kinks = belief.acquisition().ladder(), belief.functional.has_kinks
-        found = maximize(ladder, self.space, seed=seed, starts=starts, kinks=kinks)
+        acquisition = belief.acquisition()
+        found = maximize(acquisition.ladder(), self.space, seed=seed, starts=starts, kinks=acquisition.has_kinks)
         return self.space.snap(found.x.numpy())
 
     # ---------------------------------------------------------------- recommend
 
-    def recommend(self, *, forecast: Any = None, context: Any = None, ball: float = 0.1) -> Recommendation:
-        """The design with the best expected value, for the estimated law, a ``forecast`` or one ``context``."""
+    def recommend(
+        self, *, goal: Goal | str | None = None, forecast: Any = None, context: Any = None, ball: float = 0.1
+    ) -> Recommendation:
+        """The design that is best under the goal, for the estimated law, a ``forecast`` or one ``context``.
+
+        ``goal`` looks at the same data under another goal than the optimizer's own.
+        """
         if not (math.isfinite(ball) and ball >= 0):
             raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
         evidence = self._evidence()
-        belief = self._belief(evidence, self._read_law(forecast, context), pending=[])
-        x = best_design(belief, self.space, evidence.starts(), stream_seed(self.settings.seed, "recommend", len(self)))
-        x = torch.from_numpy(self.space.snap(x.numpy()))
+        aim, law = self._aim(evidence, goal), self._read_law(forecast, context)
+        belief = self._belief(evidence, law, [], aim, asking=False)
+        seed = stream_seed(self.settings.seed, "recommend", len(self))
+        x = self._best_answer(belief, evidence, seed)
+        average = x
+        if aim.goal != Expected():
+            mean = self._belief(evidence, law, [], replace(aim, goal=Expected()), asking=False)
+            average = self._best_answer(mean, evidence, seed)
         found = design_beliefs(belief, x[None])
         effects = context_effects(belief, x)  # none for a model of x alone
-        lower, upper = evidence.box(evidence.scale())
-        worst = worst_case(belief, x, ball, lower[: len(effects)], upper[: len(effects)])
-        user = evidence.units.to_user
-        ends = sorted(user([found.mean[0] - Z95 * found.sd[0], found.mean[0] + Z95 * found.sd[0]]))
-        spreads = np.abs(user([found.disagreement[0], *effects]))
+        answers = self._answers(evidence, belief, seed)
+        value = self._prediction(evidence, found, answers, x[None])
+        spreads = np.abs(evidence.units.to_user([found.disagreement[0], *effects]))
         return Recommendation(
             design=self.space.decode_designs(x.numpy())[0],
-            expected=float(user(found.mean[0])),
-            interval=(float(ends[0]), float(ends[1])),
-            robust=float(user(found.robust[0])),
-            worst_case=float(user(worst)),
+            goal=_text_of(aim.goal),
+            title=aim.goal.title(self.direction, self.settings.outcome),
+            value=float(value.value[0]),
+            value_interval=(float(value.value_lower[0]), float(value.value_upper[0])),
+            price=answers.price(x, average, ball),
+            expected=float(value.expected[0]),
+            interval=tuple(sorted((float(value.lower[0]), float(value.upper[0])))),  # type: ignore[arg-type]
+            robust=float(evidence.units.to_user(found.robust[0])),
+            worst_case=answers.worst_case(x, ball) if effects and ball > 0 else float(value.expected[0]),
             ball=ball,
             disagreement=float(spreads[0]),
             context_effect=dict(zip(self.space.context_names if effects else (), spreads[1:].tolist(), strict=True)),
@@ -225,20 +242,41 @@ class Optimizer(Recorder):
             observations=len(self),
         )
 
-    def predict(self, designs: Any, *, forecast: Any = None, context: Any = None) -> Prediction:
-        """What is believed of the expected value of ``designs`` (a dict, dicts, rows or a frame)."""
+    def predict(
+        self, designs: Any, *, goal: Goal | str | None = None, forecast: Any = None, context: Any = None
+    ) -> Prediction:
+        """What is believed of the mean and the goal's value of ``designs`` (a dict, dicts, rows or a frame)."""
         x = torch.from_numpy(self.space.encode_designs(designs))
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
         evidence = self._evidence()
-        found = design_beliefs(self._belief(evidence, self._read_law(forecast, context), pending=[]), x)
+        aim, law = self._aim(evidence, goal), self._read_law(forecast, context)
+        belief = self._belief(evidence, law, [], aim, asking=False)
+        answers = self._answers(evidence, belief, stream_seed(self.settings.seed, "recommend", len(self)))
+        return self._prediction(evidence, design_beliefs(belief, x), answers, x)
+
+    def _best_answer(self, belief: Belief, evidence: Evidence, seed: int) -> Tensor:
+        return torch.from_numpy(self.space.snap(best_design(belief, self.space, evidence.starts(), seed).numpy()))
+
+    def _prediction(self, evidence: Evidence, found: DesignBeliefs, answers: GoalAnswers, x: Tensor) -> Prediction:
         reach = Z95 * evidence.units.sign * found.sd  # so that lower is lower in the user's direction
+        user = evidence.units.to_user
+        expected, lower, upper = user(found.mean), user(found.mean - reach), user(found.mean + reach)
+        apart = np.abs(user(found.disagreement))
+        if answers.aim.goal == Expected():
+            return Prediction(expected, lower, upper, apart, expected, lower, upper)
+        values = answers.values(x)
         return Prediction(
-            evidence.units.to_user(found.mean),
-            evidence.units.to_user(found.mean - reach),
-            evidence.units.to_user(found.mean + reach),
-            np.abs(evidence.units.to_user(found.disagreement)),
+            expected, lower, upper, apart, values.expected, values.quantile(0.025), values.quantile(0.975)
         )
+
+    def _answers(self, evidence: Evidence, belief: Belief, seed: int) -> GoalAnswers:
+        lower, upper = evidence.box(evidence.scale())
+        d_c = belief.points.atoms.shape[1]
+        return GoalAnswers(belief, lower[:d_c], upper[:d_c], seed)
+
+    def _aim(self, evidence: Evidence, goal: Goal | str | None = None) -> Aim:
+        return Aim(self.settings.goal if goal is None else as_goal(goal), evidence.units)
 
     # ---------------------------------------------------------------- model and law
 
@@ -270,7 +308,15 @@ class Optimizer(Recorder):
             self._learned = evidence.digest(n)
         return self._fitted.model
 
-    def _belief(self, evidence: Evidence, law: tuple[Array | None, Array | None], pending: list[Array]) -> Belief:
+    def _belief(
+        self,
+        evidence: Evidence,
+        law: tuple[Array | None, Array | None],
+        pending: list[Array],
+        aim: Aim,
+        *,
+        asking: bool,
+    ) -> Belief:
         forecast, fixed = law
         model = self._model(evidence)
         scale = evidence.scale()
@@ -282,6 +328,8 @@ class Optimizer(Recorder):
             None if fixed is None else torch.from_numpy(scale.encode(fixed)),
             len(self),
             stream_seed(self.settings.seed, "law", len(self)),
+            aim,
+            asking=asking,
         )
 
     def _read_law(self, forecast: Any, context: Any) -> tuple[Array | None, Array | None]:
@@ -333,6 +381,11 @@ class Optimizer(Recorder):
 
 
 _BROKEN = (EdrboError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+
+
+def _text_of(goal: Goal) -> str:
+    """As stored, or the class of a goal of one's own."""
+    return goal.to_text() if goal.registered else type(goal).__name__
 
 
 def _read_json(text: Any) -> Any:

@@ -10,28 +10,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.acquisition import CHUNK, RobustAcquisition
-from edrbo.acquisition.functional import Expectation, Wasserstein
+from edrbo.acquisition.acquisition import CHUNK
 from edrbo.acquisition.maximizer import maximize
-from edrbo.acquisition.score import SQRT2, UCB
-from edrbo.context.laws import ContextPoints, box_points
+from edrbo.acquisition.score import SQRT2
 from edrbo.optimizer.belief import Belief
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import radius
 
 Z95 = 1.959963984540054  # standard normal quantile of 97.5 %
-CAUTION = 0.1  # standard deviations of f taken off when designs are compared: of two equal means, the surer one
-SUPPORT = 128  # points of the context box that the worst case may move to
 
 
 @dataclass(frozen=True)
 class Recommendation:
     """What to set, and what to expect. Values are in the user's units and direction.
 
+    goal                what the design is best for, as text, and its ``title`` in words
+    value               posterior expectation of the goal's value, with its central 95 % ``value_interval`` (what is not
+                        known of f; the law is taken as given)
+    price               mean, mean of the worst 10 % of contexts, and worst mean in the ball, of ``recommended`` and of
+                        the design that is best ``on average``: what robustness costs and buys
     expected            posterior mean of E_c f(x, c) under the context law
     interval            its central 95 % posterior interval (uncertainty of f; the law is taken as given)
     robust              ``expected`` made worse by √2 × the mean disagreement of the experts
-    worst_case          the worst expected value when the context law moves by at most ``ball``
+    worst_case          the worst expected value when the context law moves by at most ``ball``: at or beyond this with
+                        95 % probability, so that contexts nobody has seen count as what they are, unknown
     ball                Wasserstein-1 distance, as a fraction of the context ranges
     disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycentre
     context_effect      per context variable: standard deviation of f(x, c) due to it alone
@@ -39,6 +41,11 @@ class Recommendation:
     """
 
     design: dict[str, Any]
+    goal: str
+    title: str
+    value: float
+    value_interval: tuple[float, float]
+    price: dict[str, dict[str, float]]
     expected: float
     interval: tuple[float, float]
     robust: float
@@ -54,13 +61,17 @@ class Recommendation:
 class Prediction:
     """Beliefs about the expected value of n designs, in the user's units: arrays of length n.
 
-    ``lower`` and ``upper`` bound the central 95 % posterior interval of E_c f(x, c).
+    ``lower`` and ``upper`` bound the central 95 % posterior interval of E_c f(x, c). ``value``, ``value_lower`` and
+    ``value_upper`` are the same for the goal's value (its posterior expectation), in the goal's units.
     """
 
     expected: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     disagreement: NDArray[np.float64]
+    value: NDArray[np.float64]
+    value_lower: NDArray[np.float64]
+    value_upper: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +88,9 @@ class DesignBeliefs:
 
 
 def best_design(belief: Belief, space: Space, starts: Tensor, seed: int) -> Tensor:
-    """The design (d_x) with the largest posterior mean of the expected value, less a little for what is not known."""
-    mean = RobustAcquisition(belief.model, UCB(beta=-CAUTION), belief.points, Expectation())
-    return maximize(mean.ladder(), space, seed=seed, starts=starts).x
+    """The design (d_x) that is believed to be best under the aim, less a little for what is not known."""
+    value = belief.aim.belief(belief.model, belief.points)
+    return maximize(value.ladder(), space, seed=seed, starts=starts, kinks=value.has_kinks).x
 
 
 def design_beliefs(belief: Belief, x: Tensor) -> DesignBeliefs:
@@ -93,18 +104,6 @@ def design_beliefs(belief: Belief, x: Tensor) -> DesignBeliefs:
             apart = radius(*paired.moments(some), model.weights).reshape(len(some), len(atoms))
             parts.append(torch.stack([center, spread, apart @ weights]))
     return DesignBeliefs(*torch.cat(parts, dim=1).numpy())
-
-
-def worst_case(belief: Belief, x: Tensor, ball: float, lower: Tensor, upper: Tensor) -> float:
-    """The least mean over all laws within Wasserstein-1 distance ``ball`` of the context law."""
-    points = ContextPoints(
-        belief.points.atoms,
-        belief.points.weights,
-        box_points(lower, upper, SUPPORT) if len(lower) else belief.points.support,
-    )
-    with torch.no_grad():
-        center, _ = belief.model.barycenter(*belief.model.moments(_joint(x, points.all)))
-        return float(Wasserstein(ball, order=1)(center[None], points)[0])
 
 
 def context_effects(belief: Belief, x: Tensor) -> list[float]:

@@ -34,6 +34,30 @@ def progress(facts: Facts) -> Chart:
     return chart
 
 
+def goal_chart(facts: Facts, part: Slice) -> Chart:
+    """The goal's value along one design variable with its 95 % band."""
+    belief = part.belief
+    settings = facts.study.settings
+    axis = settings.goal.axis(settings.direction, settings.outcome, settings.unit)
+    low, high = span(np.concatenate([belief.value_lower, belief.value_upper]).tolist())
+    title = f"{facts.goal} along {part.name}"
+    if isinstance(part.variable, Categorical):
+        labels = [str(value) for value in part.values]
+        chart = Chart(title, (-0.6, len(labels) - 0.4), (low, high), part.name, axis, labels=labels)
+        places = list(map(float, range(len(labels))))
+        chart.whiskers(places, belief.value_lower.tolist(), belief.value_upper.tolist(), "blue")
+        said = [f"{label}: {number(value)}" for label, value in zip(labels, belief.value, strict=True)]
+        chart.dots(places, belief.value.tolist(), said, "blue", 5.0)
+        chart.mark(float(part.values.index(part.recommended)), "orange")
+        return chart
+    values = [float(value) for value in part.values]
+    chart = Chart(title, (min(values), max(values)), (low, high), part.name, axis, log=part.variable.log)
+    chart.band(values, belief.value_lower.tolist(), belief.value_upper.tolist(), "blue")
+    chart.line(values, belief.value.tolist(), "blue")
+    chart.mark(float(part.recommended), "orange")
+    return chart
+
+
 def slice_chart(facts: Facts, part: Slice) -> Chart:
     """The expected value along one design variable with its 95 % band, and what was observed."""
     belief = part.belief

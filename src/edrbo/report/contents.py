@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Prediction, Recommendation
 from edrbo.records.context_log import ContextLog
+from edrbo.records.goals import Expected
 from edrbo.records.units import Units
 from edrbo.report.diagnostics import ContextShift, LeaveOneOut, context_shift, leave_one_out
 from edrbo.space import Categorical, Integer, Real, Space, Variable
@@ -53,6 +54,11 @@ class Facts:
     @property
     def space(self) -> Space:
         return self.study.space
+
+    @property
+    def goal(self) -> str | None:
+        """The goal in words; None for the mean, which is shown in any case."""
+        return None if self.study.settings.goal == Expected() else self.recommendation.title
 
 
 def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:

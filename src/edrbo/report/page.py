@@ -72,8 +72,28 @@ def _head(facts: Facts) -> str:
         (len(state.log), "contexts"),
     )
     shown = "".join(f"<li><b>{count}</b> {word}</li>" for count, word in counts)
-    words = f"{settings.direction} the expected value, by {settings.method}; kept in {describe(study.ledger.where)}"
+    goal = settings.goal.title(settings.direction, settings.outcome)
+    words = (
+        f"{settings.direction} {settings.outcome}: {goal}; by {settings.method}; kept in {describe(study.ledger.where)}"
+    )
     return f"<header><h1>{escape(one_line(study.name))}</h1><p>{escape(one_line(words))}</p><ul>{shown}</ul></header>"
+
+
+def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
+    """The value under a goal that is not the mean, and what the best design on average would have given."""
+    found = facts.recommendation
+    if facts.goal is None:
+        return []
+    low, high = found.value_interval
+    rows = [(found.title, number(found.value), f"95 % sure it is between {number(low)} and {number(high)}")]
+    if facts.space.d_c:
+        average = found.price["on average"]
+        rows += [
+            (name, number(value), f"the design that is best on average: {number(average[name])}")
+            for name, value in found.price["recommended"].items()
+            if name != "mean"
+        ]
+    return rows
 
 
 def _recommendation(facts: Facts) -> str:
@@ -85,6 +105,7 @@ def _recommendation(facts: Facts) -> str:
     low, high = found.interval
     worse = "less" if facts.study.settings.direction == "maximize" else "more"
     rows = [
+        *_goal_rows(facts),
         ("expected value", number(found.expected), f"95 % sure it is between {number(low)} and {number(high)}"),
         ("robust value", number(found.robust), f"{worse} hopeful by the disagreement of the experts"),
     ]
@@ -116,7 +137,11 @@ def _slices(facts: Facts) -> str:
     note += "band. The orange line is the recommendation; faint dots are observations, at whatever context they met."
     if len(facts.optimizer.method.surrogate.experts) > 1:
         note += " Where the dashed green line, the robust value, leaves the blue one, the experts disagree."
-    return _section("Expected value", note, [charts.slice_chart(facts, part) for part in facts.slices])
+    drawn = [charts.slice_chart(facts, part) for part in facts.slices]
+    if facts.goal is not None:
+        drawn += [charts.goal_chart(facts, part) for part in facts.slices]
+        note += f" Below, the goal along each of them: {facts.goal}."
+    return _section("Expected value", note, drawn)
 
 
 def _contexts(facts: Facts) -> str:

@@ -83,6 +83,11 @@ class Goal(ABC):
         words = f"{outcome}, {title}" if self.kind == "outcome" else title
         return f"{words} ({unit})" if unit else words
 
+    @property
+    def registered(self) -> bool:
+        """Whether it can be stored."""
+        return _REGISTERED.get(self.name) is type(self)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON types only; ``goal_from_dict`` is the inverse."""
         return {"goal": _registered_name(self), **_arguments(self)}
@@ -228,7 +233,7 @@ def _class_of(name: str) -> Any:
 
 
 def _registered_name(goal: Goal) -> str:
-    if _REGISTERED.get(goal.name) is not type(goal):
+    if not goal.registered:
         raise InvalidValueError(
             f"the goal {type(goal).__name__} has no registered name, so it cannot be stored",
             "give its class a name and decorate it with edrbo.register_goal",

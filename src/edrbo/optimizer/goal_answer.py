@@ -1,0 +1,62 @@
+"""What is said of a design under goals: its value, the worst case in a ball, the price of robustness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from edrbo.acquisition.functional.base import DEFAULT_SUPPORT
+from edrbo.acquisition.goal import Aim
+from edrbo.context.laws import ContextPoints, box_points
+from edrbo.optimizer.belief import Belief
+from edrbo.optimizer.goal_posterior import GoalValues, goal_values
+from edrbo.records.goals import CVaR, Expected, Goal, Robust
+
+SURE = 0.95  # probability with which a worst case is no worse
+TAIL = 0.1  # of contexts, in the price of robustness
+
+
+@dataclass(frozen=True, eq=False)
+class GoalAnswers:
+    """Answers under any goal from one belief; ``lower`` and ``upper`` (d_c) are the coded context box."""
+
+    belief: Belief
+    lower: Tensor
+    upper: Tensor
+    seed: int
+
+    @property
+    def aim(self) -> Aim:
+        return self.belief.aim
+
+    def values(self, x: Tensor, goal: Goal | None = None) -> GoalValues:
+        """Of designs ``x`` (N × d_x) under ``goal``, or the belief's own."""
+        aim = self.aim if goal is None else replace(self.aim, goal=goal)
+        return goal_values(aim, self.belief.model, self._points(aim.goal), x, self.seed)
+
+    def _points(self, goal: Goal) -> ContextPoints:
+        points = self.belief.points
+        wants = goal.over_box and points.atoms.shape[1] > 0
+        support = box_points(self.lower, self.upper, DEFAULT_SUPPORT) if wants else points.support[:0]
+        return replace(points, support=support)
+
+    def worst_case(self, x: Tensor, ball: float) -> float:
+        """The worst mean within ``ball`` of the law at design ``x`` (d_x), no worse than this with ``SURE``."""
+        if self.belief.points.atoms.shape[1] == 0 or ball == 0.0:
+            return float(self.values(x[None], Expected()).expected[0])
+        draws = self.values(x[None], Robust(ball))
+        return float(draws.quantile(1.0 - SURE if self.aim.units.sign > 0 else SURE)[0])
+
+    def price(self, recommended: Tensor, on_average: Tensor, ball: float) -> dict[str, dict[str, float]]:
+        """Posterior expectations of mean, tail and worst mean in the ball, of both designs."""
+        goals = {
+            "mean": Expected(),
+            f"mean of the worst {TAIL:.0%}": CVaR(TAIL),
+            "worst mean in the ball": Robust(ball),
+        }
+        both = torch.stack([recommended, on_average])
+        found = {name: self.values(both, goal).expected.tolist() for name, goal in goals.items()}
+        rows = ("recommended", "on average")
+        return {row: {name: values[i] for name, values in found.items()} for i, row in enumerate(rows)}

@@ -1,0 +1,73 @@
+"""A goal on the command line, in TOML, in a study, its report and the Optuna sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+
+import edrbo as package
+from edrbo.report import report_page
+from edrbo.study import Study
+from edrbo.study.toml_file import read_toml
+
+Run = Callable[..., Any]
+
+
+def lever(x: float, c: float) -> float:
+    return 6 * x * (c - 0.35) - 0.3 * (x - 0.5) ** 2
+
+
+@pytest.fixture
+def study(edrbo: Run, folder: Path) -> Study:
+    made = edrbo("new", "lever.toml", "-d", "x=0:1", "-c", "c=0:1", "--goal", "cvar:0.2", "--seed", 0)
+    assert made.code == 0, made.err
+    study = read_toml(folder / "lever.toml").open()
+    draw = np.random.default_rng(0)
+    for x in np.linspace(0, 1, 12):
+        c = float(draw.uniform())
+        study.tell({"x": float(x)}, {"c": c}, lever(float(x), c))
+    return study
+
+
+def test_a_study_keeps_and_follows_its_goal(study: Study, edrbo: Run) -> None:
+    assert study.settings.goal == package.CVaR(0.2)
+    found = edrbo("recommend", "--json").json
+    assert found["design"]["x"] < 0.2
+    assert found["title"] == "mean of the worst 20 % of contexts"
+    assert found["value_interval"][0] <= found["value"] <= found["value_interval"][1]
+    assert found["price"]["on average"]["mean"] > found["price"]["recommended"]["mean"]
+    words = edrbo("recommend").out
+    assert "mean of the worst 20 % of contexts" in words
+    assert "the price of robustness" in words
+    other = edrbo("recommend", "--goal", "expected", "--json").json
+    assert other["design"]["x"] > 0.9
+    wrong = edrbo("recommend", "--goal", "median")
+    assert wrong.code != 0
+    assert "expected" in wrong.err
+
+
+def test_a_report_says_which_goal(study: Study) -> None:
+    page = report_page(study)
+    assert "maximize value: mean of the worst 20 % of contexts" in page
+    assert "mean of the worst 20 % of contexts along x" in page
+    assert "the design that is best on average" in page
+
+
+def test_the_optuna_sampler_takes_a_goal() -> None:
+    sampler = package.EDRBOSampler(context={"c": (0, 1)}, goal="cvar:0.2", seed=0)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    draw = np.random.default_rng(0)
+
+    def objective(trial: optuna.Trial) -> float:
+        x, c = trial.suggest_float("x", 0, 1), float(draw.uniform())
+        trial.set_user_attr("context", {"c": c})
+        return lever(x, c)
+
+    study.optimize(objective, n_trials=16)
+    assert np.median([trial.params["x"] for trial in study.trials[11:]]) < 0.2

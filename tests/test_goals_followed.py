@@ -1,0 +1,143 @@
+"""A goal given once is followed by ask, recommend and predict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import edrbo
+from edrbo.errors import InvalidValueError
+
+SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
+
+
+def lever(x: float, c: float) -> float:
+    """The mean wants x = 1, the worst fifth x = 0."""
+    return 6 * x * (c - 0.35) - 0.3 * (x - 0.5) ** 2
+
+
+def told(optimizer: edrbo.Optimizer, evaluations: int, f=lever, seed: int = 0) -> edrbo.Optimizer:
+    contexts = np.random.default_rng(seed)
+    for _ in range(evaluations):
+        s = optimizer.ask()
+        c = float(contexts.uniform())
+        optimizer.tell(s, {"c": c}, f(s["x"], c))
+    return optimizer
+
+
+@pytest.fixture(scope="module")
+def lever_data() -> edrbo.Optimizer:
+    return told(edrbo.Optimizer(SPACE, seed=0), 16)
+
+
+@pytest.mark.parametrize("goal", [edrbo.CVaR(0.2), edrbo.WorstCase(), edrbo.Robust(0.3), edrbo.Quantile(0.1)], ids=str)
+def test_the_worst_contexts_want_the_other_end(goal: edrbo.Goal, lever_data: edrbo.Optimizer) -> None:
+    assert lever_data.recommend().design["x"] > 0.95
+    robust = lever_data.recommend(goal=goal, ball=0.3)
+    assert robust.design["x"] < 0.2
+    assert robust.goal == goal.to_text()
+    best = robust.price["recommended"], robust.price["on average"]
+    assert best[0]["mean"] < best[1]["mean"]
+    assert best[0]["mean of the worst 10%"] > best[1]["mean of the worst 10%"]
+    assert best[0]["worst mean in the ball"] > best[1]["worst mean in the ball"]
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize("goal", ["cvar:0.2", "worst-case"])
+def test_asking_follows_the_goal(goal: str, direction: str) -> None:
+    sign = 1.0 if direction == "maximize" else -1.0
+    optimizer = edrbo.Optimizer(SPACE, seed=1, goal=goal, direction=direction)
+    told(optimizer, 20, lambda x, c: sign * lever(x, c), seed=1)
+    answer = optimizer.recommend()
+    assert answer.design["x"] < 0.1
+    assert np.median(optimizer.observations.x[8:]) < 0.2
+    assert answer.value == pytest.approx(sign * -0.075, abs=0.1)
+    low, high = answer.value_interval
+    assert low <= answer.value <= high
+
+
+def ridge(x: float, c: float) -> float:
+    """At x the outcome is 10 x, spread by the context most at both ends."""
+    return 10 * x + 8 * (x - 0.5) * (c - 0.5)
+
+
+@pytest.mark.parametrize(
+    ("goal", "best"), [("hit:3", 0.3), ("within:2.5,3.5", 0.3), ("mean-sd:0", 1.0), ("reach:4", 0.55)]
+)
+def test_specifications_are_met(goal: str, best: float) -> None:
+    optimizer = told(edrbo.Optimizer(SPACE, seed=0, goal=goal), 14, ridge)
+    answer = optimizer.recommend()
+    if goal == "reach:4":  # every design from about here on is certain to reach it
+        assert answer.design["x"] > 0.44
+        assert answer.value == pytest.approx(1.0, abs=0.02)
+    else:
+        assert answer.design["x"] == pytest.approx(best, abs=0.06)
+
+
+def test_the_value_is_that_of_the_contexts_seen() -> None:
+    optimizer = told(edrbo.Optimizer(SPACE, seed=0, goal="hit:3"), 16, ridge)
+    contexts = optimizer.context_log.weighted(1, None)[0][:, 0]
+    at = {"x": 0.4}
+    found = optimizer.predict(at)
+    assert found.value[0] == pytest.approx(np.mean((ridge(0.4, contexts) - 3) ** 2), abs=0.1)
+    assert found.value_lower[0] <= found.value[0] <= found.value_upper[0]
+    assert found.expected[0] == pytest.approx(np.mean(ridge(0.4, contexts)), abs=0.1)
+    reach = optimizer.predict(at, goal=edrbo.Reach(4.0))
+    assert reach.value[0] == pytest.approx(np.mean(ridge(0.4, contexts) >= 4.0), abs=0.15)
+
+
+def test_a_known_context_and_a_forecast(lever_data: edrbo.Optimizer) -> None:
+    assert lever_data.recommend(goal="worst-case", context={"c": 0.9}).design["x"] > 0.95
+    assert lever_data.recommend(goal="cvar:0.5", forecast=[{"c": 0.8}, {"c": 0.9}]).design["x"] > 0.95
+    assert lever_data.recommend(goal="cvar:0.5", forecast=[{"c": 0.1}, {"c": 0.9}]).design["x"] < 0.1
+
+
+def test_the_goal_is_stored_and_resumed() -> None:
+    optimizer = told(edrbo.Optimizer(SPACE, seed=2, goal=edrbo.CVaR(0.2)), 7)
+    again = edrbo.Optimizer.from_json(optimizer.to_json())
+    assert again.settings.goal == edrbo.CVaR(0.2)
+    assert again.ask() == optimizer.ask()
+
+
+@dataclass(frozen=True)
+class Nearly(edrbo.Utility):
+    """A goal of one's own."""
+
+    best: float
+
+    def utility(self, outcomes, direction):
+        return 1.0 / (1.0 + (outcomes - self.best) ** 2)
+
+
+def test_a_goal_of_ones_own_is_followed_and_not_stored_unless_registered() -> None:
+    optimizer = told(edrbo.Optimizer(SPACE, seed=0, goal=Nearly(3.0)), 12, ridge)
+    answer = optimizer.recommend()
+    assert answer.design["x"] == pytest.approx(0.3, abs=0.1)
+    assert answer.goal == "Nearly"
+    with pytest.raises(InvalidValueError, match="register_goal"):
+        optimizer.to_json()
+
+
+@pytest.mark.parametrize("method", ["stableopt", "drbo-kde", "ucb", "wdrbo", "drbo-mmd"])
+def test_methods_with_a_functional_of_their_own_are_judged_by_the_goal(method: str) -> None:
+    plain, aimed = (told(edrbo.Optimizer(SPACE, method, seed=3, goal=g), 7) for g in ("expected", "reach:0"))
+    assert np.array_equal(plain.observations.x, aimed.observations.x)
+    assert aimed.recommend().title == "share of contexts with value ≥ 0"
+
+
+def test_an_integrated_method_says_which_goals_it_cannot_follow() -> None:
+    optimizer = told(edrbo.Optimizer(SPACE, "edrbo-integrated", seed=0, goal="reach:0"), 5)
+    with pytest.raises(InvalidValueError, match="integrated"):
+        optimizer.ask()
+
+
+def test_maximize_takes_a_goal() -> None:
+    draw = np.random.default_rng(0)
+
+    def f(design):
+        c = float(draw.uniform())
+        return {"c": c}, lever(design["x"], c)
+
+    assert edrbo.maximize(f, SPACE, 12, goal=edrbo.CVaR(0.2)).recommendation.design["x"] < 0.15
