@@ -35,6 +35,7 @@ test-cpus: setup
 
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/commands.py
 
 clean:
 	rm -rf .venv build dist src/*.egg-info

@@ -14,7 +14,6 @@ from edrbo import Method, Optimizer, Space, Surrogate, maximize, method_names, m
 from edrbo.acquisition.functional import MMD, CVaR, Expectation, Minimum, TotalVariation, Wasserstein
 from edrbo.acquisition.methods import METHODS, get_method
 from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
-from edrbo.cli.new import new
 from edrbo.context.laws import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.optuna import EDRBOSampler
@@ -151,7 +150,7 @@ def test_names_are_known_without_loading_the_engine() -> None:
 
 
 def test_every_door_opens_to_the_same_default() -> None:
-    """The command line names it a second time, so as not to load the models only to print its help."""
-    doors = (Optimizer, maximize, minimize, Study.open, EDRBOSampler, Settings, new)
+    """The command line has it from ``Settings``."""
+    doors = (Optimizer, maximize, minimize, Study.open, EDRBOSampler, Settings)
     assert {inspect.signature(door).parameters["method"].default for door in doors} == {DEFAULT}
     assert DEFAULT in METHODS

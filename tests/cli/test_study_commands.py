@@ -132,7 +132,8 @@ def test_which_study_is_meant(coating: Run, folder: Path, monkeypatch: pytest.Mo
     assert "coating" in coating("show", "-s", "coating.db").out
     monkeypatch.setenv("EDRBO_STUDY", "other.toml")
     assert "other" in coating("show").out
-    monkeypatch.chdir(folder.parent)
+    (folder / "empty").mkdir()
+    monkeypatch.chdir(folder / "empty")
     monkeypatch.delenv("EDRBO_STUDY")
     assert "there is no study here" in coating("ask").err
 

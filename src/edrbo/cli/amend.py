@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edrbo.cli.opening import only_toml
+from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.cli.output import confirm, plain_warnings, print_json, say
-from edrbo.cli.place import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
+from edrbo.cli.place import only_toml
 from edrbo.cli.read_variable import read_variable_word
 from edrbo.cli.read_words import split_word
 from edrbo.cli.settings_options import with_settings

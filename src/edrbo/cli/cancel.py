@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from edrbo.cli.output import print_json, say
-from edrbo.cli.place import (
+from edrbo.cli.options import (
     ByOption,
     JsonOption,
     NameOption,
@@ -13,8 +12,9 @@ from edrbo.cli.place import (
     PendingArgument,
     StudyOption,
     WhyOption,
-    opened,
 )
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import opened
 
 
 def register(app: typer.Typer) -> None:

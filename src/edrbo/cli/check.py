@@ -6,9 +6,9 @@ import warnings
 
 import typer
 
-from edrbo.cli.opening import only_toml, open_place
+from edrbo.cli.options import JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import JsonOption, NameOption, StudyOption
+from edrbo.cli.place import only_toml, open_place
 from edrbo.errors import UnreadableRecordWarning
 
 

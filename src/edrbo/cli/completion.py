@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from edrbo.cli.place import only_toml, open_place
 from edrbo.errors import EdrboError
 
 if TYPE_CHECKING:
@@ -62,8 +63,6 @@ def _of_variable(name: str, variable: Any) -> Iterator[tuple[str, str]]:
 
 def _state(ctx: typer.Context) -> State | None:
     """The study's records; None, and no word, if there is none: this runs while somebody types."""
-    from edrbo.cli.opening import only_toml, open_place
-
     given = ctx.params
     with suppress(EdrboError, OSError):
         return open_place(given.get("study") or str(only_toml()), given.get("name"), None).state_now

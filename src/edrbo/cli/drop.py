@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, RunArgument, StudyOption, WhyOption
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import ByOption, JsonOption, NameOption, NoteOption, RunArgument, StudyOption, WhyOption, opened
+from edrbo.cli.place import opened
 
 
 def register(app: typer.Typer) -> None:

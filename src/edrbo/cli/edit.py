@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edrbo.cli.output import print_json, say
-from edrbo.cli.place import (
+from edrbo.cli.options import (
     ByOption,
     ContextOption,
     DesignOption,
@@ -19,8 +18,9 @@ from edrbo.cli.place import (
     StudyOption,
     WhyOption,
     YesOption,
-    opened,
 )
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
 from edrbo.cli.read_words import read_context, read_design, read_value
 from edrbo.errors import ContextBoundsWarning

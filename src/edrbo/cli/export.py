@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from edrbo.cli.files import open_new
+from edrbo.cli.options import NameOption, StudyOption
 from edrbo.cli.output import say
-from edrbo.cli.place import NameOption, StudyOption, opened
+from edrbo.cli.place import opened
 
 
 def register(app: typer.Typer) -> None:

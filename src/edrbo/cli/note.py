@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from edrbo.cli.options import ByOption, JsonOption, NameOption, RunArgument, StudyOption
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import ByOption, JsonOption, NameOption, RunArgument, StudyOption, opened
+from edrbo.cli.place import opened
 
 
 def register(app: typer.Typer) -> None:

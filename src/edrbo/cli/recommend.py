@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edrbo.cli.options import ContextOption, ForecastOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, print_table
-from edrbo.cli.place import ContextOption, ForecastOption, JsonOption, NameOption, StudyOption, opened
+from edrbo.cli.place import opened
 from edrbo.cli.read_words import read_context, read_forecast
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from edrbo.cli.files import open_new, safe_file_name
+from edrbo.cli.options import ContextOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import ContextOption, JsonOption, NameOption, StudyOption, opened
+from edrbo.cli.place import opened
 from edrbo.cli.read_words import read_context
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from edrbo.cli.options import ByOption, JsonOption, NameOption
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import ByOption, JsonOption, NameOption, opened
+from edrbo.cli.place import opened
 
 if TYPE_CHECKING:
     from edrbo.study.runner import Answer

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edrbo.cli.completion import complete_ids
+from edrbo.cli.options import JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, print_table, say
-from edrbo.cli.place import JsonOption, NameOption, StudyOption, opened
+from edrbo.cli.place import opened
 
 if TYPE_CHECKING:
     from edrbo.records.run import Run

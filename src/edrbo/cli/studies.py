@@ -6,9 +6,9 @@ from pathlib import Path
 
 import typer
 
-from edrbo.cli.opening import only_toml
+from edrbo.cli.options import JsonOption, StudyOption
 from edrbo.cli.output import plain_warnings, print_json, print_table
-from edrbo.cli.place import JsonOption, StudyOption
+from edrbo.cli.place import only_toml
 
 
 def register(app: typer.Typer) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edrbo.cli.completion import complete_pending
-from edrbo.cli.output import print_json, say
-from edrbo.cli.place import (
+from edrbo.cli.options import (
     AtOption,
     ByOption,
     ContextOption,
@@ -20,8 +19,9 @@ from edrbo.cli.place import (
     StudyOption,
     WhyOption,
     YesOption,
-    opened,
 )
+from edrbo.cli.output import print_json, say
+from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
 from edrbo.cli.read_words import read_context, read_design, read_moment, read_value
 from edrbo.errors import ContextBoundsWarning, StudyError, UnknownSuggestionError

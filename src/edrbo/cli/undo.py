@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.cli.output import confirm, print_json, say
-from edrbo.cli.place import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption, opened
+from edrbo.cli.place import opened
 from edrbo.errors import InvalidEventError
 
 

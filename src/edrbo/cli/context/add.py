@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from edrbo.cli.options import ByOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import ByOption, JsonOption, NameOption, StudyOption, opened
+from edrbo.cli.place import opened
 
 
 def register(app: typer.Typer) -> None:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from edrbo.cli.completion import complete_contexts
+from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, RunArgument, StudyOption, YesOption
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import ByOption, JsonOption, NameOption, NoteOption, RunArgument, StudyOption, YesOption, opened
+from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
 from edrbo.cli.read_words import read_context
 from edrbo.errors import ContextBoundsWarning
