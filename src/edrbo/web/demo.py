@@ -40,7 +40,7 @@ def gloss(design: dict[str, object], humidity: float, viscosity: float) -> float
 def make_demo(folder: str) -> str:
     """The study's file: runs of a week, one that failed, one without its context, one to be done."""
     path = Path(folder) / "coating.db"
-    study = Study.open(path, demo_space(), name="Coating line 2", seed=3)
+    study = Study.open(path, demo_space(), name="Coating line 2", seed=3, by="Ada")
     chance = stream(0, "demonstration study")
     start = time.time() - 5 * 86_400
     for k in range(RUNS):
