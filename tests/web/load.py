@@ -113,8 +113,8 @@ def under_fire(server: Process, kills: int, seed: int) -> tuple[list[str], int]:
     thread.start()
     moment = threading.Event()
     for _ in range(kills):
-        before = len(confirmed)
-        while len(confirmed) < before + chance.randrange(1, 20):
+        wanted = len(confirmed) + chance.randrange(1, 20)
+        while len(confirmed) < wanted:
             moment.wait(0.001)
         moment.wait(chance.uniform(0.0, 0.03))
         server.kill()

@@ -187,7 +187,21 @@ def test_a_new_study_by_keyboard_alone(tmp_path: Path, space: Space) -> None:
         page.go("new")
         page.find("#study-name").click()
         keys = page.driver.switch_to
-        words = ["Kiln", Keys.TAB, Keys.TAB, "heat", Keys.TAB, Keys.TAB, Keys.TAB, "10", Keys.TAB, "20,5", Keys.ENTER]
+        words = [
+            "Kiln",
+            Keys.TAB,
+            Keys.TAB,
+            Keys.TAB,
+            Keys.TAB,
+            "heat",
+            Keys.TAB,
+            Keys.TAB,
+            Keys.TAB,
+            "10",
+            Keys.TAB,
+            "20,5",
+            Keys.ENTER,
+        ]
         for word in words:
             keys.active_element.send_keys(word)
         page.until(lambda: "/s/kiln/" in page.driver.current_url)
