@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-slowest test-cpus lint bench clean
+.PHONY: setup demo serve test test-slowest test-cpus lint bench clean
 
 setup: $(STAMP)
 
@@ -16,6 +16,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/edrbo demo
+
+# The lab page with a study of invented data, on http://127.0.0.1:8017
+serve: setup
+	$(BIN)/edrbo serve --demo
 
 lint: setup
 	$(BIN)/ruff check .

@@ -11,8 +11,8 @@ import numpy as np
 
 from edrbo.records.state import State
 from edrbo.study.study import Study
-from edrbo.web.numbers import shown
-from edrbo.web.variables import unit_of
+from edrbo.web.numbers import shown, shown_of
+from edrbo.web.variables import describe_variable, unit_of
 
 NEAREST = 3
 
@@ -49,7 +49,13 @@ def plain(value: Any) -> Any:
 
 
 def _setting(state: State, name: str, value: Any) -> dict[str, Any]:
-    return {"name": name, "value": value, "text": shown(value), "unit": unit_of(state.space.design[name])}
+    variable = state.space.design[name]
+    return {
+        "name": name,
+        "value": value,
+        "text": shown_of(value, describe_variable(name, variable)),
+        "unit": unit_of(variable),
+    }
 
 
 def facts_of(record: Mapping[str, Any], direction: str) -> list[tuple[str, str, str]]:

@@ -92,6 +92,7 @@ class Variable(Body):
     low: Number | None = None
     high: Number | None = None
     log: bool = False
+    step: Number | None = None
     choices: Annotated[str, Field(max_length=5000)] = ""
     unit: Annotated[str, Field(max_length=40)] = ""
     before: Annotated[float | str, Field(description="what older runs had of a new variable")] | None = None
@@ -103,6 +104,8 @@ class New(Body):
     context: Annotated[list[Variable], Field(max_length=60)] = Field(default_factory=list)
     direction: str = "maximize"
     goal: Annotated[str, Field(max_length=500)] = ""
+    outcome: Annotated[str, Field(max_length=100)] = ""
+    unit: Annotated[str, Field(max_length=40)] = ""
 
 
 class Amend(Entry):

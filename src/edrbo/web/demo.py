@@ -20,12 +20,12 @@ RUNS = 14
 def demo_space() -> Space:
     return Space(
         design={
-            "speed": Real(10, 60),
-            "temperature": Real(80, 160),
+            "speed": Real(10, 60, unit="m/min", step=0.5),
+            "temperature": Real(80, 160, unit="°C", step=1.0),
             "layers": Integer(1, 4),
             "nozzle": ["slot", "roll"],
         },
-        context={"humidity": Real(20, 90), "viscosity": Real(1, 9)},
+        context={"humidity": Real(20, 90, unit="%"), "viscosity": Real(1, 9, unit="Pa s")},
     )
 
 
@@ -40,7 +40,7 @@ def gloss(design: dict[str, object], humidity: float, viscosity: float) -> float
 def make_demo(folder: str) -> str:
     """The study's file: runs of a week, one that failed, one without its context, one to be done."""
     path = Path(folder) / "coating.db"
-    study = Study.open(path, demo_space(), name="Coating line 2", seed=3)
+    study = Study.open(path, demo_space(), name="Coating line 2", seed=3, by="Ada", outcome="gloss", unit="GU")
     chance = stream(0, "demonstration study")
     start = time.time() - 5 * 86_400
     for k in range(RUNS):

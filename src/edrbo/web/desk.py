@@ -39,6 +39,17 @@ class Desk:
     def state(self) -> State:
         return self.study.state
 
+    @property
+    def title(self) -> str:
+        """The name for people."""
+        return self.study.settings.title or self.study.name
+
+    @property
+    def outcome(self) -> tuple[str, str]:
+        """What is measured, and its unit."""
+        settings = self.study.settings
+        return ("Result" if settings.outcome == "value" else settings.outcome), settings.unit
+
     # ---------------------------------------------------------------- what has changed
 
     def version(self, state: State) -> str:

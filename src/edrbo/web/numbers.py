@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -43,6 +44,14 @@ def shown(value: Any, digits: int = 4) -> str:
     places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
     text = f"{value:.{places}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def shown_of(value: Any, variable: Mapping[str, Any]) -> str:
+    """A value of a variable, with its digits if they were said."""
+    digits = variable.get("digits")
+    if digits is not None and isinstance(value, float) and math.isfinite(value):
+        return f"{value:.{digits}f}".replace("-", "−")
+    return shown(value)
 
 
 def when(at: float | None) -> str:

@@ -15,7 +15,7 @@ from edrbo.records.state import State
 from edrbo.web import views
 from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
-from edrbo.web.numbers import shown, when
+from edrbo.web.numbers import shown, shown_of, when
 from edrbo.web.setup import amendments_of, setup_of
 
 PATIENCE = 0.3  # seconds a page waits for what may be known already
@@ -31,12 +31,15 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"shown": shown, "when": when}
+        self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when}
         self._templates.globals["edrbo_version"] = __version__
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
         values.setdefault("desk", None)
         values.setdefault("here", "")
+        desk: Desk | None = values["desk"]
+        values["title"] = values.get("title") or ("" if desk is None else desk.title)
+        values["outcome"] = ("Result", "") if desk is None else desk.outcome
         values["cross_site"] = request.scope["edrbo"]["cross_site"]
         values["several"] = len(self.desks.places.names()) > 1
         return HTMLResponse(self._templates.get_template(name).render(**values), status)

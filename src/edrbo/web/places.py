@@ -14,7 +14,7 @@ from pathlib import Path
 
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records.settings import Settings
-from edrbo.study.storage import describe, guard, is_url, open_storage
+from edrbo.study.storage import guard, is_url, open_storage
 from edrbo.study.study import Study
 from edrbo.study.toml_file import read_toml, write_toml
 
@@ -34,8 +34,12 @@ class Places:
 
     @property
     def title(self) -> str:
-        """The place for people to read, without a password."""
-        return describe(self.where) if is_url(self.where) else Path(self.where).name
+        """The place for people to read: of a database its name alone."""
+        if not is_url(self.where):
+            return Path(self.where).absolute().name
+        from sqlalchemy.engine import make_url
+
+        return make_url(self.where).database or "the database"
 
     def names(self) -> dict[str, str]:
         """Word → name of the study."""

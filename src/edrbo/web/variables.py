@@ -31,6 +31,7 @@ def describe_variable(name: str, variable: Any) -> dict[str, Any]:
         "choices": [str(choice) for choice in record.get("choices", ())],
         "unit": unit_of(variable),
         "step": getattr(variable, "step", None),
+        "digits": getattr(variable, "digits", None),
     }
 
 
@@ -77,7 +78,9 @@ def _variable(part: bodies.Variable, old: Any) -> Any:
         low, high = (None if b in (None, "") else read_number(b, part.name) for b in (part.low, part.high))
         given = {"lower": _whole(kind, low), "upper": _whole(kind, high), "log": part.log}
     if "unit" in known:
-        given["unit"] = part.unit
+        given["unit"] = part.unit.strip()
+    if "step" in known:
+        given["step"] = None if part.step in (None, "") else read_number(part.step, f"the step of {part.name}")
     return kind(**{**kept, **given})
 
 
@@ -93,8 +96,7 @@ def _whole(kind: Any, bound: float | None) -> float | None:
 
 def read_new(body: bodies.New) -> Settings:
     choices: dict[str, Any] = {"direction": body.direction}
-    if body.goal.strip():
-        choices["goal"] = body.goal.strip()
+    choices |= {name: text for name in ("goal", "outcome", "unit") if (text := getattr(body, name).strip())}
     return Settings(read_space(body.design, body.context), **choices)
 
 
@@ -127,7 +129,7 @@ def _as_bodies(variables: Mapping[str, Any]) -> list[bodies.Variable]:
         part = describe_variable(name, variable)
         found.append(
             bodies.Variable(
-                **{key: part[key] for key in ("name", "kind", "low", "high", "log", "unit")},
+                **{key: part[key] for key in ("name", "kind", "low", "high", "log", "unit", "step")},
                 choices=",".join(part["choices"]),
             )
         )

@@ -1,0 +1,83 @@
+"""Real Chromium, at the size of a phone or of a desk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+pytest.importorskip("selenium", reason="needs selenium")
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+needs_chromium = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
+
+PHONE, TABLET, DESK = (390, 844), (820, 1180), (1400, 900)
+PATIENCE = 90
+
+
+class Browser:
+    def __init__(self, driver: Any, home: str) -> None:
+        self.driver, self.home = driver, home
+
+    def go(self, path: str = "") -> None:
+        self.driver.get(self.home + path)
+
+    def until(self, what: Callable[[], Any]) -> Any:
+        """Wait for ``what`` to be true; pages change under our hands meanwhile."""
+        wait = WebDriverWait(self.driver, PATIENCE, 0.05, [StaleElementReferenceException, WebDriverException])
+        return wait.until(lambda _: what())
+
+    def find(self, css: str) -> Any:
+        return self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, css))
+
+    def has(self, css: str) -> bool:
+        return bool(self.driver.find_elements(By.CSS_SELECTOR, css))
+
+    def click(self, css: str) -> None:
+        def once() -> bool:
+            element = self.driver.find_element(By.CSS_SELECTOR, css)
+            self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+            element.click()
+            return True
+
+        self.until(once)
+
+    def type(self, css: str, text: str) -> None:
+        field = self.find(css)
+        field.clear()
+        field.send_keys(text)
+
+    def text(self, css: str) -> str:
+        return str(self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, css).text))
+
+    def errors(self) -> list[str]:
+        """What the browser complained of, but for a server that does not answer."""
+        found = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        return [line for line in found if "net::ERR" not in line]
+
+
+@contextmanager
+def browser(home: str, size: tuple[int, int] = DESK, scheme: str = "light") -> Iterator[Browser]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    try:
+        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 800}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        yield Browser(driver, home)
+    finally:
+        driver.quit()

