@@ -51,11 +51,21 @@ def test_a_study_keeps_and_follows_its_goal(study: Study, edrbo: Run) -> None:
     assert "expected" in wrong.err
 
 
+def test_the_frontier_on_the_command_line(study: Study, edrbo: Run, folder: Path) -> None:
+    found = edrbo("tradeoff", "--out", "frontier.svg", "--json").json
+    assert found["goal"] == "cvar:0.2"
+    assert found["frontier"][0]["design"]["x"] > found["frontier"][-1]["design"]["x"]
+    assert (folder / "frontier.svg").read_text().startswith("<?xml")
+    words = edrbo("tradeoff", "--goal", "robust:0.3").out
+    assert "from the best on average to the best under the goal" in words
+
+
 def test_a_report_says_which_goal(study: Study) -> None:
     page = report_page(study)
     assert "maximize value: mean of the worst 20 % of contexts" in page
     assert "mean of the worst 20 % of contexts along x" in page
     assert "the design that is best on average" in page
+    assert "Mean against the goal" in page
 
 
 def test_the_optuna_sampler_takes_a_goal() -> None:

@@ -30,13 +30,14 @@ from edrbo.cli import (
     show,
     studies,
     tell,
+    tradeoff,
     undo,
 )
 from edrbo.cli.output import print_json, printable, wants_json
 from edrbo.errors import EdrboError
 
 COMMANDS = (
-    *(demo, new, ask, tell, context, recommend, show, studies),
+    *(demo, new, ask, tell, context, recommend, tradeoff, show, studies),
     *(edit, undo, drop, restore, cancel, note, amend),
     *(import_table, export, report, serve, run, check, bench),
 )

@@ -33,10 +33,11 @@ from edrbo.optimizer.recommendation import (
     design_beliefs,
 )
 from edrbo.optimizer.stored_fit import StoredFit
+from edrbo.optimizer.tradeoff import Tradeoff, candidates, frontier
 from edrbo.optimizer.training import Evidence
 from edrbo.records import format_1
 from edrbo.records.events import Asked, Event, from_dict
-from edrbo.records.goals import Expected, Goal, as_goal
+from edrbo.records.goals import CVaR, Expected, Goal, as_goal
 from edrbo.records.recorder import Make, Recorder, need_contexts, read_one_context
 from edrbo.records.settings import DEFAULT, Choices, Settings
 from edrbo.records.state import State
@@ -254,6 +255,29 @@ class Optimizer(Recorder):
         belief = self._belief(evidence, law, [], aim, asking=False)
         answers = self._answers(evidence, belief, stream_seed(self.settings.seed, "recommend", len(self)))
         return self._prediction(evidence, design_beliefs(belief, x), answers, x)
+
+    def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
+        """Designs between the best on average and the best under ``goal``: its own, or the worst 10 % of contexts."""
+        if len(self) == 0:
+            raise EdrboError("nothing was told yet, so nothing can be traded off", "tell at least one value")
+        evidence, law = self._evidence(), self._read_law(forecast, None)
+        aim = self._aim(evidence, goal)
+        if aim.goal == Expected():
+            aim = replace(aim, goal=CVaR(0.1))
+        seed = stream_seed(self.settings.seed, "recommend", len(self))
+        aims = (replace(aim, goal=Expected()), aim)
+        beliefs = [self._belief(evidence, law, [], each, asking=False) for each in aims]
+        best = [self._best_answer(belief, evidence, seed) for belief in beliefs]
+        x = candidates(self.space, self.observations.x, best, seed)
+        with torch.no_grad():
+            better = [belief.aim.belief(belief.model, belief.points).evaluate(x).numpy() for belief in beliefs]
+        chosen = self.space.decode_designs(x[torch.from_numpy(frontier(*better))].numpy())
+        found = self.predict(chosen, goal=aim.goal, forecast=forecast)
+        kept = frontier(evidence.units.sign * found.expected, aim.sense * found.value)
+        s = self.settings
+        words = [each.axis(s.direction, s.outcome, s.unit) for each in (Expected(), aim.goal)]
+        designs = [chosen[i] for i in kept]
+        return Tradeoff(_text_of(aim.goal), designs, found.expected[kept], found.value[kept], *words)
 
     def _best_answer(self, belief: Belief, evidence: Evidence, seed: int) -> Tensor:
         return torch.from_numpy(self.space.snap(best_design(belief, self.space, evidence.starts(), seed).numpy()))

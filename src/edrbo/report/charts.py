@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edrbo.acquisition.score import SQRT2
+from edrbo.optimizer.tradeoff import Tradeoff
 from edrbo.report.contents import Facts, Slice
 from edrbo.report.diagnostics import Z95
 from edrbo.report.svg import Chart, number, span
@@ -55,6 +56,16 @@ def goal_chart(facts: Facts, part: Slice) -> Chart:
     chart.band(values, belief.value_lower.tolist(), belief.value_upper.tolist(), "blue")
     chart.line(values, belief.value.tolist(), "blue")
     chart.mark(float(part.recommended), "orange")
+    return chart
+
+
+def tradeoff_chart(found: Tradeoff) -> Chart:
+    """The frontier between the mean and the goal, a dot a design."""
+    mean, value = found.mean.tolist(), found.value.tolist()
+    chart = Chart("Mean against the goal", span(mean), span(value), found.mean_axis, found.value_axis)
+    chart.line(mean, value, "blue")
+    said = [", ".join(f"{name} = {_words(part)}" for name, part in design.items()) for design in found.designs]
+    chart.dots(mean, value, said, "blue", 5.0)
     return chart
 
 

@@ -141,6 +141,8 @@ def _slices(facts: Facts) -> str:
     if facts.goal is not None:
         drawn += [charts.goal_chart(facts, part) for part in facts.slices]
         note += f" Below, the goal along each of them: {facts.goal}."
+    if facts.goal is not None and facts.space.d_c:
+        drawn.append(charts.tradeoff_chart(facts.optimizer.tradeoff()))
     return _section("Expected value", note, drawn)
 
 

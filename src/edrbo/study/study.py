@@ -30,6 +30,8 @@ from edrbo.study.turns import Turns
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.recommendation import Prediction, Recommendation
+    from edrbo.optimizer.tradeoff import Tradeoff
+    from edrbo.records.goals import Goal
 
 
 class Study(Recorder):
@@ -296,3 +298,8 @@ class Study(Recorder):
         """As ``Optimizer.predict``."""
         with self._thought() as thinker:
             return thinker.predict(designs, **arguments)
+
+    def tradeoff(self, goal: Goal | str | None = None, **arguments: Any) -> Tradeoff:
+        """As ``Optimizer.tradeoff``."""
+        with self._thought() as thinker:
+            return thinker.tradeoff(goal, **arguments)

@@ -1,0 +1,71 @@
+"""The frontier between the mean and a robust goal: designs of which none is better in both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.context.laws import sobol_points
+from edrbo.palette import BLUE, GRID, VERMILION
+from edrbo.space import Space
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+TRIED = 1024  # quasi-random designs looked at, beside those evaluated and the best ones
+SHOWN = 12  # of the frontier
+
+
+@dataclass(frozen=True, eq=False)
+class Tradeoff:
+    """``designs`` from the best on average to the best under the goal, with posterior expectations (n each).
+
+    ``mean`` is E_c f(x, c) in the user's units, ``value`` the goal's. ``mean_axis`` and ``value_axis`` say so in words.
+    """
+
+    goal: str
+    designs: list[dict[str, Any]]
+    mean: Array
+    value: Array
+    mean_axis: str
+    value_axis: str
+
+    def draw(self) -> Figure:
+        """The frontier as a picture."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(5.6, 4.2), layout="constrained", dpi=130)
+        axes = figure.subplots()
+        axes.plot(self.mean, self.value, "o-", color=BLUE, linewidth=1.6, markersize=5)
+        for end, words in ((0, "best on average"), (-1, "best under the goal")):
+            axes.plot(self.mean[end], self.value[end], "o", color=VERMILION, markersize=8)
+            axes.annotate(words, (self.mean[end], self.value[end]), (6, 6), textcoords="offset points", fontsize=9)
+        axes.set(xlabel=self.mean_axis, ylabel=self.value_axis)
+        axes.grid(color=GRID)
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture; the kind follows from the ending of ``path``."""
+        self.draw().savefig(path)
+
+
+def candidates(space: Space, tried: Array, best: list[Tensor], seed: int) -> Tensor:
+    """Designs to choose a frontier from (N × d_x)."""
+    spread = torch.from_numpy(space.snap(sobol_points(space.d_x, TRIED, seed).numpy()))
+    return torch.cat([torch.stack(best), torch.from_numpy(np.array(tried)), spread])
+
+
+def frontier(mean: Array, value: Array) -> NDArray[np.intp]:
+    """Of numbers of which larger is better, the designs that none beats in both, from the best mean on; few enough."""
+    order = np.lexsort((-value, -mean))
+    kept = [i for k, i in enumerate(order) if k == 0 or value[i] > value[order[:k]].max()]
+    chosen = np.unique(np.linspace(0, len(kept) - 1, min(len(kept), SHOWN)).round().astype(np.intp))
+    return np.array(kept, dtype=np.intp)[chosen]
