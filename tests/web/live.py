@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,10 +90,22 @@ class Client:
 
     def wait(self, operation: str, study: str = "coating", **body: Any) -> Any:
         """Ask, and wait for the worker."""
-        job = self.write(operation, study, **body).json
-        while job["status"] in ("waiting", "running"):
-            job = self.get(f"/api/studies/{study}/job?job={job['job'].replace(' ', '%20')}").json
-        return job
+        answer = self.write(operation, study, **body)
+        assert answer.status == 202, answer.text
+        return self.follow(answer.json["job"], study)
+
+    def follow(self, job: str, study: str = "coating") -> Any:
+        """The job once it has ended."""
+        address = f"/api/studies/{study}/job?job={job.replace(' ', '%20')}"
+        return self.until(address, lambda answer: answer.json["status"] not in ("waiting", "running")).json
+
+    def until(self, path: str, good: Callable[[Answer], bool]) -> Answer:
+        """Read again, as a page does, until it is ``good``."""
+        pause = threading.Event()
+        while not ((answer := self.get(path)).status < 400 and good(answer)):
+            assert answer.status in (200, 202), answer.text
+            pause.wait(0.05)
+        return answer
 
 
 def new_key() -> str:

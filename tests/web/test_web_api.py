@@ -137,9 +137,7 @@ def test_the_answer_for_all_and_for_today(client: Client, study: Study) -> None:
         study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + k, k], float(k))
 
     def recommend(query: str) -> dict:
-        while (answer := client.get(f"/api/studies/coating/recommend{query}")).status == 202:
-            pass
-        return answer.json["result"]
+        return client.until(f"/api/studies/coating/recommend{query}", lambda a: a.status == 200).json["result"]
 
     everywhere, today = recommend(""), recommend("?context.humidity=41&context.load=2")
     found = study.recommend()
@@ -205,10 +203,8 @@ def test_a_new_study_in_a_folder(tmp_path: Path, space: Space) -> None:
 def test_preparing_ahead_says_so(study: Study, tmp_path: Path) -> None:
     with study_server(tmp_path / "coating.db", prepares=True) as client:
         client.wait("ask")
-        while len(study.pending) < 2:
-            pass
-        while "without its result" not in (page := client.get("/s/coating/").text):
-            pass
+        page = client.until("/s/coating/", lambda answer: "without its result" in answer.text).text
+        assert len(study.pending) == 2
         assert "While a run is made the next suggestion is prepared" in page
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live import Client, study_server
+from live import study_server
 
 from edrbo import Space, Study
 from edrbo.records.settings import Settings
@@ -82,10 +82,12 @@ def test_names_that_make_one_word_are_told_apart(tmp_path: Path, space: Space) -
     assert set(Places(str(tmp_path / "x.db")).names()) == {"a-b", "a-b-2", "a-b-3"}
 
 
-def test_a_study_that_somebody_makes_meanwhile_is_found(tmp_path: Path, space: Space) -> None:
+def test_a_study_that_somebody_makes_meanwhile_is_found(
+    tmp_path: Path, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edrbo.web.desk.LOOK_AGAIN", -1.0)
     Study.open(tmp_path / "x.db", space)
     with study_server(tmp_path) as client:
         Study.open(tmp_path / "y.db", space)
-        while len(client.get("/api/studies").json) < 2:
-            pass
-        assert Client(client.port).get("/s/y/").status == 200
+        assert [found["study"] for found in client.get("/api/studies").json] == ["x", "y"]
+        assert client.get("/s/y/").status == 200

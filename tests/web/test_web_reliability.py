@@ -59,8 +59,7 @@ def test_the_page_stays_alive_while_a_suggestion_is_worked_out(client: Client, s
     told = client.write("tell", value=1, design={"speed": 3, "layers": 1, "kind": "plain"})
     assert told.status == 200
     assert job["status"] in ("waiting", "running")
-    while client.get(f"/api/studies/coating/job?job={job['job'].replace(' ', '%20')}").json["status"] != "done":
-        pass
+    assert client.follow(job["job"])["status"] == "done"
     assert len(study.pending) == 1
 
 

@@ -246,10 +246,10 @@ def test_hostile_names_and_values_are_text(tmp_path: Path) -> None:
     with study_server(tmp_path / "x.db") as client:
         (found,) = client.get("/api/studies").json
         home = f"/s/{found['study']}/"
-        while "Working out" in (answer := client.get(f"{home}answer").text):
-            pass
-        while "Working out" in (charts := client.get(f"{home}charts").text):
-            pass
+        answer, charts = (
+            client.until(home + path, lambda found: "Working out" not in found.text).text
+            for path in ("answer", "charts")
+        )
         pages = [client.get(home + path).text for path in ("", "enter", "enter/1", "runs", "run/0", "import", "setup")]
         for page in (*pages, answer, charts, client.get(f"{home}run/99").text):
             assert "<script>alert" not in page

@@ -16,6 +16,7 @@ from edrbo.study.study import Study
 from edrbo.web.jobs import Job, Worker
 from edrbo.web.places import Places
 
+LOOK_AGAIN = 2.0  # seconds until a place is searched for new studies again
 SAYS_NOTHING_OF_VALUES = (e.Asked, e.Noted, e.Cancelled)
 
 
@@ -146,7 +147,7 @@ class Desks:
     def names(self) -> dict[str, str]:
         """Also those that somebody else made meanwhile."""
         with self._lock:
-            if time.monotonic() - self._looked > 2.0:
+            if time.monotonic() - self._looked > LOOK_AGAIN:
                 self._looked = time.monotonic()
                 with suppress(EdrboError):  # what was found before is still shown, and says what is wrong when opened
                     self.places.look()
