@@ -183,7 +183,7 @@ def test_amending_ranges_levels_variables_goal_and_title(coating: Run, folder: P
         {"speed": pytest.approx(38), "kind": "plain", "dose": pytest.approx(1.5)}
     ]
     assert coating("undo").code == 0
-    assert "dose" not in Study.open(folder / "coating.db").space.design
+    assert "dose" not in read_toml(folder / "coating.toml").open("never").space.design  # the file followed again
 
 
 def test_a_changed_file_is_refused_until_it_is_made_official(coating: Run, folder: Path) -> None:

@@ -2,56 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib import import_module
 
 import typer
 from rich.console import Console
 
 from edrbo import __version__
-from edrbo.cli import (
-    amend,
-    ask,
-    bench,
-    cancel,
-    check,
-    context,
-    demo,
-    drop,
-    edit,
-    export,
-    import_table,
-    new,
-    note,
-    recommend,
-    report,
-    restore,
-    run,
-    serve,
-    show,
-    studies,
-    tell,
-    tradeoff,
-    undo,
-)
 from edrbo.cli.output import print_json, printable, wants_json
 from edrbo.errors import EdrboError
 
-COMMANDS = (
-    *(demo, new, ask, tell, context, recommend, tradeoff, show, studies),
-    *(edit, undo, drop, restore, cancel, note, amend),
-    *(import_table, export, report, serve, run, check, bench),
-)
+# name → module, in the order of the help
+COMMANDS = {
+    **{name: name for name in ("demo", "new", "ask", "tell", "context", "recommend", "tradeoff", "show", "studies")},
+    **{name: name for name in ("edit", "undo", "drop", "restore", "cancel", "note", "amend")},
+    "import": "import_table",
+    **{name: name for name in ("export", "report", "serve", "run", "check", "bench")},
+}
 
 # Typer brings its own Click in some versions and uses the installed one in others.
 ClickException: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException" and issubclass(kind, Exception)
 )
 
-app = typer.Typer(
-    help="Bayesian optimization when the world sets part of the input.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+
+def make_app(words: list[str]) -> typer.Typer:
+    """The program for a command line; of the commands only the one that is called, if that is clear."""
+    app = typer.Typer(
+        help="Bayesian optimization when the world sets part of the input.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(edrbo)
+    called = words[0] if words and "_EDRBO_COMPLETE" not in os.environ else None
+    for name in [called] if called in COMMANDS else COMMANDS:
+        module = import_module(f"edrbo.cli.{COMMANDS[str(name)]}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            module.register(app)
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -60,29 +51,21 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def edrbo(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Bayesian optimization when the world sets part of the input."""
 
 
-for command in COMMANDS:
-    if hasattr(command, "app"):
-        app.add_typer(command.app, name=command.__name__.rsplit(".", 1)[1])
-    else:
-        command.register(app)
-
-
 def main() -> None:
     """Run the command line; errors we know of end in one line with a hint, not in a traceback."""
     try:
-        sys.exit(app(standalone_mode=not wants_json()))
+        sys.exit(make_app(sys.argv[1:])(standalone_mode=not wants_json()))
     except EdrboError as problem:
         _print_error(problem.message, problem.hint)
         sys.exit(2)
     except ClickException as problem:  # only under --json; else Click itself prints it
-        _print_error(getattr(problem, "message", str(problem)), "see --help")
+        _print_error(str(getattr(problem, "format_message", problem.__str__)()), "see --help")
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)

@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 def show(
     run: Annotated[
         int | None,
-        typer.Argument(metavar="[ID]", help="A run, to see its history.", autocompletion=complete_ids),
+        typer.Argument(metavar="ID", help="A run, to see its history.", autocompletion=complete_ids),
     ] = None,
     study: StudyOption = None,
     name: NameOption = None,

@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
 def tell(
     run: Annotated[
         int | None,
-        typer.Argument(metavar="[ID]", help="The number of a suggestion.", autocompletion=complete_pending),
+        typer.Argument(metavar="ID", help="The number of a suggestion.", autocompletion=complete_pending),
     ] = None,
     study: StudyOption = None,
     name: NameOption = None,

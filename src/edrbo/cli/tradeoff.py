@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from edrbo.cli.files import open_new
+from edrbo.cli.options import ForecastOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, print_table, say
-from edrbo.cli.place import ForecastOption, JsonOption, NameOption, StudyOption, opened
+from edrbo.cli.place import opened
 from edrbo.cli.read_words import read_forecast
 
 

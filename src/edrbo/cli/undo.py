@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import typer
 
 from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.cli.output import confirm, print_json, say
-from edrbo.cli.place import opened
+from edrbo.cli.place import only_toml, opened
 from edrbo.errors import InvalidEventError
+
+if TYPE_CHECKING:
+    from edrbo.study import Study
 
 
 def register(app: typer.Typer) -> None:
     app.command("undo")(undo)
+
+
+def _follow(study: str, opened_study: Study) -> None:
+    """The .toml file again says what the study does, if an amendment was taken back."""
+    from edrbo.study.toml_file import read_toml, rewrite_toml
+
+    path = Path(study) if study else only_toml()
+    if path.suffix == ".toml":
+        described = read_toml(path)
+        if described.name == opened_study.name and described.settings != opened_study.settings:
+            rewrite_toml(path, described, opened_study.settings)
 
 
 def undo(
@@ -36,6 +53,7 @@ def undo(
         if last.by != opened_study.by:
             confirm(f"{last.by or 'somebody'} did this: {about}. Take it back?", yes=yes)
         opened_study.undo(last.ref, note=note)
+        _follow(study or "", opened_study)
     if as_json:
         print_json({"undone": last.kind, "id": key})
     else:
