@@ -206,6 +206,18 @@ def test_slow_clients_are_cut_off_and_hold_nobody_up(study: Study, tmp_path: Pat
             wire.close()
 
 
+def test_a_second_request_that_does_not_end_is_cut_off_too(study: Study, tmp_path: Path) -> None:
+    app = make_app(Places(str(tmp_path / "coating.db")), Rules())
+    with serving(app, Impatient) as port, socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
+        wire.sendall(b"GET /api/studies HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        answer = b""
+        while b"coating" not in answer:
+            answer += wire.recv(4096)
+        wire.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+        while wire.recv(4096):
+            pass  # the end of the first answer, then the end of the connection
+
+
 # -------------------------------------------------------------------- paths, names, passwords
 
 

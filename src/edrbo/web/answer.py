@@ -27,7 +27,9 @@ def answer_of(study: Study, context: Mapping[str, float] | None) -> dict[str, An
         "design": record["design"],
         "settings": [_setting(state, name, value) for name, value in record["design"].items()],
         "record": record,
-        "facts": facts_of(record, state.settings.direction),
+        "facts": facts_of(record),
+        "price": price_of(record),
+        "goal": record.get("title") or state.settings.goal.to_text(),
         "nearest": nearest_runs(state, record["design"]),
         "observations": len(state.told),
     }
@@ -58,10 +60,13 @@ def _setting(state: State, name: str, value: Any) -> dict[str, Any]:
     }
 
 
-def facts_of(record: Mapping[str, Any], direction: str) -> list[tuple[str, str, str]]:
+def facts_of(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Lines of (what, number, meaning); only of what this version works out."""
     lines: list[tuple[str, str, str]] = []
     interval, outcome = record.get("interval"), record.get("outcome")
+    if isinstance(record.get("value"), float) and record.get("goal") != "expected":
+        interval_words = _between(record.get("value_interval"), "95 % sure: between {} and {}")
+        lines.append(("under the goal", shown(record["value"]), interval_words))
     lines.append(("expected on average", shown(record["expected"]), _between(interval, "95 % sure: between {} and {}")))
     if outcome:
         lines.append(("the next single run", _range(outcome), "95 % of single outcomes, noise and context included"))
@@ -79,13 +84,27 @@ def facts_of(record: Mapping[str, Any], direction: str) -> list[tuple[str, str, 
     return lines
 
 
+def price_of(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Lines of (what, of this design, of the one that is best on average); empty where nothing is known of it."""
+    price = record.get("price") or {}
+    here, average = price.get("recommended"), price.get("on average")
+    if not here or not average:
+        return []
+    return [(name, _number(value), _number(average.get(name))) for name, value in here.items()]
+
+
+def _number(value: Any) -> str:
+    return shown(value) if isinstance(value, float) else "not known"
+
+
 _PARTS = {"model": "process", "contexts": "conditions", "experts": "right model"}
 _MEANINGS = (
-    ("value", "under the goal", "what the study's goal makes of this setting"),
     ("robust", "on the safe side", "the same, allowing for models that disagree"),
-    ("worst_case", "if conditions turn against us", "the mean when conditions move by {percent} % in the worst way"),
-    ("price_of_robustness", "price of robustness", "what is given up on average to be safe in bad conditions"),
-    ("price", "price of robustness", "what is given up on average to be safe in bad conditions"),
+    (
+        "worst_case",
+        "if conditions turn against us",
+        "the mean when conditions move by {percent} % in the worst way; 95 % sure",
+    ),
     ("left_to_gain", "left to gain", "at most this much more could be found by going on"),
 )
 

@@ -16,6 +16,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -33,6 +34,7 @@ SAFE = ("GET", "HEAD")
 LARGEST_BODY = 64 * 1024
 LARGEST_IMPORT = 4 * 1024 * 1024
 SECONDS_FOR_BODY = 20.0
+SECONDS_FOR_GOODBYE = 1.0
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -106,7 +108,7 @@ class Guard:
             body = await self._read(receive, headers, limit)
             await self._app(scope, _replay(body, receive), send)
         except Refused as problem:
-            await refuse(scope, send, problem)
+            await refuse(scope, receive, send, problem)
 
     # ---------------------------------------------------------------- who
 
@@ -227,12 +229,24 @@ async def _redirect(send: Send, where: str, cookie: str) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def refuse(scope: Scope, send: Send, problem: Refused) -> None:
+async def refuse(scope: Scope, receive: Receive, send: Send, problem: Refused) -> None:
     """Say no: in JSON to programs, in words to people."""
     if scope["path"].startswith("/api/"):
         text, kind = json.dumps({"error": problem.message, "hint": problem.hint}), "application/json"
     else:
         text, kind = f"{problem.message}\n{problem.hint}\n", "text/plain; charset=utf-8"
-    headers = [(b"content-type", kind.encode()), (b"connection", b"close")]
+    body = text.encode()
+    headers = [
+        (b"content-type", kind.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    with suppress(TimeoutError):  # who closes on a sender takes the answer out of its hands: hear it out for a moment
+        async with asyncio.timeout(SECONDS_FOR_GOODBYE):
+            more = True
+            while more:
+                message = await receive()
+                more = message["type"] == "http.request" and bool(message.get("more_body", False))
+    await send({"type": "http.response.body", "body": b""})

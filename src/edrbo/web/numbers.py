@@ -56,4 +56,7 @@ def shown_of(value: Any, variable: Mapping[str, Any]) -> str:
 
 def when(at: float | None) -> str:
     """A time as it is on the clock here."""
-    return "" if at is None else datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")
+    if at is None:
+        return ""
+    then = datetime.fromtimestamp(at)
+    return then.strftime("%d %b %H:%M" if then.year == datetime.now().year else "%d %b %Y %H:%M").lstrip("0")

@@ -9,6 +9,7 @@ import secrets
 import socket
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -21,24 +22,29 @@ SHORTEST_TOKEN = 12
 
 
 class PatientProtocol(H11Protocol):
-    """Who connects and does not say what it wants in time is cut off; uvicorn itself would wait for ever."""
+    """Who does not say in time what it wants is cut off; uvicorn itself would wait for ever."""
 
-    _deadline: asyncio.TimerHandle | None = None
     header_seconds = SECONDS_FOR_HEADERS
+    _check: asyncio.TimerHandle | None = None
+    _late = False  # the beginning of a request was there at the last check already
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(self.header_seconds, self._too_late)
+        self._check = self.loop.call_later(self.header_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
+        if self._check is not None:
+            self._check.cancel()
         super().connection_lost(exc)
 
-    def _too_late(self) -> None:
+    def _look(self) -> None:
         cycle: Any = self.cycle  # declared as if there always were one
-        if cycle is None and not self.transport.is_closing():
+        begun = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        if cycle is None or (begun and self._late):
             self.transport.close()
+            return
+        self._late = begun
+        self._check = self.loop.call_later(self.header_seconds, self._look)
 
 
 def is_loopback(host: str) -> bool:
