@@ -82,7 +82,7 @@ def test_it_tells_what_is_known(study: Study, page: str) -> None:
     assert "humidity went up by" in words
     assert "14 of 14" in words or "13 of 14" in words or "12 of 14" in words
     assert "one expert" in words
-    assert "minimize the expected value" in words
+    assert "minimize value: mean over contexts" in words
 
 
 def test_it_is_one_small_file_without_a_network(page: str) -> None:
