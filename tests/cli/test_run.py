@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from edrbo.errors import StudyError
+from edrbo.errors import InvalidValueError, StudyError
 from edrbo.optimizer.optimizer import Suggestion
 from edrbo.space import Space
 from edrbo.study import Study
+from edrbo.study.owner import is_dead, this_process
 from edrbo.study.runner import Runner, fill, read_answer
 
 SIMULATE = """
@@ -204,3 +205,86 @@ def test_stopped_while_a_command_starts(study: Study, monkeypatch: pytest.Monkey
     assert [child.returncode for child in begun] == [-signal.SIGKILL]
     assert runner.succeeded == runner.failed == 0
     assert len(study.pending) == 1
+
+
+# -------------------------------------------------------------------- commands that attack
+
+HOSTILE = {
+    "400 digits": ("print('{\"value\": ' + '9' * 400 + '}')", "its value is"),
+    "5000 digits": ("print('{\"value\": ' + '9' * 5000 + '}')", "it printed no JSON object"),
+    "brackets": ("print('[' * 200_000)", "it printed no JSON object"),
+    "braces": ("print('{\"value\":' * 200_000)", "it printed no JSON object"),
+    "text": ('print(\'{"value": "0.5"}\')', "its value is 0.5"),
+    "truth": ("print('{\"value\": true}')", "its value is True"),
+    "noise of text": ('print(\'{"value": 1, "noise": "a"}\')', "its noise is not a number"),
+    "negative noise": ('print(\'{"value": 1, "noise": -1}\')', "noise variance"),
+    "context of text": ('print(\'{"value": 1, "context": "wet"}\')', "its context is not an object"),
+    "two contexts": ('print(\'{"value": 1, "context": [1, 2]}\')', "its context is not an object"),
+    "nested context": ('print(\'{"value": 1, "context": {"humidity": {"a": [1]}}}\')', "humidity"),
+    "escape codes": ("import sys; sys.exit('\\x1b[31mred\\x07')", "it ended with code 1: \\x1b[31mred\\x07"),
+    "NUL": ("import sys; sys.stderr.write('a\\x00b'); sys.exit(3)", "it ended with code 3: a\\x00b"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_answers_are_failed_evaluations(study: Study, name: str) -> None:
+    text, problem = HOSTILE[name]
+    answers: list[Any] = []
+    Runner(study, python(text), report=answers.append).run(1)
+    assert problem in answers[0].problem
+    assert answers[0].problem.isprintable()
+    (run,) = Study.open(study.ledger.where).state.runs.values()
+    assert run.status == "failed"
+    assert run.why == answers[0].problem
+
+
+def test_a_context_in_the_order_of_naming(study: Study) -> None:
+    Runner(study, python('print(\'{"value": 1, "context": [0.25]}\')')).run(1)
+    assert study.observations.c.tolist() == [[0.25]]
+
+
+def test_a_flood_of_output_takes_little_memory(tmp_path: Path, space: Space) -> None:
+    """300 MB, in a process of its own whose memory is limited to what is resident before, and a little."""
+    flood = "import sys\nfor _ in range(300): sys.stdout.write('x' * 10**6)\nprint(); print('{\"value\": 2}')"
+    text = f"""
+import resource, sys
+from pathlib import Path
+from edrbo.space import Space
+from edrbo.study import Study
+from edrbo.study.runner import Runner
+study = Study.open({str(tmp_path / "study.db")!r}, Space({{"speed": (1.0, 9.0)}}), initial=100)
+import edrbo.optimizer.optimizer
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+Runner(study, [sys.executable, "-c", {flood!r}]).run(1)
+assert study.observations.y.tolist() == [2.0], study.runs
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 50_000  # KB
+
+
+@pytest.mark.parametrize("own_session", [False, True])
+def test_done_when_the_command_has_ended(study: Study, tmp_path: Path, own_session: bool) -> None:
+    """A child in the background holds the output open; one in a session of its own cannot even be ended with it."""
+    text = f"""
+import subprocess, sys
+from pathlib import Path
+sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+child = subprocess.Popen(sleeper, start_new_session={own_session})
+Path({str(tmp_path / "pid")!r}).write_text(str(child.pid))
+print('{{"value": 1}}')
+"""
+    Runner(study, python(text)).run(1)
+    assert study.observations.y.tolist() == [1.0]
+    pid = int((tmp_path / "pid").read_text())
+    if own_session:
+        os.kill(pid, signal.SIGKILL)  # it lives: nobody has waited for it
+    else:
+        assert is_dead({**this_process(), "pid": pid, "started": None})
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), float("nan"), 0.0, -1.0])
+def test_times_that_are_none(study: Study, timeout: float) -> None:
+    with pytest.raises(InvalidValueError, match="the time for an evaluation"):
+        Runner(study, ["true"], timeout=timeout)

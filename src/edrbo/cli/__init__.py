@@ -18,7 +18,7 @@ COMMANDS = {
     **{name: name for name in ("demo", "new", "ask", "tell", "context", "recommend", "tradeoff", "show", "studies")},
     **{name: name for name in ("edit", "undo", "drop", "restore", "cancel", "note", "amend")},
     "import": "import_table",
-    **{name: name for name in ("export", "report", "serve", "run", "check", "bench")},
+    **{name: name for name in ("export", "report", "serve", "run", "check", "repair", "bench")},
 }
 
 # Typer brings its own Click in some versions and uses the installed one in others.

@@ -1,35 +1,29 @@
-"""``edrbo check``: whether all records of a study can be read."""
+"""``edrbo check``: what is wrong with the records of a study, by line."""
 
 from __future__ import annotations
 
-import warnings
-
 import typer
 
-from edrbo.cli.options import JsonOption, NameOption, StudyOption
+from edrbo.cli.options import JsonOption, StudyOption
 from edrbo.cli.output import print_json, say
-from edrbo.cli.place import only_toml, open_place
-from edrbo.errors import UnreadableRecordWarning
+from edrbo.cli.place import find_place
 
 
 def register(app: typer.Typer) -> None:
     app.command("check")(check)
 
 
-def check(study: StudyOption = None, name: NameOption = None, as_json: JsonOption = False) -> None:
-    """Look at every record of a study; ends with code 1 if one cannot be read."""
+def check(study: StudyOption = None, as_json: JsonOption = False) -> None:
+    """Read every record in the file or database of a study; ends with code 1 if one cannot be used."""
     from edrbo.records.words import plural
+    from edrbo.study.repair import problems_of
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreadableRecordWarning)  # it is said below
-        opened_study = open_place(study or str(only_toml()), name, None)
-        problems, state = opened_study.problems, opened_study.state_now
+    found = problems_of(find_place(study))
     if as_json:
-        print_json({"events": len(state.history), "problems": [str(problem) for problem in problems]})
+        print_json({"problems": [{"line": finding.line, "problem": finding.words} for finding in found]})
     else:
-        for problem in problems:
-            say(str(problem), style="yellow")
-        found = plural(len(problems), "record") + " set aside" if problems else "all can be read"
-        say(f"{plural(len(state.history), 'event')}, {plural(len(state.runs), 'run')}: {found}")
-    if problems:
+        for finding in found:
+            say(str(finding), style="yellow")
+        say(f"{plural(len(found), 'problem')}; see `edrbo repair`" if found else "all can be read")
+    if found:
         raise typer.Exit(1)

@@ -52,6 +52,16 @@ def _hint_for_file(where: str, name: str, problem: StudyError) -> str | None:
     return problem.hint
 
 
+def find_place(where: str | None) -> str:
+    """The file or URL of the study a command is about, without opening it."""
+    given = where or str(only_toml())
+    if not given.endswith(".toml"):
+        return given
+    from edrbo.study.toml_file import read_toml
+
+    return str(read_toml(Path(given)).storage)
+
+
 def only_toml() -> Path:
     found = sorted(path for path in Path().glob("*.toml") if path.name != "pyproject.toml")
     if len(found) == 1:

@@ -36,6 +36,8 @@ from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, frontier
 from edrbo.optimizer.training import Evidence
 from edrbo.records import format_1
+from edrbo.records.checks import read_number
+from edrbo.records.checksum import is_sound, signed
 from edrbo.records.events import Asked, Event, from_dict
 from edrbo.records.goals import CVaR, Expected, Goal, as_goal
 from edrbo.records.recorder import Make, Recorder, need_contexts, read_one_context
@@ -107,7 +109,7 @@ class Optimizer(Recorder):
     def apply(self, event: Event) -> Event:
         """Take in an event from elsewhere; gives it with the name it has here."""
         with self._lock:
-            named = event if event.ref else replace(event, ref=str(len(self._state.history)))
+            named = event if event.ref else replace(event, ref=self._state.free_ref)
             self.go_on(self._state.apply(named))
             return named
 
@@ -207,8 +209,9 @@ class Optimizer(Recorder):
 
         ``goal`` looks at the same data under another goal than the optimizer's own.
         """
-        if not (math.isfinite(ball) and ball >= 0):
+        if not 0 <= (radius := read_number(ball)) < math.inf:
             raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
+        ball = radius
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
         evidence = self._evidence()
@@ -381,18 +384,20 @@ class Optimizer(Recorder):
             "suggested": state.suggested,
             "fit": None if stored is None else stored.to_dict(),
         }
-        return json.dumps(record, allow_nan=False)
+        return json.dumps(signed(record), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Optimizer:
         """The inverse of ``to_json``; InvalidValueError for anything else."""
         record = _read_json(text)
         try:
+            if not is_sound(record):
+                raise InvalidValueError("its checksum is wrong, so it was damaged or changed")
             if record["format"] == 1:
                 return cls._from_format_1(record)
             state = State.start(Settings.from_dict(record["settings"]))
             state = state.apply(*map(from_dict, record["events"]))
-            state = replace(state, suggested=_at_least(record["suggested"], state.suggested))
+            state = replace(state, suggested=_count(record["suggested"], state))
             return cls.of(state, StoredFit.from_dict(record["fit"]))
         except _BROKEN as problem:
             raise _unreadable(problem) from None
@@ -401,10 +406,10 @@ class Optimizer(Recorder):
     def _from_format_1(cls, record: Any) -> Optimizer:
         events, asked = format_1.events_of(record)
         state = State.start(Settings.from_dict(record)).apply(*events)
-        return cls.of(replace(state, suggested=asked))
+        return cls.of(replace(state, suggested=_count(asked, state)))
 
 
-_BROKEN = (EdrboError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+_BROKEN = (EdrboError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
 
 
 def _text_of(goal: Goal) -> str:
@@ -423,9 +428,11 @@ def _read_json(text: Any) -> Any:
     return record
 
 
-def _at_least(given: Any, least: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise InvalidValueError(f"{given!r} suggestions were asked for", f"there are {least}")
+def _count(given: Any, state: State) -> int:
+    """How many suggestions were asked for; each took a number, so it is bounded."""
+    least, most = state.suggested, max(state.suggested, state.next_id)
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+        raise InvalidValueError(f"{given!r} suggestions were asked for", f"there are {least} to {most}")
     return given
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidEventError, InvalidValueError
-from edrbo.records.events import Event
+from edrbo.records.events import KINDS, Event
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
@@ -19,6 +22,17 @@ LARGEST_ID = 2**53  # what every reader of JSON holds exactly
 NEAR = 1e-9  # how far a coded design may be from a point of its space
 LONGEST_TEXT = 10_000
 LATEST = 1e11  # seconds since 1970: the year 5138
+
+
+def plain(event: Any) -> Event:
+    """The event with every field in plain types, which nobody else can change: what is kept can be stored and read."""
+    if type(event) not in KINDS.values():
+        raise InvalidEventError(f"{type(event).__name__} is no event", "see edrbo.records.events")
+    check_words(event)
+    parts = {part.name: getattr(event, part.name) for part in fields(event)}
+    read = {name: READERS[name](name, given) for name, given in parts.items() if name in READERS}
+    checked: Event = replace(event, **read)
+    return checked
 
 
 def read_id(given: Any) -> int:
@@ -34,10 +48,10 @@ def read_id(given: Any) -> int:
 
 def read_number(given: Any) -> float:
     """A float; NaN for what is no number."""
-    if isinstance(given, bool | np.bool_ | str | bytes) or np.ndim(given) != 0:
+    if isinstance(given, bool | np.bool_ | str | bytes):
         return math.nan
     try:
-        return float(given)
+        return float(given) if np.ndim(given) == 0 else math.nan
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
@@ -64,7 +78,7 @@ def read_noise(given: Any) -> float | None:
 
 def read_design(given: Any, space: Space) -> Array:
     """A coded design (d_x) that is a point of the space."""
-    x = _floats(given)
+    x = read_floats(given)
     if x is None or x.shape != (space.d_x,) or not np.isfinite(x).all():
         raise InvalidDesignError("a coded design is not a row of numbers", f"it has {space.d_x} of them")
     if ((x < 0) | (x > 1)).any() or np.abs(space.settle(x) - x).max(initial=0.0) > NEAR:
@@ -75,7 +89,7 @@ def read_design(given: Any, space: Space) -> Array:
 
 def read_context(given: Any, space: Space) -> Array:
     """A context (d_c) in the user's units."""
-    row = _floats(given)
+    row = read_floats(given)
     if row is not None and not space.d_c and len(np.atleast_1d(row)):
         raise InvalidContextError("this space has no context variables", "name them in Space(context=...)")
     if row is None or row.shape != (space.d_c,) or not np.isfinite(row).all():
@@ -86,7 +100,7 @@ def read_context(given: Any, space: Space) -> Array:
 
 def read_contexts(given: Any, space: Space) -> Array:
     """Contexts (n × d_c) in the user's units."""
-    rows = _floats(given)
+    rows = read_floats(given)
     if rows is None or rows.ndim != 2 or rows.shape[1] != space.d_c or not np.isfinite(rows).all() or not space.d_c:
         raise InvalidContextError("contexts are not rows of finite numbers", f"each has {space.d_c} of them")
     rows.setflags(write=False)
@@ -115,20 +129,72 @@ def check_words(event: Event) -> None:
 def check_text(name: str, text: str) -> None:
     if len(text) > LONGEST_TEXT:
         raise InvalidEventError(f"{name} has {len(text)} characters", f"at most {LONGEST_TEXT} can be kept")
+    check_characters(name, text)
+
+
+def check_characters(name: str, text: str) -> None:
     if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise InvalidEventError(f"{name} holds characters that cannot be stored", "leave out NUL and half characters")
 
 
-def _floats(given: Any) -> Array | None:
+def read_floats(given: Any) -> Array | None:
+    """A new array of numbers; None for what is none: text and booleans are no numbers."""
     try:
         array = np.array(given)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         return None
     if array.dtype.kind == "O":
-        try:
-            array = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            return None
+        array = np.array([read_number(part) for part in array.flat], dtype=np.float64).reshape(array.shape)
     if array.size == 0:
         return array.astype(np.float64)
     return array.astype(np.float64) if array.dtype.kind in "iuf" else None
+
+
+# -------------------------------------------------------------------- fields of events
+
+
+def _array(name: str, given: Any) -> Array | None:
+    if given is None:
+        return None
+    array = read_floats(given)
+    if array is None:
+        raise InvalidEventError(f"the field {name!r} of an event is not made of numbers", None)
+    array.setflags(write=False)
+    return array
+
+
+def _object(name: str, given: Any) -> dict[str, Any] | None:
+    if given is None and name == "expects":
+        return None
+    if not isinstance(given, Mapping):
+        raise InvalidEventError(f"the field {name!r} of an event is {type(given).__name__}", "it is an object")
+    try:
+        text = json.dumps(dict(given), allow_nan=False, ensure_ascii=False, default=_without_numpy)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidEventError(f"the field {name!r} of an event cannot be stored", "use what JSON knows") from None
+    check_characters(name, text)
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+def _without_numpy(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not known to JSON")
+
+
+def _flag(name: str, given: Any) -> bool:
+    if not isinstance(given, bool | np.bool_):
+        raise InvalidEventError(f"{name} is {given!r}", "it is true or false")
+    return bool(given)
+
+
+READERS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("id", "count", "version"), lambda name, given: read_id(given)),
+    **dict.fromkeys(("x", "context", "rows", "weights"), _array),
+    **dict.fromkeys(("expects", "settings", "defaults"), _object),
+    "value": lambda name, given: None if given is None else read_value(given),
+    "noise": lambda name, given: read_noise(given),
+    "at": lambda name, given: None if given is None else read_number(given),
+    "summary": _flag,
+}

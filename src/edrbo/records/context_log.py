@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidValueError
+from edrbo.records.checks import read_floats
 from edrbo.records.compression import compress
 from edrbo.space import Space
 from edrbo.space.scale import ContextScale
 
 Array = NDArray[np.float64]
 
+LARGEST_WEIGHT = 1e100  # so that sums over any number of batches are numbers
 KEPT_ROWS = 5_000  # a longer batch of context-only samples is summarized by fewer weighted ones
 SUMMARY_LINE, SUMMARY = 2_048, 128  # atoms of the summary for one context variable, and for several
 
@@ -55,22 +57,28 @@ class ContextLog:
             inside = np.zeros(len(batch.rows)) if batch.summary else np.arange(batch.count)[::-1]
             ages.append(later + inside)
             later += batch.count
-        return rows, weights * np.exp2(-np.concatenate(ages[::-1]) / half_life)
+        age = np.concatenate(ages[::-1])
+        with np.errstate(over="ignore"):  # an infinite number of half-lives is no weight
+            forgotten = weights * np.exp2(-age / half_life)
+        if not forgotten.sum() > 0:  # all too old for float64: the youngest are the least forgotten
+            forgotten = np.where((weights > 0) & (age == age[weights > 0].min()), weights, 0.0)
+        return rows, forgotten
 
 
 def read_weights(weights: Any, n: int) -> Array:
     if weights is None:
         return np.ones(n)
-    try:
-        array = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidValueError("weights must be numbers", "one non-negative number per context") from None
+    array = read_floats(weights)
+    if array is None:
+        raise InvalidValueError("weights must be numbers", "one non-negative number per context")
     if array.shape != (n,):
         raise InvalidValueError(f"{n} contexts but weights of shape {array.shape}", "give one weight per context")
     if not np.isfinite(array).all() or (array < 0).any():
         raise InvalidValueError("a weight is negative or not finite", "weights are finite numbers ≥ 0")
-    if n and not array.sum() > 0:
+    if n and not array.max() > 0:
         raise InvalidValueError("all weights are zero", "leave the weights out, or give some context weight")
+    if n and not 1 / LARGEST_WEIGHT <= array.max() <= LARGEST_WEIGHT:
+        raise InvalidValueError(f"the largest weight is {array.max():g}", "give weights of ordinary size")
     return array
 
 

@@ -176,7 +176,8 @@ def from_dict(record: Any) -> Event:
     if record["kind"] not in KINDS:
         raise InvalidEventError(f"an event of kind {record['kind']!r} is not known", "upgrade edrbo to read it")
     kind = KINDS[record["kind"]]
-    given = {name: value for name, value in record.items() if name != "kind"}
+    # What is not known is left out when an event is written.
+    given = {name: value for name, value in record.items() if name != "kind" and value is not None}
     known = {part.name for part in fields(kind)}
     unknown = [name for name in given if name not in known]
     if unknown:
@@ -192,11 +193,14 @@ def from_dict(record: Any) -> Event:
 
 
 def _array(name: str, values: Any, dimensions: int) -> Array:
-    """Numbers, with None for what is not known."""
+    """Numbers; text and booleans are none."""
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(values)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidEventError(f"the field {name!r} of an event is not made of numbers", None) from None
+        array = np.array("ragged")
+    if array.size and array.dtype.kind not in "iuf":
+        raise InvalidEventError(f"the field {name!r} of an event is not made of numbers", None)
+    array = array.astype(np.float64)
     if dimensions == 2 and array.size == 0:
         array = array.reshape(len(array), -1) if array.ndim == 2 else array.reshape(0, 0)
     if array.ndim != dimensions:

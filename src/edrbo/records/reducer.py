@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, InvalidValueError, UnknownSuggestionError
 from edrbo.records import events as e
 from edrbo.records.checks import (
-    check_words,
+    plain,
     read_context,
     read_contexts,
     read_design,
     read_id,
-    read_noise,
     read_value,
     read_version,
 )
@@ -30,6 +29,8 @@ from edrbo.records.run import Amendment, Contents, Run
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
+
+FURTHEST = 10**9  # how far the number of a run may be ahead of the next
 
 
 class Draft:
@@ -44,29 +45,34 @@ class Draft:
         self.suggested, self.next_id = state.suggested, state.next_id
         self.amendments = list(state.amendments)
         self.history = list(state.history)
+        self._refs = {past.ref for past in self.history}
 
     def fields(self) -> dict[str, Any]:
         """What it came to, as the fields of a state."""
-        return {name: tuple(part) if isinstance(part, list) else part for name, part in vars(self).items()}
+        parts = {name: part for name, part in vars(self).items() if not name.startswith("_")}
+        return {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
 
     def apply(self, event: e.Event) -> None:
         """Check ``event`` and take it in; if it cannot be, an error and the draft is as it was."""
-        check_words(event)
+        event = plain(event)
+        if event.ref and event.ref in self._refs:
+            raise InvalidEventError(f"there is an event {event.ref!r} already", "every event has a name of its own")
         HANDLERS[type(event)](self, event)
         self.history.append(event)
+        self._refs.add(event.ref)
 
     # ---------------------------------------------------------------- runs
 
     def _asked(self, event: e.Asked) -> None:
         x = self._design(event)
-        assert x is not None
+        if x is None:
+            raise InvalidEventError("a suggestion has no design", None)
         key = self._new_id(event.id)
         self.runs[key] = Run(key, x, expects=event.expects)
         self.suggested += 1
 
     def _told(self, event: e.Told) -> None:
-        value, noise = read_value(event.value), read_noise(event.noise)
-        run = replace(self._evaluated(event), status="told", value=value, noise=noise)
+        run = replace(self._evaluated(event), status="told", value=read_value(event.value), noise=event.noise)
         self.runs[run.id] = run
         self.told_order.append(run.id)
         if run.context is not None:
@@ -100,7 +106,10 @@ class Draft:
             raise UnknownSuggestionError(f"suggestion {event.id!r} has no told value", "tell its value first")
         if run.context is not None:
             raise InvalidContextError(f"the context of suggestion {run.id} is known already", "correct it instead")
-        self._complete(replace(run, context=self._context(event)))
+        context = self._context(event)
+        if context is None:
+            raise InvalidContextError("no context was told", "give one")
+        self._complete(replace(run, context=context))
 
     def _complete(self, run: Run) -> None:
         self.runs[run.id] = run
@@ -115,11 +124,12 @@ class Draft:
     def _seen(self, event: e.Seen) -> None:
         rows = read_contexts(event.rows, self._space(event.version))
         weights = read_weights(event.weights, len(rows))
-        count = read_id(event.count)
+        weights.setflags(write=False)
+        count = event.count
         if not len(rows) or count < len(rows) or not (event.summary or count == len(rows)):
             raise InvalidEventError(f"{len(rows)} contexts cannot stand for {count}")
         rows = recode_contexts(rows, self._steps(event.version))
-        self.seen.append(ContextBatch(rows, weights, count, bool(event.summary)))
+        self.seen.append(ContextBatch(rows, weights, count, event.summary))
 
     # ---------------------------------------------------------------- second thoughts
 
@@ -135,8 +145,8 @@ class Draft:
         run = replace(
             run,
             x=run.x if x is None else x,
-            value=run.value if event.value is None else read_value(event.value),
-            noise=run.noise if event.noise is None else read_noise(event.noise),
+            value=run.value if event.value is None else event.value,
+            noise=run.noise if event.noise is None else event.noise,
             context=run.context if context is None else context,
         )
         self.runs[run.id] = run
@@ -181,7 +191,7 @@ class Draft:
         except EdrboError as problem:
             hint = "undo what came after it first"
             raise InvalidEventError(f"it cannot be undone: without it, {problem.message}", hint) from None
-        fresh.history = self.history
+        fresh.history, fresh._refs = self.history, self._refs
         fresh.next_id, fresh.suggested = self.next_id, self.suggested
         vars(self).update(vars(fresh))
 
@@ -207,8 +217,10 @@ class Draft:
 
     def _new_id(self, given: Any) -> int:
         key = read_id(given)
-        if key in self.runs or key < 0:
+        if key in self.runs:
             raise InvalidEventError(f"{key} is the number of another run", "every run has a number of its own")
+        if not 0 <= key <= self.next_id + FURTHEST:  # one nonsensical number must not leave none for later runs
+            raise InvalidEventError(f"{key} is no number for a run", f"the next is {self.next_id}")
         self.next_id = max(self.next_id, key + 1)
         return key
 

@@ -57,6 +57,14 @@ class State(Contents):
         past = (event for event in reversed(self.history) if not isinstance(event, Undone) and event.ref not in gone)
         return next(past, None)
 
+    @property
+    def free_ref(self) -> str:
+        """A name for the next event: how many there were, or the next number that no event has."""
+        taken, number = {event.ref for event in self.history}, len(self.history)
+        while str(number) in taken:
+            number += 1
+        return str(number)
+
     # ---------------------------------------------------------------- what a model wants to know
 
     @cached_property

@@ -276,8 +276,8 @@ class Space:
                 names = [entry.pop("name") for entry in entries]
             except (KeyError, TypeError, ValueError):
                 raise InvalidSpaceError(f"the record has no usable {role!r}", "it was not written by to_dict") from None
-            if len(set(names)) != len(names):
-                raise InvalidSpaceError(f"a {role} variable is named twice", "it was not written by to_dict")
+            if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+                raise InvalidSpaceError(f"a {role} variable has no name of its own", "it was not written by to_dict")
             roles[role] = dict(zip(names, map(variable_from_dict, entries), strict=True))
         return cls(**roles)
 

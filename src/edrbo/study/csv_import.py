@@ -132,7 +132,7 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
 
 def _number(state: State, row: Parsed) -> int:
     """The pending suggestion that the row names and whose design it has, or a number of its own."""
-    if row.id.isascii() and row.id.isdigit() and row.status != "pending":
+    if row.id.isascii() and row.id.isdigit() and len(row.id) < 20 and row.status != "pending":
         run = state.runs.get(int(row.id))
         if run is not None and run.status == "pending" and row.x is not None and same_design(run.x, row.x):
             return run.id

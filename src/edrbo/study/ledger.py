@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edrbo.errors import UnknownSuggestionError
 from edrbo.records import events as e
+from edrbo.records.checksum import is_sound, signed
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space import Space
+from edrbo.study.journal import FileStorage
 from edrbo.study.owner import this_process
 from edrbo.study.snapshot import Reader, Snapshot
 from edrbo.study.storage import guard
-from edrbo.study.trials import ABANDONED, DESIGN, EVENT, FIT, OWNER, TOLD, WON, distribution, record_of
+from edrbo.study.trials import ABANDONED, ALIVE, DESIGN, EVENT, FIT, OWNER, TOLD, WON, Problem, distribution, record_of
 
 Array = NDArray[np.float64]
 
@@ -34,11 +37,30 @@ class Ledger:
     def __init__(self, storage: BaseStorage, study_id: int, settings: Settings, where: str | Path) -> None:
         self.storage, self.study_id, self.where = storage, study_id, where
         self._reader = Reader(settings)
+        self._last: tuple[int, Snapshot] | None = None  # what was read of a file, and how far
 
     def read(self) -> Snapshot:
         with guard(self.where, "read"):
+            position = self._position()
+            if self._last is not None and self._last[0] == position:
+                return self._last[1]
             trials = self.storage.get_all_trials(self.study_id, deepcopy=False)
-            return self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
+            snapshot = self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
+        snapshot = replace(snapshot, problems=(*self._damaged_lines(), *snapshot.problems))
+        self._last = None if position is None else (position, snapshot)
+        return snapshot
+
+    def _position(self) -> int | None:
+        """How far a file is read: if no further than the last time, nothing was written. None for a database."""
+        if not isinstance(self.storage, FileStorage):
+            return None
+        self.storage.get_study_system_attrs(self.study_id)  # reads what is new
+        return self.storage.journal.position
+
+    def _damaged_lines(self) -> Iterator[Problem]:
+        if isinstance(self.storage, FileStorage):
+            for number, why in self.storage.journal.damaged.items():
+                yield Problem(f"line {number}", why)
 
     # ---------------------------------------------------------------- suggestions
 
@@ -57,6 +79,11 @@ class Ledger:
                 with suppress(ValueError):  # it had other levels once: only what optuna-dashboard shows
                     self.storage.set_trial_param(trial, name, kind.to_internal_repr(params[name]), kind)
             self.storage.set_trial_system_attr(trial, DESIGN, record_of(event, clock))
+
+    def beat(self, number: int, count: int) -> None:
+        """A sign of life of the owner of ``number``: another count than before."""
+        with guard(self.where, "write"), suppress(UpdateFinishedTrialError):
+            self.storage.set_trial_system_attr(self._trial(number), ALIVE, count)
 
     def abandon(self, number: int) -> None:
         """Nobody waits any more for the design of ``number``."""
@@ -131,11 +158,12 @@ class Ledger:
 
     def load_fit(self) -> Any:
         with guard(self.where, "read"):
-            return self.storage.get_study_system_attrs(self.study_id).get(FIT)
+            record = self.storage.get_study_system_attrs(self.study_id).get(FIT)
+        return record if isinstance(record, dict) and is_sound(record) else None
 
     def save_fit(self, record: Mapping[str, Any]) -> None:
         with guard(self.where, "write"):
-            self.storage.set_study_system_attr(self.study_id, FIT, dict(record))
+            self.storage.set_study_system_attr(self.study_id, FIT, signed(record))
 
     # ---------------------------------------------------------------- trials
 

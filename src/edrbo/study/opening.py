@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,8 +11,10 @@ from optuna.exceptions import DuplicatedStudyError
 from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 
-from edrbo.errors import StudyError
+from edrbo.errors import EdrboError, StudyError
+from edrbo.records.checksum import is_sound, signed
 from edrbo.records.settings import Settings
+from edrbo.study.journal import FileStorage
 from edrbo.study.storage import describe, guard, is_url, open_storage
 from edrbo.study.trials import SETTINGS
 
@@ -30,6 +33,20 @@ def open_study(
         settings.to_dict()  # refuses what cannot be stored before anything is written
     if name is not None and not 0 < len(name) <= LONGEST_NAME:
         raise StudyError("this cannot name a study", f"use 1 to {LONGEST_NAME} characters")
+    if "\x00" in (name or "") or any("\ud800" <= letter <= "\udfff" for letter in name or ""):
+        raise StudyError("this cannot name a study", "leave out NUL and half characters")
+    made = settings is not None and not is_url(where) and not Path(where).exists()
+    try:
+        return _open(where, name, settings, create)
+    except EdrboError:
+        if made:
+            _remove_unfinished(Path(where))
+        raise
+
+
+def _open(
+    where: str | Path, name: str | None, settings: Settings | None, create: Creation
+) -> tuple[BaseStorage, int, Settings]:
     storage = open_storage(where, create=settings is not None and create != "never")
     with guard(where, "open"):
         names = _names(storage)
@@ -44,6 +61,13 @@ def open_study(
             _create(storage, name, settings)
         study_id = storage.get_study_id_from_name(name)
         return storage, study_id, _settings(storage, study_id, settings, where)
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Nothing is left of a study that could not be made, say on a full disk."""
+    with suppress(OSError):
+        if SETTINGS.encode() not in path.read_bytes():
+            path.unlink()
 
 
 def _names(storage: BaseStorage) -> list[str]:
@@ -77,9 +101,11 @@ def _settings(storage: BaseStorage, study_id: int, given: Settings | None, where
     record: Any = storage.get_study_system_attrs(study_id).get(SETTINGS)
     if record is None:
         if given is None:
-            raise StudyError(f"the study in {describe(where)} was not made by edrbo", "give a space to make it one")
-        storage.set_study_system_attr(study_id, SETTINGS, given.to_dict())
+            raise _no_settings(storage, where)
+        storage.set_study_system_attr(study_id, SETTINGS, signed(given.to_dict()))
         record = storage.get_study_system_attrs(study_id)[SETTINGS]
+    if isinstance(record, dict) and not is_sound(record):
+        raise StudyError(f"the settings of the study in {describe(where)} are damaged", "see `edrbo check`")
     return Settings.from_dict(record)
 
 
@@ -88,3 +114,14 @@ def study_names(where: str | Path) -> list[str]:
     storage = open_storage(where, create=False)
     with guard(where, "open"):
         return [study.study_name for study in storage.get_all_studies() if SETTINGS in study.system_attrs]
+
+
+def _no_settings(storage: BaseStorage, where: str | Path) -> StudyError:
+    damaged = storage.journal.damaged if isinstance(storage, FileStorage) else {}
+    if damaged:
+        lines = ", ".join(map(str, damaged))
+        return StudyError(
+            f"the settings of the study in {describe(where)} are damaged (line {lines})",
+            "open it with its space, or its TOML file, to write them again",
+        )
+    return StudyError(f"the study in {describe(where)} was not made by edrbo", "give a space to make it one")

@@ -25,12 +25,13 @@ def login() -> str | None:
 
 def whose(owner: Mapping[str, Any]) -> str:
     """An owner for people to read."""
-    return f"process {owner.get('pid')} on {owner.get('host')}"
+    words = f"process {owner.get('pid')} on {owner.get('host')}"
+    return words if words.isprintable() else ascii(words)
 
 
 def is_dead(owner: Mapping[str, Any]) -> bool:
-    """Whether ``owner`` ran on this machine and is gone. On another machine one cannot tell."""
-    if owner["host"] != socket.gethostname():
+    """Whether ``owner`` ran on this machine and is gone, or was stopped. On another machine one cannot tell."""
+    if owner.get("host") != socket.gethostname():
         return False
     pid = int(owner["pid"])
     if Path("/proc/self/stat").exists():
@@ -50,10 +51,10 @@ def _answers(pid: int) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """When a process was born, in ticks since the machine was; None if it is gone, or on other systems."""
+    """When a process was born, in ticks since the machine was; None if it is gone or stopped, or on other systems."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()  # its name, in brackets, may hold anything
-    return None if fields[0] in "ZX" else fields[19]
+    return None if fields[0] in "ZXTt" else fields[19]

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import signal
-import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -20,9 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnknownSuggestionError
+from edrbo.records.checks import read_number
 from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
 from edrbo.space.tables import close_match
+from edrbo.study.command import Command, plain_words
 from edrbo.study.study import Study
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -72,12 +71,14 @@ class Runner:
     ) -> None:
         if not command:
             raise StudyError("no command was given", "write it after --, as in -- ./simulate {speed}")
+        if timeout is not None and not (math.isfinite(timeout) and timeout > 0):
+            raise InvalidValueError(f"the time for an evaluation is {timeout!r}", "give seconds above zero, or none")
         fill(command, dict.fromkeys(study.space.design_names, ""))  # names a wrong placeholder before anything runs
         self._study, self._command, self._workers, self._timeout = study, list(command), workers, timeout
         self._report = report
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._children: set[subprocess.Popen[str]] = set()
+        self._children: set[Command] = set()
         self.succeeded = self.failed = 0
 
     def run(self, evaluations: int, waiting: Sequence[Suggestion] = ()) -> None:
@@ -101,7 +102,7 @@ class Runner:
         self._stopped.set()
         with self._lock:
             for child in self._children:
-                _end(child)
+                child.end()
 
     def _work(self, todo: list[Suggestion | None]) -> None:
         while not self._stopped.is_set():
@@ -119,10 +120,10 @@ class Runner:
             if answer.problem is None:
                 self._study.tell(answer.suggestion, answer.context, answer.value, noise=answer.noise)
             else:
-                self._study.tell(answer.suggestion, failed=True)
+                self._study.tell(answer.suggestion, failed=True, why=answer.problem)
         except (InvalidContextError, InvalidValueError) as problem:
-            answer = Answer(answer.suggestion, problem=problem.message)
-            self._study.tell(answer.suggestion, failed=True)
+            answer = Answer(answer.suggestion, problem=plain_words(problem.message))
+            self._study.tell(answer.suggestion, failed=True, why=answer.problem)
         except UnknownSuggestionError as problem:  # it was pending, and somebody else told it
             answer = Answer(answer.suggestion, problem=problem.message)
         with self._lock:
@@ -136,56 +137,29 @@ class Runner:
                 )
 
     def _evaluate(self, suggestion: Suggestion) -> Answer:
-        arguments = fill(self._command, suggestion.design)
-        try:
-            child = subprocess.Popen(
-                arguments,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                start_new_session=True,  # so that its own children end with it
-            )
-        except OSError as problem:
-            raise StudyError(f"cannot start {arguments[0]!r}: {problem.strerror}", "check the command") from None
+        child = Command(fill(self._command, suggestion.design), json.dumps(suggestion.design))
         with self._lock:
             self._children.add(child)
             if self._stopped.is_set():  # between the start of the command and here: nobody else would end it
-                _end(child)
+                child.end()
         try:
-            output, errors = child.communicate(json.dumps(suggestion.design), timeout=self._timeout)
-        except subprocess.TimeoutExpired:
-            return Answer(suggestion, problem=f"it took longer than {self._timeout:g} s")
+            done = child.wait(self._timeout)
         finally:
             with self._lock:
-                _end(child)
+                child.end()
                 self._children.discard(child)
-            _close(child)
-        if child.returncode:
-            return Answer(suggestion, problem=_exit_words(child.returncode, errors))
-        return read_answer(suggestion, output, self._study.space)
-
-
-def _end(child: subprocess.Popen[str]) -> None:
-    """End a command and everything it started."""
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
-def _close(child: subprocess.Popen[str]) -> None:
-    for stream in (child.stdin, child.stdout, child.stderr):
-        if stream is not None:
-            stream.close()
-    child.wait()
+            child.close()
+        if done.code is None:
+            return Answer(suggestion, problem=f"it took longer than {self._timeout:g} s")
+        if done.code:
+            return Answer(suggestion, problem=_exit_words(done.code, done.errors))
+        return read_answer(suggestion, done.output, self._study.space)
 
 
 def _exit_words(code: int, errors: str) -> str:
     how = f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
     lines = errors.strip().splitlines()
-    return f"{how}: {lines[-1]}" if lines else how
+    return f"{how}: {plain_words(lines[-1])}" if lines else how
 
 
 def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
@@ -193,24 +167,26 @@ def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
     record = next(filter(None, map(_json, [*reversed(output.strip().splitlines()), output])), None)
     if record is None:
         return Answer(suggestion, problem="it printed no JSON object")
-    try:
-        value = float(record["value"])
-        noise = None if record.get("noise") is None else float(record["noise"])
-    except KeyError:
+    if "value" not in record:
         return Answer(suggestion, problem='its JSON has no "value"')
-    except (TypeError, ValueError):
-        return Answer(suggestion, problem="its value or noise is not a number")
+    value, noise = read_number(record["value"]), record.get("noise")
     if not math.isfinite(value):
-        return Answer(suggestion, problem=f"its value is {value}")
+        return Answer(suggestion, problem=f"its value is {plain_words(str(record['value']))}")
+    if noise is not None and not math.isfinite(noise := read_number(noise)):
+        return Answer(suggestion, problem="its noise is not a number")
     context = record.get("context")
     if context is None and all(name in record for name in space.context_names):
         context = {name: record[name] for name in space.context_names}
+    if isinstance(context, list) and len(context) == space.d_c:  # in the order of naming
+        context = dict(zip(space.context_names, context, strict=True))
+    if context is not None and not isinstance(context, dict):
+        return Answer(suggestion, problem="its context is not an object of names and numbers")
     return Answer(suggestion, context or None, value, noise)
 
 
 def _json(text: str) -> dict[str, Any] | None:
     try:
         record = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None

@@ -14,6 +14,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.study.trials import (
     ABANDONED,
+    ALIVE,
     DESIGN,
     OWNER,
     TOLD,
@@ -29,7 +30,8 @@ from edrbo.study.trials import (
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """``open`` are numbers that were taken and wait for their design, with their owners; ``overtaken`` names events
+    """``open`` are numbers that were taken and wait for their design, with their owners and the last sign of life
+    of these; ``overtaken`` names events
     that came too late to count, and ``problems`` are records that cannot be read."""
 
     state: State
@@ -72,7 +74,8 @@ class Reader:
             if OWNER in trial.system_attrs and not (said and _is_own(said[0])):
                 suggestions.append(trial.number)
                 if not {DESIGN, ABANDONED} & trial.system_attrs.keys() and not trial.state.is_finished():
-                    waiting[trial.number] = trial.system_attrs[OWNER]
+                    sign = trial.system_attrs.get(ALIVE)
+                    waiting[trial.number] = {**trial.system_attrs[OWNER], "alive": sign}
         for key, record in attributes.items():
             if key not in self._attributes:
                 self._attributes[key] = event_of_attribute(key, record)
@@ -121,7 +124,7 @@ class Reader:
             if isinstance(item.event, e.ContextTold) and run is not None and run.context is not None:
                 self._overtaken.add(item.event.ref)
             else:
-                self._problems.append(Problem(f"{item.event.kind} ({item.event.ref})", problem.message))
+                self._problems.append(Problem(f"{item.event.kind} ({item.event.ref})", problem.message, item.event.ref))
 
 
 def _is_own(found: Found) -> bool:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from optuna.exceptions import StorageInternalError
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages import BaseStorage, RDBStorage, get_storage
 
-from edrbo.errors import MissingExtraError, StudyError
+from edrbo.errors import EdrboError, MissingExtraError, StudyError
 
 SQLITE = b"SQLite format 3\x00"
 SECRETS = ("password", "passfile", "sslpassword", "sslkey")  # of a PostgreSQL URL's query
@@ -24,18 +23,21 @@ def is_url(where: str | Path) -> bool:
 
 
 def describe(where: str | Path) -> str:
-    """``where`` for people to read: a path, or a URL without its password."""
+    """``where`` for people to read: a path, or a URL without its password, which may itself hold an @ or a /."""
     if not is_url(where):
         return str(where)
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        url = make_url(str(where))
-    except (ArgumentError, ValueError):
-        return f"{str(where).split('://')[0]}://…"
-    hidden = {key: "***" for key in url.query if key.lower() in SECRETS}
-    return url.update_query_dict(hidden).render_as_string(hide_password=True)
+    kind, rest = str(where).split("://", 1)
+    login, at, place = rest.rpartition("@")
+    user = login.partition(":")[0] if at else ""
+    if any(sign in user for sign in "/?"):  # not a name: whatever this is, it may be secret
+        return f"{kind}://…"
+    place, mark, query = place.partition("?")
+    words = [
+        word if word.partition("=")[0].lower() not in SECRETS else f"{word.partition('=')[0]}=***"
+        for word in query.split("&")
+    ]
+    hidden = ":***" if ":" in login else ""
+    return f"{kind}://{user}{hidden}{at}{place}{mark}{'&'.join(words)}"
 
 
 def open_storage(where: str | Path, *, create: bool) -> BaseStorage:
@@ -44,22 +46,31 @@ def open_storage(where: str | Path, *, create: bool) -> BaseStorage:
 
 
 def _open_file(path: Path, create: bool) -> BaseStorage:
+    from edrbo.study.journal import FileStorage, JournalFile
     from edrbo.study.lock import study_file_lock
 
     with guard(path, "open"):
         if create:
             create_private(path)
-        if not path.exists():
-            raise StudyError(f"there is no study at {path}", "create one with a space, or with `edrbo new`")
-        if path.is_dir():
-            raise StudyError(f"{path} is a folder", "name the study's file")
-        with path.open("rb") as file:
-            if file.read(len(SQLITE)) == SQLITE:
-                raise StudyError(f"{path} is an SQLite database, not a study file", "SQLite cannot serve many writers")
-        try:
-            return JournalStorage(JournalFileBackend(str(path), study_file_lock(str(path))))
-        except (ValueError, KeyError, TypeError, AssertionError, AttributeError):
-            raise StudyError(f"{path} is not a study file, or it is damaged", "choose another file name") from None
+        check_is_file(path)
+        return FileStorage(JournalFile(str(path), study_file_lock(str(path))))
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse what cannot be a study file."""
+    if not path.exists():
+        raise StudyError(f"there is no study at {path}", "create one with a space, or with `edrbo new`")
+    if path.is_dir():
+        raise StudyError(f"{path} is a folder", "name the study's file")
+    with path.open("rb") as file:
+        start = file.read(len(SQLITE))
+    if start == SQLITE:
+        raise StudyError(f"{path} is an SQLite database, not a study file", "SQLite cannot serve many writers")
+    if start and not start.startswith(b"{"):
+        raise StudyError(
+            f"{path} is not a study file, or its first line is damaged",
+            "choose another file name, or `edrbo repair` it",
+        )
 
 
 def create_private(path: Path) -> None:
@@ -106,13 +117,30 @@ def guard(where: str | Path, action: str) -> Iterator[None]:
         kinds += (SQLAlchemyError,)
     try:
         yield
+    except EdrboError:
+        raise
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         hint = "free some space" if "space" in reason or "large" in reason else "check the file and its permissions"
         raise StudyError(f"cannot {action} {describe(where)}: {reason}", hint) from None
     except kinds as problem:
         kind = _root_cause(problem)
-        raise StudyError(f"cannot {action} {describe(where)}: {kind}", "is the database up and reachable?") from None
+        raise StudyError(f"cannot {action} {describe(where)}: {kind}", _database_hint(where)) from None
+    except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as problem:
+        if action == "write":  # not the fault of what is stored
+            raise
+        raise StudyError(f"the records in {describe(where)} are damaged", "see `edrbo check`") from problem
+
+
+def _database_hint(where: str | Path) -> str:
+    hint = "is the database up and reachable?"
+    if _has_password(str(where)):
+        hint += " A password is safer in ~/.pgpass: other users can see a URL in the list of processes"
+    return hint
+
+
+def _has_password(url: str) -> bool:
+    return ":" in url.partition("://")[2].rpartition("@")[0]
 
 
 def _root_cause(problem: BaseException) -> str:

@@ -221,13 +221,14 @@ class Study(Recorder):
     def _ask(self, forecast: Any, context: Any) -> Suggestion:
         """Compute first, take a number next: a process killed while computing leaves nothing behind.
 
-        If others took numbers meanwhile, wait for their designs and compute again, knowing them.
+        If others took numbers meanwhile, wait for their designs and compute again, knowing them. If others are at it
+        already, that would be so, and the first step is left out.
         """
         with self._thought() as thinker:
             before = self._snapshot
-            suggestion = thinker.ask(forecast=forecast, context=context)
+            suggestion = None if before.open else thinker.ask(forecast=forecast, context=context)
             with self._turns.take() as number:
-                if number != suggestion.id or before.open:
+                if suggestion is None or number != suggestion.id:
                     self._snapshot = self._turns.wait(number)
                     thinker = self._thinker()
                     thinker.go_on(self._snapshot.before(number))
@@ -253,7 +254,7 @@ class Study(Recorder):
             event = replace(
                 event, by=self.by if event.by is None else event.by, at=time.time() if event.at is None else event.at
             )
-            snapshot.state.apply(replace(event, ref="new"))
+            event = snapshot.state.apply(replace(event, ref="new")).history[-1]  # in plain types
             ref = self.ledger.write(event, snapshot.state, snapshot.clock + 1)
             if ref in self._sync().overtaken:
                 raise InvalidContextError(
@@ -269,7 +270,8 @@ class Study(Recorder):
         """
         with self._lock:
             start = self._sync().state
-            start.apply(*(replace(event, ref=f"new {i}") for i, event in enumerate(events)))
+            tried = start.apply(*(replace(event, ref=f"new {i}") for i, event in enumerate(events)))
+            events = tried.history[len(start.history) :]
             numbers = {key: key for key in start.runs}
             for event in events:
                 self._take(event, numbers)

@@ -5,6 +5,7 @@ that two processes can never overwrite each other:
 
     trial   edrbo:owner          who asked, from the moment the number is taken
             edrbo:x              the design; the suggestion is handed out from here on
+            edrbo:alive          a sign of life of its owner, renewed while it computes
             edrbo:abandoned      nobody waits for this design any more
             edrbo:told:TOKEN     a claim: an outcome, a failure or a cancellation; it holds if the trial then ended so
     study   edrbo:settings       see records/settings.py
@@ -21,8 +22,6 @@ record that cannot be read is set aside, and the rest goes on.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +33,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from edrbo.errors import EdrboError, InvalidEventError
 from edrbo.records import events as e
+from edrbo.records.checksum import is_sound, signed
 from edrbo.space import Categorical, Integer, Variable
 
 Array = NDArray[np.float64]
@@ -41,6 +41,7 @@ Order = tuple[int, int, int, str]
 
 SETTINGS, FIT = "edrbo:settings", "edrbo:fit"
 OWNER, DESIGN, ABANDONED, TOLD = "edrbo:owner", "edrbo:x", "edrbo:abandoned", "edrbo:told:"
+ALIVE = "edrbo:alive"
 EVENT, WON = "edrbo:event:", "edrbo:won:"
 CONTEXTS, LATE = "edrbo:contexts:", "edrbo:late:"  # of version 0.1
 RANKS = {"asked": -1, "told": 0, "failed": 0, "cancelled": 0, "seen": 1, "context": 2}  # events of one clock
@@ -48,10 +49,11 @@ RANKS = {"asked": -1, "told": 0, "failed": 0, "cancelled": 0, "seen": 1, "contex
 
 @dataclass(frozen=True)
 class Problem:
-    """A record that was set aside: where it stands and what is wrong."""
+    """A record that was set aside: where it stands and what is wrong; ``ref`` is its name, as of an event."""
 
     where: str
     why: str
+    ref: str = ""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.why}"
@@ -78,13 +80,7 @@ def record_of(event: e.Event, clock: int, *, own: bool = False) -> dict[str, Any
     """
     left_out = ("ref", "id") if own else ("ref",)
     record = {"clock": clock, "event": {key: part for key, part in event.to_dict().items() if key not in left_out}}
-    return {**record, "sum": checksum(record)}
-
-
-def checksum(record: Mapping[str, Any]) -> str:
-    """Of what a record says, whatever the order of its keys."""
-    text = json.dumps({key: value for key, value in record.items() if key != "sum"}, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return signed(record)
 
 
 # -------------------------------------------------------------------- reading
@@ -105,7 +101,7 @@ def events_of_trial(trial: FrozenTrial, won: str | None) -> Iterator[Found]:
         return
     own = isinstance(asked.event, e.Told | e.Failed)  # a design of the user's own comes with its outcome
     if own and not ended:
-        yield Problem(where, "it has an outcome and has not ended")
+        yield Problem(where, "it has an outcome and has not ended", asked.event.ref)
         return
     yield _timed(asked, trial)
     if ended and not own:
@@ -117,6 +113,7 @@ def _end(trial: FrozenTrial, won: str | None, asked_at: int) -> Iterator[Found]:
     value = trial.value if trial.state == TrialState.COMPLETE else None
     claims: list[Placed] = []
     problems: list[Problem] = []
+    others: list[Problem] = []  # of claims that came too late, unless there is no other
     for key, record in trial.system_attrs.items():
         if not key.startswith(TOLD):
             continue
@@ -128,13 +125,15 @@ def _end(trial: FrozenTrial, won: str | None, asked_at: int) -> Iterator[Found]:
             problems.append(found)
         elif getattr(found.event, "value", None) == value:
             claims.append(found)
+        else:
+            others.append(Problem(f"{where} ({key})", f"it says another value than the trial: {value!r}", key))
     named = [claim for claim in claims if claim.event.ref == won]
     best = min(named or claims, key=lambda claim: claim.order, default=None)
     if best is not None:
         yield _timed(best, trial)
         return
-    yield from problems
-    if not problems:  # ended by another program, say by hand in optuna-dashboard
+    yield from problems or others
+    if not problems and not others:  # ended by another program, say by hand in optuna-dashboard
         at = None if trial.datetime_complete is None else trial.datetime_complete.timestamp()
         stamp: dict[str, Any] = {"id": number, "ref": f"trial:{number}", "at": at}
         ended = e.Failed(**stamp) if value is None else e.Told(value=value, **stamp)
@@ -171,26 +170,27 @@ def event_of_attribute(key: str, record: Any) -> Found | None:
             body = {"kind": "context", "id": record["number"], "context": record["context"]}
         return _read({"clock": record["clock"], "event": body}, key, 0, "an event")
     except (KeyError, TypeError):
-        return Problem("an event", f"the record {key} is not understood")
+        return Problem(f"an event ({key})", "the record is not understood", key)
 
 
 def _read(record: Any, key: str, number: int, where: str) -> Found:
+    ref = f"{key}:{number}" if key == DESIGN else key
     try:
-        if "sum" in record and record["sum"] != checksum(record):
+        if not is_sound(record):
             raise InvalidEventError("its checksum is wrong: it was damaged")
         clock, body = record["clock"], record["event"]
         event = e.from_dict({"id": number, **body} if key == DESIGN else body)
         if isinstance(clock, bool) or not isinstance(clock, int) or clock < 0:
             raise InvalidEventError(f"its clock is {clock!r}")
     except EdrboError as problem:
-        return Problem(f"{where} ({key})", problem.message)
+        return Problem(f"{where} ({key})", problem.message, ref)
     except (KeyError, TypeError, ValueError):
-        return Problem(f"{where} ({key})", "the record is not understood")
+        return Problem(f"{where} ({key})", "the record is not understood", ref)
     place = getattr(event, "id", number)
     if key.startswith((DESIGN, TOLD)) and place != number:
-        return Problem(f"{where} ({key})", f"it belongs to suggestion {place!r}")
+        return Problem(f"{where} ({key})", f"it belongs to suggestion {place!r}", ref)
     order = (clock, RANKS.get(event.kind, 3), place if isinstance(place, int) else 0, key)
-    return Placed(order, replace(event, ref=f"{key}:{number}" if key == DESIGN else key))
+    return Placed(order, replace(event, ref=ref))
 
 
 def distribution(variable: Variable) -> BaseDistribution:

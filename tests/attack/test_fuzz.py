@@ -1,0 +1,327 @@
+"""The attack: whatever is spoiled is refused with an error of ours and leaves nothing behind, or is stored and read
+again the same. The counts are printed (pytest -s, or -rP)."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mutations import HOSTILE, mutate, spoil_bytes
+from typer.testing import CliRunner
+
+from edrbo.cli import make_app
+from edrbo.errors import EdrboError, InvalidValueError, StudyError
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.records import events as e
+from edrbo.records.checksum import signed
+from edrbo.records.settings import Settings
+from edrbo.records.state import State, same_state
+from edrbo.space import Space
+from edrbo.study import Study
+from edrbo.study.csv_file import export_csv
+from edrbo.study.csv_import import import_csv
+from edrbo.study.toml_file import read_toml
+
+SPACE = Space(design={"speed": (1.0, 9.0), "kind": ["a", "b"]}, context={"humidity": (0.0, 1.0)})
+WIDER = Space(design={"speed": (1.0, 12.0), "kind": ["a", "b"]}, context={"humidity": (0.0, 1.0)})
+
+
+def live(one: Any) -> None:
+    """Every kind of event."""
+    one.observe_context([[0.1], [0.9]], weights=[1.0, 2.0])
+    for value in (1.0, 3.0, 2.0):
+        one.tell(one.ask(), [value / 4], value, noise=0.1)
+    one.tell({"speed": 2.0, "kind": "b"}, None, 2.5, note="by hand")
+    one.tell_context(3, [0.5])
+    one.tell(one.ask(), failed=True, why="it broke")
+    one.cancel(one.ask(), "no time")
+    one.correct(1, value=3.5, why="a typing error")
+    one.drop(2, "a wrong bottle")
+    one.restore(2)
+    one.note(0, "fine")
+    one.tell({"speed": 5.0, "kind": "a"}, [0.25], 1.5)
+    one.undo()
+    one.amend({"space": WIDER.to_dict(), "seed": 4})
+    one.ask()
+
+
+def tally(name: str, counts: Counter[str]) -> None:
+    print(f"{name}: " + ", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+
+
+@pytest.fixture(scope="module")
+def optimizer() -> Optimizer:
+    optimizer = Optimizer(SPACE, "ucb", initial=3)
+    live(optimizer)
+    optimizer.recommend()
+    return optimizer
+
+
+def read_again(state: State) -> State:
+    first = state.amendments[0].before if state.amendments else state.settings
+    texts = [json.dumps(event.to_dict(), allow_nan=False) for event in state.history]
+    return State.start(Settings.from_dict(first.to_dict())).apply(*(e.from_dict(json.loads(text)) for text in texts))
+
+
+def test_events(optimizer: Optimizer) -> None:
+    """Spoiled histories."""
+    rng, counts = np.random.default_rng(0), Counter[str]()
+    records = [event.to_dict() for event in optimizer.state.history]
+    start = State.start(Settings(SPACE, "ucb", initial=3))
+    for _ in range(1500):
+        try:
+            state = start.apply(*map(e.from_dict, mutate(records, rng)))
+        except EdrboError:
+            counts["refused"] += 1
+            continue
+        assert same_state(read_again(state), state)
+        counts["accepted and the same when read again"] += 1
+    tally("events", counts)
+    assert min(counts.values()) > 50
+
+
+def test_stored_optimizers(optimizer: Optimizer) -> None:
+    """Trees spoiled by somebody who also mends the checksum."""
+    rng, counts = np.random.default_rng(1), Counter[str]()
+    record = json.loads(optimizer.to_json())
+    for _ in range(2500):
+        text = json.dumps(signed(mutate(record, rng)) if rng.random() < 0.9 else mutate(record, rng))
+        try:
+            again = Optimizer.from_json(text)
+        except InvalidValueError:
+            counts["refused"] += 1
+            continue
+        assert same_state(Optimizer.from_json(again.to_json()).state, again.state)
+        counts["accepted and the same when read again"] += 1
+        if counts["accepted and the same when read again"] % 12 == 0:  # and it can be used
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                again.ask()
+            counts["of these asked as well"] += 1
+    tally("JSON, spoiled and signed", counts)
+    assert min(counts.values()) > 5
+
+
+def test_stored_texts(optimizer: Optimizer) -> None:
+    """Spoiled bytes: the checksum sees them all."""
+    rng, counts = np.random.default_rng(2), Counter[str]()
+    whole = optimizer.to_json().encode()
+    for _ in range(1500):
+        spoiled = spoil_bytes(whole, rng)
+        try:
+            again = Optimizer.from_json(spoiled.decode(errors="surrogateescape"))
+        except InvalidValueError:
+            counts["refused"] += 1
+            continue
+        assert same_state(again.state, optimizer.state)
+        counts["the same"] += 1
+    tally("JSON, spoiled bytes", counts)
+    assert counts["refused"] > 1000
+
+
+def test_journals(tmp_path: Path) -> None:
+    """Spoiled files: an error that says so, a warning, or the same study."""
+    rng, counts = np.random.default_rng(3), Counter[str]()
+    where = tmp_path / "study.db"
+    study = Study.open(where, SPACE, method="ucb", initial=100)
+    live(study)
+    whole, state, spoiled = where.read_bytes(), study.state, tmp_path / "spoiled.db"
+    for _ in range(700):
+        text = spoil_bytes(whole, rng)
+        spoiled.write_bytes(text)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                again = Study.open(spoiled)
+            except EdrboError:
+                counts["refused"] += 1
+                continue
+        if whole.startswith(text) or same_state(again.state, state):
+            counts["the same, or a beginning of it"] += 1
+        else:
+            counts["opened with a warning" if said else "CHANGED WITHOUT A WORD"] += 1
+    tally("journals", counts)
+    assert counts["CHANGED WITHOUT A WORD"] == 0
+    assert counts["opened with a warning"] > 50
+    assert counts["refused"] > 50
+
+
+def test_tables(tmp_path: Path) -> None:
+    """Spoiled CSV: all rows or none."""
+    rng, counts = np.random.default_rng(4), Counter[str]()
+    source = Optimizer(SPACE, "ucb", initial=100)
+    live(source)
+    out = io.StringIO()
+    export_csv(source.state, out)
+    cells = [line.split(",") for line in out.getvalue().splitlines()]
+    table, where = tmp_path / "table.csv", tmp_path / "study.db"
+    study = Study.open(where, WIDER, method="ucb", initial=100)
+    words = ["", "nan", "inf", "-1", "1e9", "1e400", "text", '"', "\x00", "told", "[0.5]", "9" * 5000, "-inf", "true"]
+    for _ in range(400):
+        spoiled = [list(row) for row in cells]
+        row = spoiled[rng.integers(len(spoiled))]
+        row[rng.integers(len(row))] = words[rng.integers(len(words))]
+        table.write_text("\n".join(",".join(row) for row in spoiled), encoding="utf-8")
+        before = where.read_bytes()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                import_csv(study, table)
+            except EdrboError:
+                assert where.read_bytes() == before
+                counts["refused"] += 1
+                continue
+        counts["taken"] += 1
+        if counts["taken"] % 20 == 1:
+            again = Study.open(where)
+            assert same_state(again.state, study.state)
+            assert again.problems == ()
+            where.unlink()
+            study = Study.open(where, WIDER, method="ucb", initial=100)
+    tally("tables", counts)
+    assert min(counts.values()) > 20
+
+
+TOML = """
+format = 1
+storage = "coating.db"
+direction = "maximize"
+method = "ucb"
+seed = 3
+forgetting = 20.0
+initial = 5
+[design]
+speed = [1.0, 9.0]
+rate = { low = 1e-4, high = 1.0, log = true }
+layers = { low = 1, high = 8, integer = true }
+kind = { choices = ["a", "b"] }
+[context]
+humidity = [0.0, 1.0]
+price = {}
+"""
+
+
+def test_descriptions(tmp_path: Path) -> None:
+    """Spoiled TOML: words of wrong types, and spoiled bytes."""
+    rng, counts = np.random.default_rng(5), Counter[str]()
+    path = tmp_path / "coating.toml"
+    lines = TOML.strip().splitlines()
+    words = [
+        '"text"',
+        "-1",
+        "true",
+        "[]",
+        "{}",
+        "nan",
+        "inf",
+        "1979-05-27",
+        "[[1]]",
+        '{ low = "a" }',
+        "[1, 2, 3]",
+        "1e400",
+    ]
+    for index in range(900):
+        if index % 3:
+            chosen = int(rng.integers(len(lines)))
+            name = lines[chosen].partition("=")[0]
+            text = "\n".join(
+                [*lines[:chosen], f"{name} = {words[rng.integers(len(words))]}", *lines[chosen + 1 :]]
+            ).encode()
+        else:
+            text = spoil_bytes(TOML.encode(), rng)
+        path.write_bytes(text)
+        try:
+            found = read_toml(path)
+        except StudyError:
+            counts["refused"] += 1
+            continue
+        assert Settings.from_dict(json.loads(json.dumps(found.settings.to_dict()))) == found.settings
+        counts["read"] += 1
+    tally("descriptions", counts)
+    assert min(counts.values()) > 50
+
+
+def test_nothing_reaches_the_terminal_as_a_code(tmp_path: Path) -> None:
+    """Names, levels, notes and paths that hold escape codes, through every command that prints them."""
+    space = Space(design={"\x1b[31mred": ["\x07a", "\x9bb"], "s": (0.0, 1.0)}, context={"\x1b]0;title\x07": None})
+    where = tmp_path / "\x1b[2J.db"
+    study = Study.open(where, space, name="\x1b[5mname", method="ucb", initial=2)
+    for value in (1.0, 2.0):
+        study.tell(study.ask(), [value], value, note="\x1b[31m")
+    study.tell(study.ask(), failed=True, why="\x1b[31mwhy")
+    run, counts = CliRunner(), Counter[str]()
+    name = ["--study", str(where)]
+    commands = [["ask"], ["ask", "--json"], ["show"], ["show", "--json"], ["recommend"], ["recommend", "--json"]]
+    commands += [["check"], ["repair"], ["tell", "99", "--value", "1"], ["tell", "0", "--value", "\x1b[31m"]]
+    commands += [["tell", "--design", "\x1b[31m=1", "--value", "1"], ["import", "\x1b[31m.csv"]]
+    for command in commands:
+        found = run.invoke(make_app(command), [*command, *name])
+        problem = "" if found.exception is None or isinstance(found.exception, SystemExit) else str(found.exception)
+        shown = found.output if isinstance(found.exception, SystemExit | None) else ""
+        assert all(letter.isprintable() or letter == "\n" for letter in shown), (command, shown)
+        counts["error" if problem or found.exit_code else "fine"] += 1
+    tally("terminal", counts)
+
+
+def test_arguments() -> None:
+    """Nonsense in the place of every argument: an error of ours, or taken and stored."""
+    counts = Counter[str]()
+    optimizer = Optimizer(SPACE, "ucb", initial=100)
+    optimizer.tell(optimizer.ask(), [0.5], 1.0)
+    calls = {
+        "id": lambda word: optimizer.tell(word, [0.5], 1.0),
+        "value": lambda word: optimizer.tell(optimizer.ask(), [0.5], word),
+        "context": lambda word: optimizer.tell(optimizer.ask(), word, 1.0),
+        "noise": lambda word: optimizer.tell(optimizer.ask(), [0.5], 1.0, noise=word),
+        "design": lambda word: optimizer.tell({"speed": word, "kind": "a"}, [0.5], 1.0),
+        "level": lambda word: optimizer.tell({"speed": 2.0, "kind": word}, [0.5], 1.0),
+        "weights": lambda word: optimizer.observe_context([[0.5]], weights=word),
+        "samples": lambda word: optimizer.observe_context(word),
+        "late": lambda word: optimizer.tell_context(word, [0.5]),
+        "note": lambda word: optimizer.note(0, word),
+        "why": lambda word: optimizer.drop(0, word),
+        "ref": lambda word: optimizer.undo(word),
+        "amend": lambda word: optimizer.amend({"seed": word}),
+        "seed": lambda word: Optimizer(SPACE, seed=word),
+        "forgetting": lambda word: Optimizer(SPACE, forgetting=word),
+        "initial": lambda word: Optimizer(SPACE, initial=word),
+        "method": lambda word: Optimizer(SPACE, word),
+        "bounds": lambda word: Space(design={"x": word}),
+        "bound": lambda word: Space(design={"x": (0, word)}),
+        "count": lambda word: optimizer.ask(word),
+        "forecast": lambda word: optimizer.ask(forecast=word),
+        "ball": lambda word: optimizer.recommend(ball=word),
+        "predict": lambda word: optimizer.predict(word),
+    }
+    for name, call in calls.items():
+        for word in (
+            *HOSTILE,
+            np.float64(0.5),
+            np.int64(1),
+            np.array([0.5]),
+            np.bool_(True),
+            object(),
+            b"0.5",
+            {1},
+            1j,
+        ):
+            if name == "count" and isinstance(word, int) and word > 5:
+                continue  # that many suggestions would really be made
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    call(word)
+                except EdrboError:
+                    counts["refused"] += 1
+                    continue
+                except Exception as problem:
+                    raise AssertionError(f"{name} = {word!r}: {type(problem).__name__}") from problem
+            counts["taken"] += 1
+    assert same_state(Optimizer.from_json(optimizer.to_json()).state, optimizer.state)
+    tally("arguments", counts)
