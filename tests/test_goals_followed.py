@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,3 +143,17 @@ def test_maximize_takes_a_goal() -> None:
         return {"c": c}, lever(design["x"], c)
 
     assert edrbo.maximize(f, SPACE, 12, goal=edrbo.CVaR(0.2)).recommendation.design["x"] < 0.15
+
+
+def test_the_examples_of_the_docs_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    from edrbo.records.goals import base
+
+    monkeypatch.setattr(base, "_REGISTERED", dict(base._REGISTERED))
+    page = (Path(__file__).parents[1] / "docs" / "goals.md").read_text()
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(compile(code, "docs/goals.md", "exec"), names)
+    assert names["answer"].design["x"] < 0.1  # type: ignore[attr-defined]
+    assert names["mean"].design["x"] > 0.9  # type: ignore[attr-defined]
+    own = names["own"].settings  # type: ignore[attr-defined]
+    assert type(own).from_dict(own.to_dict()).goal == own.goal
