@@ -81,8 +81,43 @@ def test_it_tells_what_is_known(study: Study, page: str) -> None:
     assert "have shifted" in words
     assert "humidity went up by" in words
     assert "14 of 14" in words or "13 of 14" in words or "12 of 14" in words
-    assert "one expert" in words
+    assert "one model" in words
     assert "minimize value: mean over contexts" in words
+
+
+def test_every_run_is_there_with_units_date_and_goal(tmp_path: Path) -> None:
+    space = Space({"speed": Real(10, 60, unit="m/min")}, {"humidity": Real(0, 100, unit="%")})
+    settings = {"outcome": "gloss", "unit": "GU", "title": "Line 2", "initial": 20}
+    study = Study.open(tmp_path / "s.db", space, method="erbo", **settings)
+    for k in range(6):
+        study.tell({"speed": 20.0 + 5 * k}, [40.0 + k], 60.0 + k)
+    study.tell({"speed": 50.0}, failed=True, why="the film tore")
+    study.cancel(study.ask(), "no time")
+    waiting = study.ask()
+    study.drop(2, "smeared")
+    words = re.sub(r"\s+", " ", " ".join(Tags(report_page(study, {"humidity": 60.0})).words))
+    for text in ("Line 2", "m/min", "humidity [%]", "gloss [GU]", "failed, the film tore", "left out, smeared"):
+        assert text in words
+    for text in (
+        "cancelled, no time",
+        "being tried",
+        "When humidity 60 % is known to come: speed",
+        "gloss against humidity",
+    ):
+        assert text in words
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", words)
+    facts = gather(study)
+    x = space.encode_designs(facts.recommendation.design)
+    apart = {key: abs(float(run.x[0] - x[0, 0])) for key, run in study.state.runs.items() if key in study.state.told}
+    assert [key for key, _ in facts.nearest] == sorted(apart, key=apart.__getitem__)[:5]
+    assert waiting.id not in apart
+
+
+def test_the_slices_share_their_axis_of_outcomes(study: Study) -> None:
+    from edrbo.report.charts import slice_chart
+
+    facts = gather(study)
+    assert len({slice_chart(facts, part)._y for part in facts.slices}) == 1
 
 
 def test_it_is_one_small_file_without_a_network(page: str) -> None:
@@ -206,7 +241,7 @@ def test_in_a_browser(page: str, tmp_path: Path) -> None:
     path.write_text(page, encoding="utf-8")
     seen = dom(path, tmp_path)
     charts = page.count("<svg ")
-    assert charts == 10
+    assert charts == 12
     assert f'data-ready="{charts}"' in seen  # the script ran, under the page's own security policy
     title = re.search(r"<title>(.*?)</title>", seen, re.DOTALL)
     assert title is not None

@@ -8,6 +8,7 @@ import numpy as np
 
 from edrbo.acquisition.score import SQRT2
 from edrbo.optimizer.tradeoff import Tradeoff
+from edrbo.records.words import heading
 from edrbo.report.contents import Facts, Slice
 from edrbo.report.diagnostics import Z95
 from edrbo.report.svg import Chart, number, span
@@ -23,14 +24,15 @@ def progress(facts: Facts) -> Chart:
     best = sign * np.maximum.accumulate(sign * y)
     order = np.arange(1, len(y) + 1, dtype=float)
     low, high = span([*y.tolist(), facts.recommendation.expected, *facts.recommendation.interval])
-    chart = Chart("Progress", (0.4, len(y) + 0.6), (low, high), "evaluation", "value")
+    chart = Chart("Progress", (0.4, len(y) + 0.6), (low, high), "run told", outcome_axis(facts))
     expected = [facts.recommendation.expected] * 2
     ends = [0.4, len(y) + 0.6]
     chart.band(ends, [facts.recommendation.interval[0]] * 2, [facts.recommendation.interval[1]] * 2, "green")
     chart.line(ends, expected, "green dashed")
     chart.line(order.tolist(), best.tolist(), "grey")
     keep = _thin(len(y))
-    tips = [f"evaluation {int(order[i])}: {number(y[i])}" for i in keep]
+    ids = list(facts.optimizer.state.told)
+    tips = [f"run {ids[i]}: {number(y[i])}" for i in keep]
     chart.dots(order[keep].tolist(), y[keep].tolist(), tips, "blue")
     return chart
 
@@ -73,15 +75,20 @@ def slice_chart(facts: Facts, part: Slice) -> Chart:
     """The expected value along one design variable with its 95 % band, and what was observed."""
     belief = part.belief
     y = facts.optimizer.observations.y
-    robust = SQRT2 * belief.disagreement
-    reach = [belief.lower, belief.upper, belief.expected - robust, belief.expected + robust, y]
-    low, high = span(np.concatenate(reach).tolist())
+    low, high = shared_span(facts)
     keep = _thin(len(y))
     tips = [f"{part.name} = {_words(part.observed[i])}: {number(y[i])}" for i in keep]
     title = f"Expected value along {part.name}"
     if isinstance(part.variable, Categorical):
         labels = [str(value) for value in part.values]
-        chart = Chart(title, (-0.6, len(labels) - 0.4), (low, high), part.name, "expected value", labels=labels)
+        chart = Chart(
+            title,
+            (-0.6, len(labels) - 0.4),
+            (low, high),
+            variable_axis(facts, part.name),
+            outcome_axis(facts),
+            labels=labels,
+        )
         places = list(map(float, range(len(labels))))
         seen = [float(part.values.index(part.observed[i])) + 0.18 for i in keep]
         chart.dots(seen, y[keep].tolist(), tips, "faint")
@@ -95,7 +102,7 @@ def slice_chart(facts: Facts, part: Slice) -> Chart:
     if not isinstance(part.variable, Real) and not log:
         ends = (ends[0] - 0.5, ends[1] + 0.5)
     values = [float(value) for value in part.values]
-    chart = Chart(title, ends, (low, high), part.name, "expected value", log=log)
+    chart = Chart(title, ends, (low, high), variable_axis(facts, part.name), outcome_axis(facts), log=log)
     chart.band(values, belief.lower.tolist(), belief.upper.tolist(), "blue")
     chart.dots([float(part.observed[i]) for i in keep], y[keep].tolist(), tips, "faint")
     if len(facts.optimizer.method.surrogate.experts) > 1:
@@ -106,11 +113,45 @@ def slice_chart(facts: Facts, part: Slice) -> Chart:
     return chart
 
 
+def shared_span(facts: Facts) -> tuple[float, float]:
+    """One axis of outcomes for all slices, so that a flat line is seen to be flat."""
+    reach = [facts.optimizer.observations.y]
+    for part in facts.slices:
+        robust = SQRT2 * part.belief.disagreement
+        reach += [part.belief.lower, part.belief.upper, part.belief.expected - robust, part.belief.expected + robust]
+    return span(np.concatenate(reach).tolist())
+
+
+def outcome_axis(facts: Facts) -> str:
+    settings = facts.study.settings
+    return heading(settings.outcome, settings.unit)
+
+
+def variable_axis(facts: Facts, name: str) -> str:
+    variable = facts.space.design.get(name) or facts.space.context[name]
+    return heading(name, variable.unit)
+
+
+def outcome_by_context(facts: Facts, k: int) -> Chart:
+    """What was told against one context variable."""
+    name, data = facts.space.context_names[k], facts.optimizer.observations
+    rows = np.flatnonzero(np.isfinite(data.c[:, k]))
+    values, y = data.c[rows, k], data.y[rows]
+    title = f"{facts.study.settings.outcome} against {name}"
+    chart = Chart(title, span(values), span(y), variable_axis(facts, name), outcome_axis(facts))
+    ids = list(facts.optimizer.state.told)
+    keep = _thin(len(rows))
+    tips = [f"run {ids[rows[i]]}: {name} {number(values[i])}, {number(y[i])}" for i in keep]
+    chart.dots(values[keep].tolist(), y[keep].tolist(), tips, "blue")
+    return chart
+
+
 def context_over_time(facts: Facts, k: int) -> Chart:
     """One context variable in the order of arrival; the recent ones stand out."""
     name, values = facts.space.context_names[k], facts.contexts[:, k]
     order = np.arange(1, len(values) + 1, dtype=float)
-    chart = Chart(f"{name} over time", (0.0, len(values) + 1.0), span(values), "context, in order of arrival", name)
+    axis = variable_axis(facts, name)
+    chart = Chart(f"{name} over time", (0.0, len(values) + 1.0), span(values), "context, in order of arrival", axis)
     cut = len(values) - facts.recent
     keep = _thin(len(values))
     for chosen, kind in ((keep[keep < cut], "blue"), (keep[keep >= cut], "orange")):
@@ -128,7 +169,7 @@ def context_law(facts: Facts, k: int) -> Chart:
     earlier = np.histogram(values[:cut], edges)[0] / max(cut, 1)
     recent = np.histogram(values[cut:], edges)[0] / max(facts.recent, 1)
     top = 1.1 * float(max(earlier.max(), recent.max(), 0.01))
-    chart = Chart(f"Law of {name}", (low, high), (0.0, top), name, "share")
+    chart = Chart(f"Law of {name}", (low, high), (0.0, top), variable_axis(facts, name), "share")
     chart.bars(edges.tolist(), earlier.tolist(), "blue")
     steps = np.repeat(edges, 2)[1:-1]
     chart.line(steps.tolist(), np.repeat(recent, 2).tolist(), "orange")

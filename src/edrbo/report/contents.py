@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 POINTS = 49  # of a curve along a real variable
 LEVELS = 40  # values of an integer that are shown
 DRAWN = 2_000  # contexts that stand for a long history
+NEAREST = 5  # runs shown beside the recommendation
 FEWEST = 8  # contexts before a shift can be looked for
 
 
@@ -40,6 +42,14 @@ class Slice:
 
 
 @dataclass(frozen=True, eq=False)
+class Advice:
+    """What to do when ``context`` is known to come."""
+
+    context: dict[str, float]
+    recommendation: Recommendation
+
+
+@dataclass(frozen=True, eq=False)
 class Facts:
     study: Study
     optimizer: Optimizer
@@ -50,6 +60,9 @@ class Facts:
     shift: ContextShift | None
     calibration: LeaveOneOut | None
     units: Units  # of the model
+    nearest: list[tuple[int, float]]  # runs told nearest to the recommendation, with their coded distance
+    advice: Advice | None  # for one context
+    made: float  # when this was gathered, in seconds since 1970
 
     @property
     def space(self) -> Space:
@@ -77,7 +90,20 @@ def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
     calibration = None if model is None or len(optimizer) < 2 else leave_one_out(model)
     slices = [_slice(optimizer, recommendation, name) for name in space.design_names]
     units = Units.of(optimizer.direction, optimizer.observations.y)
-    return Facts(study, optimizer, recommendation, slices, contexts, recent, shift, calibration, units)
+    advice = None if not context else Advice(dict(context), optimizer.recommend(context=dict(context)))
+    nearest = nearest_runs(optimizer, recommendation)
+    made = time.time()
+    return Facts(
+        study, optimizer, recommendation, slices, contexts, recent, shift, calibration, units, nearest, advice, made
+    )
+
+
+def nearest_runs(optimizer: Optimizer, recommendation: Recommendation) -> list[tuple[int, float]]:
+    """The runs told nearest to the recommended design: (id, root mean square of the coded differences)."""
+    x = optimizer.space.encode_designs(recommendation.design)
+    apart = np.sqrt(np.mean((optimizer.observations.x - x) ** 2, axis=1))
+    ids = list(optimizer.state.told)
+    return [(ids[row], float(apart[row])) for row in np.argsort(apart, kind="stable")[:NEAREST]]
 
 
 def drawn_contexts(log: ContextLog, d_c: int) -> Array:

@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 
 from edrbo import __version__
+from edrbo.records.words import context_words, design_words, heading
 from edrbo.report import charts
 from edrbo.report.contents import Facts, gather
+from edrbo.report.run_table import run_table
 from edrbo.report.svg import Chart, number, one_line
 from edrbo.study import Study
 from edrbo.study.storage import describe
+from edrbo.study.times import local_text
 from edrbo.surrogate.kernels import get_kernel
 
-ROWS = 300  # observations in the table
+ROWS = 300  # runs in the table
+FAR = 0.25  # root mean square of coded differences: a quarter of every range
 
 
 def report_page(study: Study, context: Mapping[str, float] | None = None) -> str:
@@ -29,11 +33,13 @@ def report_page(study: Study, context: Mapping[str, float] | None = None) -> str
     style, script = (files("edrbo.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    title = escape(one_line(study.name))
+    title = escape(one_line(study.settings.title or study.name))
     body = "".join(
         (
             _head(facts),
             _recommendation(facts),
+            _advice(facts),
+            _nearest(facts),
             _progress(facts),
             _slices(facts),
             _contexts(facts),
@@ -69,14 +75,17 @@ def _head(facts: Facts) -> str:
         (len(state.observations), "told"),
         (len(state.failed), "failed"),
         (len(state.pending), "pending"),
+        *((count, "cancelled") for count in [sum(run.status == "cancelled" for run in facts.study.runs)] if count),
+        *((count, "left out") for count in [sum(run.dropped for run in facts.study.runs)] if count),
         (len(state.log), "contexts"),
     )
     shown = "".join(f"<li><b>{count}</b> {word}</li>" for count, word in counts)
     goal = settings.goal.title(settings.direction, settings.outcome)
-    words = (
-        f"{settings.direction} {settings.outcome}: {goal}; by {settings.method}; kept in {describe(study.ledger.where)}"
-    )
-    return f"<header><h1>{escape(one_line(study.name))}</h1><p>{escape(one_line(words))}</p><ul>{shown}</ul></header>"
+    outcome = heading(settings.outcome, settings.unit)
+    where = describe(study.ledger.where)
+    words = f"{local_text(facts.made)}; {settings.direction} {outcome}: {goal}; by {settings.method}; kept in {where}"
+    name = settings.title or study.name
+    return f"<header><h1>{escape(one_line(name))}</h1><p>{escape(one_line(words))}</p><ul>{shown}</ul></header>"
 
 
 def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
@@ -99,7 +108,7 @@ def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
 def _recommendation(facts: Facts) -> str:
     found = facts.recommendation
     design = "".join(
-        f"<div><dt>{escape(one_line(name))}</dt><dd>{escape(_value(value))}</dd></div>"
+        f"<div><dt>{escape(one_line(name))}</dt><dd>{escape(_with_unit(facts, name, value))}</dd></div>"
         for name, value in found.design.items()
     )
     low, high = found.interval
@@ -107,7 +116,7 @@ def _recommendation(facts: Facts) -> str:
     rows = [
         *_goal_rows(facts),
         ("expected value", number(found.expected), f"95 % sure it is between {number(low)} and {number(high)}"),
-        ("robust value", number(found.robust), f"{worse} hopeful by the disagreement of the experts"),
+        ("robust value", number(found.robust), f"{worse} hopeful by as much as the models disagree"),
     ]
     if facts.space.d_c:
         ball = f"if contexts move by {100 * found.ball:.0f} % of their range in the worst way"
@@ -126,6 +135,33 @@ def _recommendation(facts: Facts) -> str:
     )
 
 
+def _advice(facts: Facts) -> str:
+    """What to set for the context that was asked about."""
+    if facts.advice is None:
+        return ""
+    found, space = facts.advice.recommendation, facts.space
+    low, high = found.interval
+    words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}. "
+    words += f"Expected is {number(found.expected)}, 95 % sure between {number(low)} and {number(high)}."
+    return _section("For one context", words, [])
+
+
+def _nearest(facts: Facts) -> str:
+    """Has something like it been tried?"""
+    runs = [facts.optimizer.state.runs[key] for key, _ in facts.nearest]
+    closest = facts.nearest[0][1]
+    words = "The runs nearest to it, nearest first."
+    if closest > FAR:
+        words += " Even the nearest is far away: what is expected of the recommendation is a guess between runs."
+    table = f'<div class="near">{run_table(facts.optimizer.state, runs)}</div>'
+    return _section("What was tried near the recommendation", words, [], table)
+
+
+def _with_unit(facts: Facts, name: str, value: Any) -> str:
+    variable = facts.space.design[name]
+    return one_line(f"{_value(value)}{variable.unit and ' ' + variable.unit}")
+
+
 def _progress(facts: Facts) -> str:
     note = "Dots are told values, the grey line is the best so far. The green band is the expected value of the "
     note += "recommended design: a single lucky outcome may lie far above what can be expected again."
@@ -136,7 +172,7 @@ def _slices(facts: Facts) -> str:
     note = "The expected value over contexts along each design variable, the others as recommended, with its 95 % "
     note += "band. The orange line is the recommendation; faint dots are observations, at whatever context they met."
     if len(facts.optimizer.method.surrogate.experts) > 1:
-        note += " Where the dashed green line, the robust value, leaves the blue one, the experts disagree."
+        note += " Where the dashed green line, the robust value, leaves the blue one, the models disagree."
     drawn = [charts.slice_chart(facts, part) for part in facts.slices]
     if facts.goal is not None:
         drawn += [charts.goal_chart(facts, part) for part in facts.slices]
@@ -154,6 +190,8 @@ def _contexts(facts: Facts) -> str:
     drawn = []
     for k in range(facts.space.d_c):
         drawn += [charts.context_over_time(facts, k), charts.context_law(facts, k)]
+        if np.isfinite(facts.optimizer.observations.c[:, k]).any():
+            drawn.append(charts.outcome_by_context(facts, k))
     shifted = facts.shift is not None and facts.shift.p_value < 0.05
     advice = ""
     if shifted and facts.shift is not None:
@@ -176,7 +214,7 @@ def _trust(facts: Facts) -> str:
     together = number(float(facts.units.spread_to_user(found.rmse)))
     both = f"<tr><th>together</th><td>{together}</td></tr>" * (len(names) > 1)
     table = (
-        f'<table class="facts"><tr><th>expert</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
+        f'<table class="facts"><tr><th>model</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
     )
     return _section("Trust in the model", f"{found.words()} {_disagreement(facts)}", [charts.calibration(facts)], table)
 
@@ -184,32 +222,22 @@ def _trust(facts: Facts) -> str:
 def _disagreement(facts: Facts) -> str:
     found = facts.recommendation
     if len(facts.optimizer.method.surrogate.experts) == 1:
-        return "This method has one expert, so nobody disagrees."
+        return "This method has one model, so nobody disagrees."
     half = (found.interval[1] - found.interval[0]) / 2
     share = found.disagreement / half if half > 0 else 0.0
     kind = "little beside" if share < 0.5 else "about as much as" if share < 1.5 else "more than"
     return (
-        f"At the recommended design the experts are {number(found.disagreement)} apart: "
+        f"At the recommended design the models are {number(found.disagreement)} apart: "
         f"{kind} the uncertainty each of them states."
     )
 
 
 def _table(facts: Facts) -> str:
-    data, space = facts.optimizer.observations, facts.space
-    names = [*space.design_names, *space.context_names, "value"]
-    heads = "".join(f"<th>{escape(one_line(name))}</th>" for name in ("id", *names))
-    keys = {row: key for key, row in facts.optimizer.state.told.items()}
-    first = max(0, len(data) - ROWS)
-    designs = space.decode_designs(data.x[first:])
-    rows = []
-    for row in range(len(data) - 1, first - 1, -1):
-        context = ["" if np.isnan(value) else number(value) for value in data.c[row].tolist()]
-        design = [_value(value) for value in designs[row - first].values()]
-        cells = [str(keys.get(row, "")), *design, *context, number(float(data.y[row]))]
-        rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-    note = f"The last {len(data) - first} of {len(data)}." if first else "Newest first."
-    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    return _section("Observations", note, [], f'<div class="scroll"><table class="data">{body}</table></div>')
+    state = facts.optimizer.state
+    runs = list(state.runs.values())[::-1]
+    note = f"The last {ROWS} of {len(runs)}." if len(runs) > ROWS else "Newest first."
+    note += " Runs that are pending, failed, cancelled or left out are marked."
+    return _section("Runs", note, [], run_table(state, runs[:ROWS]))
 
 
 def _section(title: str, note: str, drawn: list[Chart], more: str = "") -> str:
