@@ -30,3 +30,13 @@ def test_every_optional_package_is_used() -> None:
             module = IMPORTED_AS.get(name, name)
             used = re.search(rf"^\s*(?:import|from) {module}\b|import_module\(\"{module}\"\)", source, re.MULTILINE)
             assert used or name in BEHIND, f"nothing imports {name} of the extra {extra}"
+
+
+def test_every_file_of_the_package_is_in_the_wheel() -> None:
+    """What is no Python must be named; of what others wrote, the licence too."""
+    package = ROOT / "src" / "edrbo"
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["edrbo"]
+    named = {path for pattern in patterns for path in package.glob(pattern)}
+    others = {path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert others - named == set()
+    assert "Permission to use" in (package / "web/static/htmx.LICENSE.txt").read_text(encoding="utf-8")
