@@ -209,4 +209,4 @@ def test_dry_run_shows_and_stores_nothing(edrbo: Run, folder: Path) -> None:
     assert "3.5" in ended.out
     assert edrbo("show", "--json").json["runs"] == []
     assert "took in 1 told" in edrbo("import", "t.csv").out
-    assert "1 known already and passed over" in edrbo("import", "t.csv").out
+    assert "took in nothing; 1 row known already and passed over" in edrbo("import", "t.csv").out

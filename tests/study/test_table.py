@@ -121,7 +121,7 @@ def test_an_edited_design_wins_over_its_code(tmp_path: Path, line: Space) -> Non
         ("speed,humidity\n3,0.5\n", "row 2: a design without a value"),
         ("status,speed,value\ntold,3,\n", "row 2: a cell is missing"),
         ("status,speed,value\nperhaps,3,1\n", "'perhaps' is no status"),
-        ("speed,value,at\n3,1,yesterday\n", "'yesterday' is it is not a date"),
+        ("speed,value,at\n3,1,yesterday\n", "'yesterday' is not a date"),
         ("speed,value,at\n3,1,04/05/2026\n", "day and month"),
         ("speed,Speed,value\n3,3,1\n", "both are|two columns"),
         ("speed,speed,value\n3,3,1\n", "two columns"),

@@ -58,9 +58,13 @@ def _record(plan: Import, dry_run: bool) -> dict[str, Any]:
 
 
 def _words(plan: Import) -> str:
+    from edrbo.records.words import plural
+
     parts = [f"{count} {status}" for status, count in plan.counts.items()]
-    parts += [f"{plan.known} known already and passed over"] * (plan.known > 0)
-    return ", ".join(parts) or "nothing: the table is empty"
+    words = ", ".join(parts) or "nothing"
+    if plan.known:
+        return f"{words}; {plural(plan.known, 'row')} known already and passed over"
+    return words if parts else "nothing: the table is empty"
 
 
 def _preview(state: State, plan: Import) -> None:

@@ -41,7 +41,7 @@ def new(
     With a .toml file that exists already, and no -d, the study that it describes is made.
     """
     if file.suffix != ".toml":
-        raise StudyError(f"{file} does not end in .toml", f"write {file}.toml")
+        raise StudyError(f"{file} does not end in .toml", f"write {file.with_suffix('.toml')}")
     if file.exists():
         _make_described(file, bool(design or context or choices), as_json)
         return

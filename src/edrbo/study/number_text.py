@@ -51,7 +51,7 @@ def _plain(words: str, point: Point | None) -> str:
     elif compact.count(",") > 1:
         compact = _without_groups(compact, ",")
     elif re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", compact):
-        raise ValueError("it can be read in two ways; write it without a comma")
+        raise ValueError("ambiguous: it can be read in two ways, so write it without a comma")
     else:
         compact = compact.replace(",", ".")
     if not _NUMBER.fullmatch(compact):

@@ -28,7 +28,7 @@ def read_time(text: str) -> float:
     if found := _SLASHES.fullmatch(words):
         first, second = int(found[1]), int(found[2])
         if first <= 12 and second <= 12 and first != second:
-            raise ValueError("day and month cannot be told apart")
+            raise ValueError("ambiguous: day and month cannot be told apart")
         day, month = (first, second) if first > 12 else (second, first)
         words = f"{found[3]}-{month:02}-{day:02}{found[4]}"
     for form in _DAY_FIRST:
@@ -39,4 +39,4 @@ def read_time(text: str) -> float:
     try:
         return datetime.fromisoformat(words).timestamp()
     except (ValueError, OverflowError):
-        raise ValueError("it is not a date") from None
+        raise ValueError("not a date") from None
