@@ -68,3 +68,13 @@ def check_digits(digits: Any) -> None:
         return
     if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= MOST_DIGITS:
         raise InvalidSpaceError(f"digits is {digits!r}", f"it is a whole number from 0 to {MOST_DIGITS}")
+
+
+def given_extras(variable: Any) -> dict[str, Any]:
+    """What is written only if it was given: records of version 0.1 lack it."""
+    parts = {name: getattr(variable, name, None) for name in ("unit", "digits", "step")}
+    return {name: value for name, value in parts.items() if value not in (None, "")}
+
+
+def extras_words(variable: Any) -> str:
+    return "".join(f", {name}={value!r}" for name, value in given_extras(variable).items())

@@ -8,21 +8,17 @@ row. ``unit``, ``digits`` and ``step`` are for people: suggestions lie on the st
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from edrbo.errors import InvalidDesignError, InvalidSpaceError
-from edrbo.space.steps import Steps, check_digits, check_unit, number_text
-from edrbo.space.tables import AnyArray, Array, close_match, read_numbers
+from edrbo.space.bounds import check_inside, check_log_flag, check_range, integer_bound, real_bound
+from edrbo.space.categorical import Categorical, Scalar
+from edrbo.space.steps import Steps, check_digits, check_unit, extras_words, given_extras, number_text
+from edrbo.space.tables import AnyArray, Array, read_numbers
 
-Scalar = str | int | float | bool
-
-# Beyond this, coding in float64 could no longer tell neighboring integers apart with certainty.
-LARGEST_INTEGER = 2**42
 # A range with one bound must leave room beyond that bound.
 LARGEST_LONE_BOUND = 1e300
 
@@ -47,10 +43,10 @@ class Real:
 
     def __post_init__(self) -> None:
         for side in ("lower", "upper"):
-            object.__setattr__(self, side, _real_bound(getattr(self, side)))
-        _check_log_flag(self.log)
+            object.__setattr__(self, side, real_bound(getattr(self, side)))
+        check_log_flag(self.log)
         if self.lower is not None and self.upper is not None:
-            _check_range(self.lower, self.upper)
+            check_range(self.lower, self.upper)
         elif max(abs(self.lower or 0.0), abs(self.upper or 0.0)) > LARGEST_LONE_BOUND:
             raise InvalidSpaceError(f"{self!r} leaves no room", "a lone bound is at most 1e300 in magnitude")
         if self.log:
@@ -61,12 +57,12 @@ class Real:
         check_unit(self.unit)
         check_digits(self.digits)
         if self.step is not None:
-            object.__setattr__(self, "step", _real_bound(self.step))
+            object.__setattr__(self, "step", real_bound(self.step))
             self._steps()
 
     def __repr__(self) -> str:
         bounds = "" if self.lower is None and self.upper is None else f"{self.lower!r}, {self.upper!r}"
-        words = f"{bounds}{', log=True' if self.log else ''}{_extras(self)}"
+        words = f"{bounds}{', log=True' if self.log else ''}{extras_words(self)}"
         return f"Real({words.removeprefix(', ')})"
 
     def words(self) -> str:
@@ -105,7 +101,7 @@ class Real:
         """(n,) values → (n, 1) coded; InvalidDesignError names what is not inside the bounds."""
         numbers = read_numbers(name, values, "design", InvalidDesignError)
         lower, upper = self.bounds()
-        _check_inside(name, numbers, lower, upper)
+        check_inside(name, numbers, lower, upper)
         if self.log:
             numbers, lower, upper = np.log(numbers), math.log(lower), math.log(upper)
         return np.clip((numbers - lower) / (upper - lower), 0.0, 1.0)[:, None]
@@ -138,7 +134,7 @@ class Real:
         return self.encode("", steps.nearest(flat)).reshape(coded.shape)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log, **_more(self)}
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log, **given_extras(self)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,15 +151,15 @@ class Integer:
 
     def __post_init__(self) -> None:
         for side in ("lower", "upper"):
-            object.__setattr__(self, side, _integer_bound(getattr(self, side)))
-        _check_log_flag(self.log)
-        _check_range(self.lower, self.upper)
+            object.__setattr__(self, side, integer_bound(getattr(self, side)))
+        check_log_flag(self.log)
+        check_range(self.lower, self.upper)
         if self.log and self.lower < 1:
             raise InvalidSpaceError(f"{self!r} has no logarithm", "log needs a lower bound of 1 or more")
         check_unit(self.unit)
 
     def __repr__(self) -> str:
-        return f"Integer({self.lower}, {self.upper}{', log=True' if self.log else ''}{_extras(self)})"
+        return f"Integer({self.lower}, {self.upper}{', log=True' if self.log else ''}{extras_words(self)})"
 
     def words(self) -> str:
         """For people: "1 to 8, whole numbers"."""
@@ -189,7 +185,7 @@ class Integer:
                 f"design variable {name!r} is {value!r}, which is not an integer",
                 f"give a whole number from {self.lower} to {self.upper}",
             )
-        _check_inside(name, numbers, self.lower, self.upper)
+        check_inside(name, numbers, self.lower, self.upper)
         return self._code(numbers)[:, None]
 
     def decode(self, coded: Array) -> list[Scalar]:
@@ -208,7 +204,7 @@ class Integer:
         return self._code(np.arange(self.lower, self.upper + 1, dtype=np.float64))[:, None]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log, **_more(self)}
+        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "log": self.log, **given_extras(self)}
 
     def _code(self, numbers: Array) -> Array:
         if not self.log:
@@ -227,92 +223,9 @@ class Integer:
         return np.clip(numbers, self.lower, self.upper)
 
 
-@dataclass(frozen=True, repr=False)
-class Categorical:
-    """One of two or more ``choices``, in no order; coded as a one-hot row."""
-
-    choices: tuple[Scalar, ...]
-    unit: str = ""
-
-    kind: ClassVar[str] = "categorical"
-
-    def __post_init__(self) -> None:
-        choices = _read_choices(self.choices)
-        for choice in choices:
-            if not isinstance(choice, Scalar) or choice != choice:
-                raise InvalidSpaceError(f"{choice!r} cannot be a choice", "use strings, numbers or bools")
-        if len(set(choices)) != len(choices):
-            raise InvalidSpaceError(f"the choices {choices!r} repeat", "name each once; True equals 1")
-        if len(choices) < 2:
-            raise InvalidSpaceError(f"{choices!r} leaves no choice", "leave a constant out of the space")
-        object.__setattr__(self, "choices", choices)
-        check_unit(self.unit)
-
-    def __repr__(self) -> str:
-        return f"Categorical({list(self.choices)!r}{_extras(self)})"
-
-    def words(self) -> str:
-        """For people: "a, b or c"."""
-        *first, last = map(str, self.choices)
-        return f"{', '.join(first)} or {last}{self.unit and ' ' + self.unit}"
-
-    def text(self, value: Any) -> str:
-        """``value`` as it is shown, without its unit."""
-        return number_text(value) if isinstance(value, float) else str(value)
-
-    @property
-    def width(self) -> int:
-        return len(self.choices)
-
-    @property
-    def size(self) -> int:
-        """How many values there are."""
-        return len(self.choices)
-
-    def encode(self, name: str, values: AnyArray) -> Array:
-        """(n,) values → (n, width) one-hot; InvalidDesignError names an unknown choice."""
-        position = {choice: index for index, choice in enumerate(self.choices)}
-        indices = np.zeros(len(values), dtype=np.intp)
-        for row, value in enumerate(map(_plain, values)):
-            # bool and number are told apart: True is not the choice 1, though Python calls them equal.
-            index = position.get(value) if isinstance(value, Scalar) else None
-            if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
-                strings = [choice for choice in self.choices if isinstance(choice, str)]
-                hint = close_match(value, strings, f"the choices are {list(self.choices)!r}")
-                raise InvalidDesignError(f"design variable {name!r} is {value!r}, not one of its choices", hint)
-            indices[row] = index
-        return self.levels()[indices]
-
-    def decode(self, coded: Array) -> list[Scalar]:
-        """(n, width) → the choice with the largest entry in each row."""
-        return [self.choices[index] for index in np.argmax(coded, axis=-1)]
-
-    def snap(self, coded: Array) -> Array:
-        """(..., width) → the nearest one-hot row."""
-        snapped: Array = self.levels()[np.argmax(coded, axis=-1)]
-        return snapped
-
-    settle = snap
-
-    def levels(self) -> Array:
-        """Every coded value, in order, (size, width)."""
-        return np.eye(len(self.choices))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "choices": list(self.choices), **_more(self)}
-
-
 Variable = Real | Integer | Categorical
 
-
-def _more(variable: Variable) -> dict[str, Any]:
-    """What is written only if it was given: records of version 0.1 lack it."""
-    parts = {name: getattr(variable, name, None) for name in ("unit", "digits", "step")}
-    return {name: value for name, value in parts.items() if value not in (None, "")}
-
-
-def _extras(variable: Variable) -> str:
-    return "".join(f", {name}={value!r}" for name, value in _more(variable).items())
+__all__ = ["Categorical", "Integer", "Real", "Scalar", "Variable", "read_variable", "value_words", "variable_from_dict"]
 
 
 def value_words(variable: Variable, value: Any) -> str:
@@ -351,60 +264,3 @@ def variable_from_dict(record: Any) -> Variable:
         if isinstance(problem, InvalidSpaceError):
             raise
         raise InvalidSpaceError(f"{record!r} does not describe a variable", "it was not written by to_dict") from None
-
-
-def _read_choices(given: Any) -> tuple[Any, ...]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidSpaceError(f"the choices are {given!r}", "give a list of choices")
-    return tuple(_plain(choice) for choice in given)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _real_bound(value: Any) -> float | None:
-    if value is None:
-        return None
-    try:
-        bound = math.nan if isinstance(value, str | bytes | bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        bound = math.nan
-    if not math.isfinite(bound):
-        raise InvalidSpaceError(f"the bound {value!r} is not a finite number", "None is no bound")
-    return bound
-
-
-def _integer_bound(value: Any) -> int:
-    try:
-        bound = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        bound = None
-    if bound is None or abs(bound) > LARGEST_INTEGER:
-        raise InvalidSpaceError(
-            f"the bound {value!r} of an integer variable is not an int within ±2**42", "use Real instead"
-        )
-    return bound
-
-
-def _check_log_flag(log: Any) -> None:
-    if not isinstance(log, bool):
-        raise InvalidSpaceError(f"log is {log!r}", "it is True or False")
-
-
-def _check_range(lower: float, upper: float) -> None:
-    if not 0 < upper - lower < math.inf:
-        raise InvalidSpaceError(
-            f"the bounds ({lower!r}, {upper!r}) enclose no usable range",
-            "the upper bound must exceed the lower one by a finite amount; leave a constant out of the space",
-        )
-
-
-def _check_inside(name: str, numbers: Array, lower: float, upper: float) -> None:
-    outside = (numbers < lower) | (numbers > upper)
-    if outside.any():
-        value = float(numbers[np.argmax(outside)])
-        raise InvalidDesignError(
-            f"design variable {name!r} is {value!r}, outside its bounds [{lower!r}, {upper!r}]",
-            "move it inside, or widen the space",
-        )

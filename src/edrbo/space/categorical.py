@@ -1,0 +1,100 @@
+"""Variables whose values have names and no order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from edrbo.errors import InvalidDesignError, InvalidSpaceError
+from edrbo.space.steps import check_unit, extras_words, given_extras, number_text
+from edrbo.space.tables import AnyArray, Array, close_match
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True, repr=False)
+class Categorical:
+    """One of two or more ``choices``, in no order; coded as a one-hot row."""
+
+    choices: tuple[Scalar, ...]
+    unit: str = ""
+
+    kind: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        choices = _read_choices(self.choices)
+        for choice in choices:
+            if not isinstance(choice, Scalar) or choice != choice:
+                raise InvalidSpaceError(f"{choice!r} cannot be a choice", "use strings, numbers or bools")
+        if len(set(choices)) != len(choices):
+            raise InvalidSpaceError(f"the choices {choices!r} repeat", "name each once; True equals 1")
+        if len(choices) < 2:
+            raise InvalidSpaceError(f"{choices!r} leaves no choice", "leave a constant out of the space")
+        object.__setattr__(self, "choices", choices)
+        check_unit(self.unit)
+
+    def __repr__(self) -> str:
+        return f"Categorical({list(self.choices)!r}{extras_words(self)})"
+
+    def words(self) -> str:
+        """For people: "a, b or c"."""
+        *first, last = map(str, self.choices)
+        return f"{', '.join(first)} or {last}{self.unit and ' ' + self.unit}"
+
+    def text(self, value: Any) -> str:
+        """``value`` as it is shown, without its unit."""
+        return number_text(value) if isinstance(value, float) else str(value)
+
+    @property
+    def width(self) -> int:
+        return len(self.choices)
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.choices)
+
+    def encode(self, name: str, values: AnyArray) -> Array:
+        """(n,) values → (n, width) one-hot; InvalidDesignError names an unknown choice."""
+        position = {choice: index for index, choice in enumerate(self.choices)}
+        indices = np.zeros(len(values), dtype=np.intp)
+        for row, value in enumerate(map(_plain, values)):
+            # bool and number are told apart: True is not the choice 1, though Python calls them equal.
+            index = position.get(value) if isinstance(value, Scalar) else None
+            if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
+                strings = [choice for choice in self.choices if isinstance(choice, str)]
+                hint = close_match(value, strings, f"the choices are {list(self.choices)!r}")
+                raise InvalidDesignError(f"design variable {name!r} is {value!r}, not one of its choices", hint)
+            indices[row] = index
+        return self.levels()[indices]
+
+    def decode(self, coded: Array) -> list[Scalar]:
+        """(n, width) → the choice with the largest entry in each row."""
+        return [self.choices[index] for index in np.argmax(coded, axis=-1)]
+
+    def snap(self, coded: Array) -> Array:
+        """(..., width) → the nearest one-hot row."""
+        snapped: Array = self.levels()[np.argmax(coded, axis=-1)]
+        return snapped
+
+    settle = snap
+
+    def levels(self) -> Array:
+        """Every coded value, in order, (size, width)."""
+        return np.eye(len(self.choices))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "choices": list(self.choices), **given_extras(self)}
+
+
+def _read_choices(given: Any) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidSpaceError(f"the choices are {given!r}", "give a list of choices")
+    return tuple(_plain(choice) for choice in given)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
