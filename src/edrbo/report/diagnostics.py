@@ -72,12 +72,11 @@ class LeaveOneOut:
 
 
 def leave_one_out(model: Ensemble) -> LeaveOneOut:
-    """In closed form: with A = (K + noise)⁻¹ and α = A(y − mean), ŷ₋ᵢ = yᵢ − αᵢ / Aᵢᵢ with variance 1 / Aᵢᵢ."""
+    """Of the observations the model is fitted to."""
     with torch.no_grad():
-        precision = torch.cholesky_inverse(model.gp.chol).diagonal(dim1=-2, dim2=-1)  # M × n
-        mean = model.gp.y - model.gp.alpha / precision
-        found = model.scaling.moments(mean, precision.rsqrt())
-        y = model.scaling.value(model.gp.y).numpy()
+        modelled, *foretold = model.leave_one_out()
+        found = model.scaling.moments(*foretold)
+        y = model.scaling.value(modelled).numpy()
     expert_mean, expert_sd = (part.numpy() for part in found)
     return LeaveOneOut(y, expert_mean.mean(0), expert_sd.mean(0), expert_mean, expert_sd)
 

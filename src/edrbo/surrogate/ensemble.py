@@ -26,6 +26,7 @@ from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
+from edrbo.surrogate.repeats import Repeats
 from edrbo.surrogate.scaling import Scaling, Warping
 
 Weighting = Literal["equal", "evidence"]
@@ -63,7 +64,7 @@ class Surrogate:
         return self._at(X, Y, Yvar, hyper, self._scaling(Y, hyper))
 
     def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
-        """``model`` with the rows of ``X`` (n × d) it lacks added to its factors, re-standardized to all of ``Y``.
+        """``model`` with the observations of ``X`` (n × d) it lacks as rows of its factors, standardized to all ``Y``.
 
         Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row. Known noise is in units of y,
         so with the standardization the old rows of the factors change too: then they are rebuilt.
@@ -71,15 +72,17 @@ class Surrogate:
         scaling = model.scaling.again(Y)
         if Yvar is not None and not bool(Yvar.isnan().all()):
             return self._at(X, Y, Yvar, model.gp.hyper, scaling)
-        old, standardized = model.gp.x.shape[-2], scaling.standardize(Y)
-        return self._with_mean(model.gp.extend(X[old:], standardized[old:]), standardized, scaling)
+        old, standardized = model.observations, scaling.standardize(Y)
+        repeats = None if model.repeats is None else model.repeats.and_more(len(Y) - old)
+        return self._with_mean(model.gp.extend(X[old:], standardized[old:]), standardized, scaling, repeats)
 
     def _fit(
         self, X: Tensor, Y: Tensor, Yvar: Tensor | None, scaling: Scaling, start: Hyperparameters | None, cold: bool
     ) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
         priors = self.priors(X.shape[-1])
-        likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise(Yvar, Y), priors)
+        x, y, noise, repeats = _as_rows(X, scaling.standardize(Y), scaling.noise(Yvar, Y))
+        likelihood = Likelihood(x, y, noise, priors, repeats)
         theta = default_theta(kernels, X.shape[-1], priors)
         if start is not None:
             theta = torch.cat([pack(start), theta]) if cold else pack(start)
@@ -88,16 +91,25 @@ class Surrogate:
     def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
         standardized = scaling.standardize(Y)
-        gp = ExactGP.condition(kernels, hyper, X, standardized, scaling.noise(Yvar, Y))
-        return self._with_mean(gp, standardized, scaling)
+        x, y, noise, repeats = _as_rows(X, standardized, scaling.noise(Yvar, Y))
+        gp = ExactGP.condition(kernels, hyper, x, y, noise, None if repeats is None else repeats.count)
+        return self._with_mean(gp, standardized, scaling, repeats)
 
-    def _with_mean(self, gp: ExactGP, standardized: Tensor, scaling: Scaling) -> Ensemble:
+    def _with_mean(self, gp: ExactGP, standardized: Tensor, scaling: Scaling, repeats: Repeats | None) -> Ensemble:
+        if repeats is not None:
+            repeats, standardized = repeats.with_outcomes(standardized), repeats.mean(standardized)
         mean = profile_mean(gp.chol, standardized, self.priors(gp.x.shape[-1]).mean_sd)
-        return Ensemble(gp.with_outcomes(standardized, mean), scaling, self.weighting)
+        return Ensemble(gp.with_outcomes(standardized, mean), scaling, self.weighting, repeats)
 
     def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
         """What belongs to the outcomes of a fit with these hyper-parameters."""
         return Scaling.of(Y)
+
+
+def _as_rows(x: Tensor, y: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None, Repeats | None]:
+    """Inputs (n × d), standardized outcomes and known noise (n) with those at one input made one row."""
+    repeats = Repeats.among(x, y, noise)
+    return (x, y, noise, None) if repeats is None else (x[repeats.first], repeats.mean(y), repeats.noise, repeats)
 
 
 def single_gp() -> Surrogate:
@@ -129,16 +141,32 @@ def radius(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble(Beliefs):
-    """M experts fitted to one data set."""
+    """M experts fitted to one data set. ``repeats`` tells which observations share a row of ``gp``, if some do."""
 
     gp: ExactGP
     scaling: Scaling
     weighting: Weighting = "equal"
+    repeats: Repeats | None = None
+
+    @property
+    def observations(self) -> int:
+        """How many it has seen."""
+        return self.gp.x.shape[-2] if self.repeats is None else len(self.repeats.rows)
+
+    @property
+    def inputs(self) -> Tensor:
+        """Those of every observation (... × n × d)."""
+        return self.gp.x if self.repeats is None else self.gp.x[..., self.repeats.rows, :]
+
+    def log_evidence(self) -> Tensor:
+        """Log marginal likelihood of the standardized outcomes (... × M)."""
+        evidence = self.gp.log_evidence()
+        return evidence if self.repeats is None else evidence + self.repeats.log_density(self.gp.hyper.noise)[0]
 
     @cached_property
     def weights(self) -> Tensor | None:
         """Each expert's weight in the barycentre (... × M); None when they are equal."""
-        return None if self.weighting == "equal" else self.gp.log_evidence().softmax(-1)
+        return None if self.weighting == "equal" else self.log_evidence().softmax(-1)
 
     def barycenter(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
         """Of the experts' moments (... × M × N), each as much as it weighs."""
@@ -158,7 +186,7 @@ class Ensemble(Beliefs):
 
     def expert(self, m: int) -> Ensemble:
         """Expert m alone."""
-        return Ensemble(self.gp.expert(m), self.scaling, self.weighting)
+        return Ensemble(self.gp.expert(m), self.scaling, self.weighting, self.repeats)
 
     def rough(self) -> Ensemble:
         return self.expert(0)
@@ -198,7 +226,27 @@ class Ensemble(Beliefs):
     def with_modelled(self, X: Tensor, y: Tensor, noise: Tensor | None = None) -> Ensemble:
         """A new model that has also seen ``X`` (... × q × d) at the same hyper-parameters, with outcomes ``y``
         (... × q) and noise variances (q) as the experts see them, standardized."""
-        return Ensemble(self.gp.extend(X, y, noise), self.scaling, self.weighting)
+        repeats = None if self.repeats is None else self.repeats.and_more(X.shape[-2])
+        return Ensemble(self.gp.extend(X, y, noise), self.scaling, self.weighting, repeats)
+
+    def leave_one_out(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Each standardized outcome (n) as foretold from all others: mean and standard deviation, M × n.
+
+        In closed form. With A = (K + noise)⁻¹ and α = A(y − mean), a row is foretold from the other rows as y − α/A_ii
+        with variance 1/A_ii; where it is a mean, the rest of its own observations count as well.
+        """
+        gp = self.gp
+        precision = torch.cholesky_inverse(gp.chol).diagonal(dim1=-2, dim2=-1)  # M × k
+        mean = gp.y - gp.alpha / precision
+        if self.repeats is None:
+            return gp.y, mean, precision.rsqrt()
+        rows, share = self.repeats.rows, self.repeats.share
+        y = gp.y[rows] + self.repeats.deviation
+        noise, signal = gp.noise[:, rows], (1.0 / precision - gp.noise).clamp_min(0.0)[:, rows]
+        certain = signal * (1.0 - share) + noise
+        gain = signal * (1.0 - share) / certain
+        foretold = mean[:, rows] * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
+        return y, foretold, (signal * (1.0 - gain) + noise / share).sqrt()
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,9 +102,13 @@ class ExactGP:
         x: Tensor,
         y: Tensor,
         noise: Tensor | None = None,
+        count: Tensor | None = None,
     ) -> ExactGP:
-        """Condition on ``x`` (... × n × d), ``y`` (... × n); ``noise`` (n) holds known variances, NaN if unknown."""
-        noise_rows = noise_per_expert(hyper.noise, x.shape[-2], noise)
+        """Condition on ``x`` (... × n × d), ``y`` (... × n); ``noise`` (n) holds known variances, NaN if unknown.
+
+        Where it is unknown, an outcome may be the mean of ``count`` (n) observations.
+        """
+        noise_rows = noise_per_expert(hyper.noise, x.shape[-2], noise, count)
         sqdist = scaled_sqdist(x, x, hyper.lengthscale)
         sqdist.diagonal(dim1=-2, dim2=-1).zero_()
         covariance = gram(kernels, sqdist, hyper.outputscale, hyper.shape)
@@ -300,9 +304,10 @@ class PairedGP:
         return gram(self.gp.kernels, sqdist, hyper.outputscale, hyper.shape)
 
 
-def noise_per_expert(noise: Tensor, n: int, known: Tensor | None) -> Tensor:
-    """M × n noise variances: the expert's own where none is known."""
+def noise_per_expert(noise: Tensor, n: int, known: Tensor | None, count: Tensor | None = None) -> Tensor:
+    """M × n noise variances: where none is known the expert's own, that of the mean of ``count`` (n) observations."""
     rows = noise[:, None].expand(noise.shape[0], n)
+    rows = rows if count is None else rows / count
     return rows.clone() if known is None else torch.where(known.isnan(), rows, known)
 
 

@@ -21,6 +21,7 @@ from edrbo.surrogate.exact_gp import Hyperparameters, noise_per_expert, safe_cho
 from edrbo.surrogate.kernels import Kernel, gram_and_slope
 from edrbo.surrogate.lbfgs import minimize_batch
 from edrbo.surrogate.priors import LogNormal, Priors
+from edrbo.surrogate.repeats import Repeats
 
 LENGTHSCALE_BOUNDS = (5e-3, 50.0)
 OUTPUTSCALE_BOUNDS = (1e-2, 1e2)
@@ -43,6 +44,11 @@ class Likelihood:
     y: Tensor
     known_noise: Tensor | None  # n, NaN where unknown
     priors: Priors
+    repeats: Repeats | None = None  # the observations behind x and y, if some share a row
+
+    @property
+    def observations(self) -> int:
+        return len(self.y) if self.repeats is None else len(self.repeats.rows)
 
     @cached_property
     def _pairs(self) -> Tensor:
@@ -72,7 +78,8 @@ class Likelihood:
         signal, slope = gram_and_slope(kernels, sqdist, hyper.outputscale, hyper.shape)
         # the factorization reads the lower triangle alone
         covariance = signal.new_zeros(len(kernels), n * n).index_copy_(1, self._flat, signal).view(-1, n, n)
-        noise = noise_per_expert(hyper.noise, n, self.known_noise)
+        count = None if self.repeats is None else self.repeats.count
+        noise = noise_per_expert(hyper.noise, n, self.known_noise, count)
         covariance.diagonal(dim1=-2, dim2=-1).copy_(hyper.outputscale[:, None] + noise)
         chol = safe_cholesky(covariance)
         mean = profile_mean(chol, self.y, self.priors.mean_sd)
@@ -92,8 +99,13 @@ class Likelihood:
         gradient = torch.zeros_like(theta)
         gradient[:, :d] = -2.0 * (slope.mul_(pairs) @ self._differences.T) / hyper.lengthscale.square()
         gradient[:, d] = torch.linalg.vecdot(pairs, signal) + hyper.outputscale * own.sum(-1)
-        unknown = own if self.known_noise is None else own[:, self.known_noise.isnan()]
+        by_noise = own if count is None else own / count
+        unknown = by_noise if self.known_noise is None else by_noise[:, self.known_noise.isnan()]
         gradient[:, d + 1] = hyper.noise * unknown.sum(-1)
+        if self.repeats is not None:
+            scatter, scatter_slope = self.repeats.log_density(hyper.noise)
+            value += scatter
+            gradient[:, d + 1] += scatter_slope
         for m, kernel in enumerate(kernels):
             if kernel.has_shape:
                 by_shape = kernel.shape_slope(sqdist[m], hyper.shape[m], signal[m])
@@ -166,10 +178,10 @@ def fit(
 
     Rows s·M + m start expert m for the s-th time; the best end of each expert wins.
     """
-    count, n = len(kernels), len(likelihood.y)
+    count, n = len(kernels), likelihood.observations
     row_kernels = kernels * (len(start) // count)
     lower, upper = _bounds(likelihood)
-    at_once = max(1, LARGEST_BATCH // n**2)
+    at_once = max(1, LARGEST_BATCH // len(likelihood.y) ** 2)
 
     def negative(theta: NDArray[np.float64], rows: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         used = tuple(row_kernels[i] for i in rows)

@@ -1,9 +1,10 @@
 """When to refit, and how to get from one data set to the next.
 
 Hyper-parameters are refitted at fixed numbers of observations only (every one at first, then in steps of a few per
-cent), each fit warm-started from the one before; in between, the factors grow by one row per observation. So the model
-is a function of the data in their order: a run that was interrupted and one that was not hold the same numbers, bit
-for bit, whether a step was taken in this process or replayed.
+cent), each fit warm-started from the one before; in between, the factors of the last fit grow by the rows that came
+since, all at once. So the model is a function of the data in their order: a run that was interrupted and one that was
+not hold the same numbers, bit for bit, whether a step was taken in this process or replayed; and a model whose last fit
+was stored costs a factorization, not a replay.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ def _is_new_scale(size: int) -> bool:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """An ensemble on ``rows`` observations whose hyper-parameters were fitted on the first ``fitted`` of them."""
+    """An ensemble on ``rows`` observations, and ``base``, that on the first ``fitted`` of them, which was fitted."""
 
+    base: Ensemble
     model: Ensemble
     fitted: int
     rows: int
 
     @property
     def hyper(self) -> Hyperparameters:
-        return self.model.gp.hyper
+        return self.base.gp.hyper
 
 
 def advance(
@@ -61,21 +63,21 @@ def advance(
     ``inputs(size)`` gives the n × d inputs in the coding that belongs to a fit on ``size`` observations. ``start`` is
     (size, hyper-parameters) of an earlier fit whose factors are gone, say after loading from a file.
     """
-    target = fit_sizes(n)[-1]
+    sizes = fit_sizes(n)
     noise = (lambda size: None) if Yvar is None else (lambda size: Yvar[:size])
-    if previous is None and start is not None and start[0] <= target:
-        size, hyper = start
-        previous = FittedModel(surrogate.at(inputs(size)[:size], Y[:size], noise(size), hyper), size, size)
-    fitted = 0 if previous is None else previous.fitted
-    for size in fit_sizes(n):
+    base, fitted, hyper = None, 0, None
+    if previous is not None:
+        base, fitted, hyper = previous.base, previous.fitted, previous.hyper
+    elif start is not None and start[0] <= sizes[-1]:
+        fitted, hyper = start
+    for size in sizes:
         if size > fitted:
-            warm = None if previous is None else previous.hyper
-            model = surrogate.fit(inputs(size)[:size], Y[:size], noise(size), start=warm, cold=_is_new_scale(size))
-            previous = FittedModel(model, size, size)
-    assert previous is not None
-    X = inputs(previous.fitted)
-    while previous.rows < n:
-        rows = previous.rows + 1
-        model = surrogate.extend(previous.model, X[:rows], Y[:rows], noise(rows))
-        previous = FittedModel(model, previous.fitted, rows)
-    return previous
+            X = inputs(size)[:size]
+            base = surrogate.fit(X, Y[:size], noise(size), start=hyper, cold=_is_new_scale(size))
+            fitted, hyper = size, base.gp.hyper
+    X = inputs(fitted)
+    if base is None:
+        assert hyper is not None
+        base = surrogate.at(X[:fitted], Y[:fitted], noise(fitted), hyper)
+    model = base if n == fitted else surrogate.extend(base, X[:n], Y[:n], noise(n))
+    return FittedModel(base, model, fitted, n)

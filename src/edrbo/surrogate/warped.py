@@ -46,7 +46,7 @@ class WarpedSurrogate(Surrogate):
 
         def with_power(other: float) -> float:
             scaling = Warping.bent(Y, other)
-            return _log_evidence(self._with_mean(model.gp, scaling.standardize(Y), scaling), Y)
+            return _log_evidence(self._with_mean(model.gp, scaling.standardize(Y), scaling, model.repeats), Y)
 
         known = {other: with_power(other) for other in (power - STEP, power + STEP) if LEAST <= other <= MOST}
         other = max(known, key=lambda p: known[p])
@@ -63,5 +63,5 @@ class WarpedSurrogate(Surrogate):
 def _log_evidence(model: Ensemble, Y: Tensor) -> float:
     """Log marginal likelihood of ``Y``, mean over the experts, and the log prior of the power."""
     assert isinstance(model.scaling, Warping)
-    evidence = model.gp.log_evidence().mean() + model.scaling.log_slope(Y).sum()
+    evidence = model.log_evidence().mean() + model.scaling.log_slope(Y).sum()
     return float(evidence) - 0.5 * ((model.scaling.power - 1.0) / POWER_SD) ** 2

@@ -195,11 +195,11 @@ def regret_bounds(
     γ_t is the realized gain, the largest over the experts; the theorem asks for the maximum gain, which is larger, so
     the theorem's bound is at least the one shown. ``noise`` is λ for kernels of unit variance.
     """
-    gp = model.gp
+    gp, x = model.gp, model.inputs
     steps = range(1, len(regret) + 1)
-    if len(regret) != gp.x.shape[-2]:
-        raise InvalidValueError(f"{len(regret)} regrets for {gp.x.shape[-2]} observations", "give one for each")
-    sqdist = scaled_sqdist(gp.x, gp.x, gp.hyper.lengthscale)
+    if len(regret) != len(x):
+        raise InvalidValueError(f"{len(regret)} regrets for {len(x)} observations", "give one for each")
+    sqdist = scaled_sqdist(x, x, gp.hyper.lengthscale)
     unit = gram(gp.kernels, sqdist, torch.ones_like(gp.hyper.outputscale), gp.hyper.shape)
     gamma = information_gain_path(unit, noise).amax(0).tolist()
     theorem = [regret_bound(t, g, beta, 1.0, model.num_experts, delta) for t, g in zip(steps, gamma, strict=True)]
