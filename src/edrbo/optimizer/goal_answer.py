@@ -56,7 +56,9 @@ class GoalAnswers:
             f"mean of the worst {TAIL:.0%}": CVaR(TAIL),
             "worst mean in the ball": Robust(ball),
         }
-        both = torch.stack([recommended, on_average])
+        both = recommended[None] if torch.equal(recommended, on_average) else torch.stack([recommended, on_average])
         found = {name: self.values(both, goal).expected.tolist() for name, goal in goals.items()}
-        rows = ("recommended", "on average")
-        return {row: {name: values[i] for name, values in found.items()} for i, row in enumerate(rows)}
+        return {
+            "recommended": {name: values[0] for name, values in found.items()},
+            "on average": {name: values[-1] for name, values in found.items()},
+        }

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from edrbo.acquisition.goal import Aim
 from edrbo.context.laws import ContextPoints
+from edrbo.records.goals import Robust
 from edrbo.records.units import Units
 from edrbo.streams import stream
 from edrbo.surrogate.ensemble import Ensemble
@@ -22,7 +23,7 @@ from edrbo.surrogate.exact_gp import safe_cholesky
 
 Array = NDArray[np.float64]
 
-DRAWS, FEW_DRAWS = 512, 128  # of each design, and where many are asked for
+DRAWS, FEW_DRAWS = 512, 128  # of each design, and where many are asked for or each is a plan
 MANY = 16
 
 
@@ -49,7 +50,7 @@ class GoalValues:
 def goal_values(aim: Aim, model: Ensemble, points: ContextPoints, x: Tensor, seed: int) -> GoalValues:
     """At designs ``x`` (N × d_x) under the law of ``points``, with the support that matters for each of them."""
     shares = np.full(model.num_experts, 1.0 / model.num_experts) if model.weights is None else model.weights.numpy()
-    count = DRAWS if len(x) <= MANY else FEW_DRAWS
+    count = FEW_DRAWS if len(x) > MANY or isinstance(aim.goal, Robust) else DRAWS
     ends = np.round(np.cumsum([0.0, *shares]) * count).astype(int).tolist()  # quotas instead of lots
     belief = aim.belief(model, points)
     with torch.no_grad():
