@@ -25,7 +25,7 @@ from edrbo.records.state import State, same_state
 from edrbo.space import Space
 from edrbo.study import Study
 from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_csv
+from edrbo.study.csv_import import import_file
 from edrbo.study.toml_file import read_toml
 
 SPACE = Space(design={"speed": (1.0, 9.0), "kind": ["a", "b"]}, context={"humidity": (0.0, 1.0)})
@@ -172,7 +172,7 @@ def test_tables(tmp_path: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                import_csv(study, table)
+                import_file(study, table)
             except EdrboError:
                 assert where.read_bytes() == before
                 counts["refused"] += 1

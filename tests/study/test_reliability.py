@@ -86,16 +86,49 @@ def test_eight_processes(tmp_path: Path, place: str, request: pytest.FixtureRequ
     assert same_state(Study.open(where).state, study.state)
 
 
-def empty_database(url: str) -> str:
+@pytest.mark.parametrize("place", ["one file", "PostgreSQL"])
+def test_a_study_used_by_the_children_of_its_process(
+    tmp_path: Path, line: Space, place: str, request: pytest.FixtureRequest
+) -> None:
+    where = str(tmp_path / "study.db")
+    if place == "PostgreSQL":
+        where = empty_database(request.getfixturevalue("postgresql"), "forked")
+    Study.open(where, line, method="ucb", initial=1000)
+    lines = run_workers("fork", where, 4, 5, tmp_path / "said")
+    study = Study.open(where)
+    assert len(study) == 22
+    asked = [words[1] for words in lines if words[0] == "asked"]
+    assert sorted(asked) == list(range(1, 21))
+    assert [words[1:3] for words in lines if words[0] == "told" and study.state.runs[words[1]].value != words[3]] == []
+
+
+@pytest.mark.parametrize(("place", "races"), [("one file", 60), ("PostgreSQL", 20)])
+def test_the_acknowledged_teller_wins_with_its_context(
+    tmp_path: Path, line: Space, place: str, races: int, request: pytest.FixtureRequest
+) -> None:
+    where = str(tmp_path / "study.db")
+    if place == "PostgreSQL":
+        where = empty_database(request.getfixturevalue("postgresql"), "raced")
+    Study.open(where, line, method="ucb", initial=1000)
+    lines = run_workers("race", where, races, 3, tmp_path / "said")
+    told = {words[1]: words[2] for words in lines if words[0] == "told"}
+    assert sum(words[0] == "told" for words in lines) == len(told) == races  # one of three each time
+    study = Study.open(where)
+    stored = {key: float(study.observations.c[row, 0]) for key, row in study.state.told.items()}
+    assert stored == told
+    assert len(study.context_log) == races
+
+
+def empty_database(url: str, name: str = "empty") -> str:
     """A new database without any table, on the server at ``url``."""
     import psycopg2
 
     connection = psycopg2.connect(url)
     connection.autocommit = True
     with connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE empty")
+        cursor.execute(f"CREATE DATABASE {name}")
     connection.close()
-    return url.replace("/postgres?", "/empty?")
+    return url.replace("/postgres?", f"/{name}?")
 
 
 def test_processes_that_ask_at_once_know_of_each_other(tmp_path: Path, line: Space) -> None:
@@ -142,6 +175,15 @@ def test_a_full_disk_loses_nothing_that_was_told(tmp_path: Path, line: Space, ro
     assert same_state(again.state, study.state)
     assert again.observations.y[0] == 1.0
     assert again.observations.y[-1] == 3.0
+
+
+@pytest.mark.parametrize("room", [0, 40, 200])
+def test_a_study_that_could_not_be_made_leaves_no_file(tmp_path: Path, line: Space, room: int) -> None:
+    where = tmp_path / "study.db"
+    with largest_file(room), pytest.raises(StudyError, match="cannot"):
+        Study.open(where, line)
+    assert not where.exists()
+    assert len(Study.open(where, line)) == 0
 
 
 @contextmanager

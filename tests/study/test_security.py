@@ -60,6 +60,9 @@ def test_no_module_of_studies_imports_pickle_or_a_shell() -> None:
         "postgresql+psycopg2://me:hunter2@127.0.0.1:1/nowhere?sslpassword=hunter2",
         "mysql://me:hunter2@host/database",
         "postgresql://me:hunter2@[bad/x",
+        "postgresql://me:x@hunter2@127.0.0.1:1/nowhere",
+        "postgresql://me:hunter2/more@127.0.0.1:1/nowhere",
+        "postgresql://me:a:b@hunter2?x@127.0.0.1:1/nowhere",
     ],
 )
 def test_passwords_are_never_printed(url: str, line: Space) -> None:
@@ -72,6 +75,12 @@ def test_passwords_are_never_printed(url: str, line: Space) -> None:
     assert (
         problem.__suppress_context__ or problem.__context__ is None
     )  # so that no traceback shows the driver's words either
+
+
+def test_a_password_in_a_url_gets_a_hint() -> None:
+    with pytest.raises(StudyError) as caught:
+        Study.open("postgresql://me:hunter2@127.0.0.1:1/nowhere")
+    assert "~/.pgpass" in str(caught.value.hint)
 
 
 def test_a_study_shows_no_password(line: Space, postgresql: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -369,3 +371,95 @@ def test_postgresql_and_file_give_the_same(where: Path, line: Space, postgresql:
     do_everything(database, Study.open(postgresql, name="same"))
     assert same_state(file.state, database.state)
     assert file.recommend() == database.recommend()
+
+
+# -------------------------------------------------------------------- waiting
+
+
+def test_a_sign_of_life_is_patience(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An owner on another machine that computes for long is waited for as long as it lives, and no longer."""
+    one, two = Study.open(where, line), Study.open(where)
+    monkeypatch.setattr("edrbo.study.owner.socket.gethostname", lambda: "elsewhere")
+    number = two.ledger.take_number()
+    monkeypatch.undo()
+    now, beats = [0.0], [0]
+    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
+
+    def nap(seconds: float) -> None:
+        now[0] += 20.0
+        if beats[0] < 10:
+            beats[0] += 1
+            two.ledger.beat(number, beats[0])
+
+    monkeypatch.setattr(turns.time, "sleep", nap)
+    assert one.ask().id == 1
+    assert beats[0] == 10
+    assert 200.0 + turns.PATIENCE <= now[0] <= 200.0 + turns.PATIENCE + 60.0
+
+
+def test_who_computes_for_long_gives_signs_of_life(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Study.open(where, line)
+    monkeypatch.setattr(turns, "HEARTBEAT", 0.001)
+    beat, seen = study.ledger.beat, threading.Event()
+
+    def watched(number: int, count: int) -> None:
+        beat(number, count)
+        seen.set()
+
+    monkeypatch.setattr(study.ledger, "beat", watched)
+    with study._turns.take():
+        assert seen.wait(60)
+        assert study.ledger.read().open[0]["alive"] >= 1
+    assert not any("_live" in thread.name for thread in threading.enumerate())
+
+
+def test_a_stopped_process_is_not_waited_for(where: Path, line: Space) -> None:
+    """SIGSTOP: it may go on some day, and then loses nothing."""
+    study = Study.open(where, line)
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    owner = {**this_process(), "pid": sleeper.pid, "started": _started(sleeper.pid)}
+    assert not is_dead(owner)
+    os.kill(sleeper.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, sleeper.pid, os.WSTOPPED | os.WNOWAIT)
+    assert is_dead(owner)
+    os.kill(sleeper.pid, signal.SIGCONT)
+    sleeper.kill()
+    sleeper.wait()
+    assert len(study) == 0
+
+
+def test_why_it_waits_is_said(
+    where: Path, line: Space, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = Study.open(where, line)
+    study.ledger.take_number()
+    now = [0.0]
+    monkeypatch.setattr("edrbo.study.owner.socket.gethostname", lambda: "elsewhere")
+    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(turns.time, "sleep", nap)
+    study.ask()
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == ["waiting for suggestion 0"]
+    assert len(naps) < 200  # it looks ever less often: 60 s at the first pace would be 6,000 looks
+
+
+def test_a_relative_path_after_a_change_of_folder(tmp_path: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = Study.open("study.db", line)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    study.tell(study.ask(), [0.5], 1.0)
+    assert len(Study.open(tmp_path / "study.db")) == 1
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["\x00", "a\ud800", ""])
+def test_names_that_cannot_be_stored(where: Path, line: Space, name: str) -> None:
+    with pytest.raises(StudyError, match="cannot name"):
+        Study.open(where, line, name=name)
+    assert not where.exists()

@@ -1,6 +1,8 @@
 """Processes that use one study at once, or die while they do. Run as a script, so that it can fork before any thread.
 
 workers.py many WHERE PROCESSES EVALUATIONS     each process asks and tells; prints what each was handed
+workers.py fork WHERE PROCESSES EVALUATIONS     the same with one Study object, opened before the processes were forked
+workers.py race WHERE RACES PROCESSES           all tell one suggestion at once, each with a context of its own
 workers.py kill WHERE TIMES SEED ACKNOWLEDGED   kill -9 an asking and telling process at random moments
 """
 
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from edrbo.errors import EdrboError
 from edrbo.space import Space
 from edrbo.study import Study
 
@@ -33,14 +36,17 @@ def evaluate(study: Study, count: int, say) -> None:
 LINE = Space(design={"speed": (1.0, 9.0)}, context={"humidity": (0.0, 1.0)})
 
 
-def child(where: str, count: int, descriptor: int, space: Space | None = None) -> int:
+def child(where: str | Study, count: int, descriptor: int, space: Space | None = None) -> int:
     """Fork a process that evaluates and writes what it has done to ``descriptor``."""
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
-        study = Study.open(where) if space is None else Study.open(where, space, method="ucb", initial=1000)
+        if isinstance(where, Study):
+            study = where
+        else:
+            study = Study.open(where) if space is None else Study.open(where, space, method="ucb", initial=1000)
         evaluate(study, count, lambda words: os.write(descriptor, (json.dumps(words) + "\n").encode()))
         code = 0
     finally:
@@ -56,6 +62,58 @@ def many(where: str, processes: int, evaluations: int, path: str, space: Space |
 
 def make(where: str, processes: int, evaluations: int, path: str) -> None:
     many(where, processes, evaluations, path, LINE)
+
+
+def fork(where: str, processes: int, evaluations: int, path: str) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    study = Study.open(where)
+    study.tell(study.ask(), [0.0], 0.0)  # its connections and locks were used
+    pids = [child(study, evaluations, descriptor) for _ in range(processes)]
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * processes
+    evaluate(study, 1, lambda words: None)  # and the parent goes on
+
+
+def race(where: str, races: int, processes: int, path: str) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    answering, answers = os.pipe()
+    starts = []
+    for index in range(processes):
+        reading, writing = os.pipe()
+        if not os.fork():
+            os.close(writing)
+            for other in starts:
+                os.close(other)
+            tell_when_told(where, (index + 1) / 10, reading, answers, descriptor)
+        os.close(reading)
+        starts.append(writing)
+    study = Study.open(where)
+    for _ in range(races):
+        number = study.ask().id
+        for start in starts:
+            os.write(start, number.to_bytes(4, "big"))
+        for _ in starts:
+            os.read(answering, 1)
+    for start in starts:
+        os.close(start)
+    assert all(os.wait()[1] == 0 for _ in starts)
+
+
+def tell_when_told(where: str, context: float, reading: int, answers: int, descriptor: int) -> None:
+    code = 1
+    try:
+        study = Study.open(where)
+        while number := os.read(reading, 4):
+            key = int.from_bytes(number, "big")
+            try:
+                study.tell(key, [context], 1.0)  # all with the same value
+                words = ["told", key, context]
+            except EdrboError:
+                words = ["refused", key, context]
+            os.write(descriptor, (json.dumps(words) + "\n").encode())
+            os.write(answers, b".")
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def kill(where: str, times: int, seed: int, path: str) -> None:
@@ -85,4 +143,6 @@ def warm_up() -> None:
 if __name__ == "__main__":
     warm_up()
     command, where, first, second, path = sys.argv[1:]
-    {"many": many, "make": make, "kill": kill}[command](where, int(first), int(second), path)
+    {"many": many, "make": make, "fork": fork, "race": race, "kill": kill}[command](
+        where, int(first), int(second), path
+    )

@@ -119,7 +119,7 @@ class Study(Recorder):
 
     @property
     def state(self) -> State:
-        with self._lock:
+        with self._alone():
             return self._sync().state
 
     @property
@@ -135,13 +135,13 @@ class Study(Recorder):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Records that cannot be read and were set aside."""
-        with self._lock:
+        with self._alone():
             return self._sync().problems
 
     @property
     def optimizer(self) -> Optimizer:
         """The optimizer behind the study, up to date; tell it nothing."""
-        with self._lock:
+        with self._alone():
             self._sync()
             return self._thinker()
 
@@ -151,8 +151,6 @@ class Study(Recorder):
         return self._snapshot
 
     def _read(self) -> Snapshot:
-        if os.getpid() != self._process:
-            self._reopen()
         snapshot = self.ledger.read()
         for problem in snapshot.problems:
             if problem not in self._warned:
@@ -164,9 +162,17 @@ class Study(Recorder):
                 )
         return snapshot
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time, in a process of its own."""
+        if os.getpid() != self._process:
+            self._reopen()
+        with self._lock:
+            yield
+
     def _reopen(self) -> None:
         """After a fork: the parent's connections, locks and place in the queue are not ours."""
-        self._process, self._lock = os.getpid(), threading.RLock()
+        self._process, self._lock, self._thinking = os.getpid(), threading.RLock(), None
         storage = open_storage(self.ledger.where, create=False)
         self.ledger = Ledger(storage, self.ledger.study_id, self._settings, self.ledger.where)
         self._turns = Turns(self.ledger)
@@ -190,7 +196,7 @@ class Study(Recorder):
     @contextmanager
     def _thought(self) -> Iterator[Optimizer]:
         """Think about the present state, and keep what was fitted meanwhile."""
-        with self._lock:
+        with self._alone():
             self._sync()
             thinker = self._thinker()
             yield thinker
@@ -248,7 +254,7 @@ class Study(Recorder):
 
     def _record(self, make: Make) -> Event:
         """Check by applying, write, and see that it counted."""
-        with self._lock:
+        with self._alone():
             snapshot = self._sync()
             event = make(snapshot.state)
             event = replace(
@@ -268,7 +274,7 @@ class Study(Recorder):
 
         Runs that are new in them are numbered by the storage, whatever number they have in ``events``.
         """
-        with self._lock:
+        with self._alone():
             start = self._sync().state
             tried = start.apply(*(replace(event, ref=f"new {i}") for i, event in enumerate(events)))
             events = tried.history[len(start.history) :]
