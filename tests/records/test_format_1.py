@@ -1,4 +1,4 @@
-"""Optimizers stored by version 0.1 open and know the same. The files were written by its code; never write them anew."""
+"""Optimizers stored by version 0.1 open and know the same. Its code wrote the files; never write them anew."""
 
 from __future__ import annotations
 
