@@ -4,41 +4,60 @@ Rows with a known context train the surrogate. The others enter as *spread* obse
 law at once, each with its noise divided by the atom's weight, so that together they weigh as one observation.
 
     an outcome without a context    y at the atoms, noise + the variance of f over the law
-    a failed evaluation             the worst outcome so far, at the atoms
     a pending suggestion            the model's own mean: only the uncertainty shrinks (hallucination)
+
+A failed evaluation says nothing about f. It is what the model of feasibility learns from, which is made once there is
+one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.feasible import LogRisk, feasible_ladder
 from edrbo.acquisition.functional import Expectation, Functional
 from edrbo.acquisition.goal import Acquisition, Aim
+from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.methods import Method
 from edrbo.acquisition.score import Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextHistory, ContextPoints, Given
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
 from edrbo.surrogate.fit import default_theta, unpack
 from edrbo.surrogate.kernels import get_kernel
 
 SPREAD_ATOMS = 4
-FAILURE_NOISE = 1e-2  # variance, relative to that of the outcomes
+OPTIMISM = 1.0  # about success where a design is asked for, in standard deviations of what it hangs on
+
+
+@dataclass(frozen=True)
+class Runs:
+    """All finished evaluations, coded: designs n × d_x, contexts n × d_c (NaN where not known), success n."""
+
+    x: Tensor
+    c: Tensor
+    success: Tensor
 
 
 @dataclass(frozen=True)
 class Extras:
-    """What is known besides complete observations; designs coded, outcomes in the model's units."""
+    """What is known besides complete observations; designs coded, outcomes in the model's units.
+
+    ``runs`` is None as long as none has failed; ``outcome_range`` is how far ordinary outcomes are apart.
+    """
 
     missing_x: Tensor
     missing_y: Tensor
     missing_noise: Tensor
-    failed_x: Tensor
     pending_x: Tensor
+    runs: Runs | None
+    outcome_range: float
 
 
 @dataclass(frozen=True)
@@ -53,11 +72,23 @@ class Belief:
     functional: Functional | None
     score: Score
     aim: Aim
+    feasibility: Feasibility | None = None  # None: nothing has failed yet
+    outcome_range: float = 1.0
 
     def acquisition(self) -> Acquisition:
         if self.functional is None:
             return self.aim.acquisition(self.model, self.score, self.points)
         return RobustAcquisition(self.model, self.score, self.points, self.functional)
+
+    def feasible(self, ladder: Sequence[Objective]) -> list[Objective]:
+        """``ladder``, an acquisition's, less what the risk of failing costs."""
+        if self.feasibility is None:
+            return list(ladder)
+        return feasible_ladder(ladder, self.feasibility, LogRisk(self.outcome_range, OPTIMISM))
+
+    def success(self, x: Tensor) -> float | None:
+        """Probability that an evaluation of the design ``x`` (d_x) succeeds; None as long as none has failed."""
+        return None if self.feasibility is None else float(self.feasibility.probability(x[None]))
 
     def with_pending(self, x: Tensor) -> Belief:
         """The belief once ``x`` (q × d_x) is being evaluated."""
@@ -93,7 +124,9 @@ def believe(
         empty = points.atoms.new_zeros(1, 0)
         points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
     model = _condition(method.surrogate, model, extras, points)
-    return Belief(model, points, functional, method.score.at(model), aim)
+    runs = extras.runs
+    feasibility = None if runs is None else fit_feasibility(runs.x, runs.c, runs.success, *_few_atoms(points))
+    return Belief(model, points, functional, method.score.at(model), aim, feasibility, extras.outcome_range)
 
 
 def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:
@@ -101,9 +134,6 @@ def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, poi
     if len(extras.missing_x):
         model = _with_missing(surrogate, model, extras, points, atoms, weights)
     assert model is not None, "a belief needs at least one outcome"
-    if len(extras.failed_x):
-        joint, share = _spread(extras.failed_x, atoms, weights)
-        model = model.with_modelled(joint, model.gp.y.min().expand(len(joint)), FAILURE_NOISE * share)
     return _hallucinate(model, extras.pending_x, atoms, weights)
 
 

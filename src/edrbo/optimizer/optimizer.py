@@ -185,8 +185,9 @@ class Optimizer(Recorder):
         return designs
 
     def _wants_initial(self, more: int) -> bool:
-        state = self._state
-        known = len(self) + len(state.failed) + len(state.pending) + more
+        """A failed design is replaced, as it says nothing about f; but not more of them than were wanted at first."""
+        replaced = min(len(self._state.failed), self.settings.initial)
+        known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
         return len(self) == 0 or known < self.settings.initial
 
     def _initial_design(self, index: int) -> Array:
@@ -197,7 +198,9 @@ class Optimizer(Recorder):
     def _best(self, belief: Belief, starts: Tensor, index: int) -> Array:
         seed = stream_seed(self.settings.seed, "maximize", index)
         acquisition = belief.acquisition()
-        found = maximize(acquisition.ladder(), self.space, seed=seed, starts=starts, kinks=acquisition.has_kinks)
+        found = maximize(
+            belief.feasible(acquisition.ladder()), self.space, seed=seed, starts=starts, kinks=acquisition.has_kinks
+        )
         return self.space.snap(found.x.numpy())
 
     # ---------------------------------------------------------------- recommend
@@ -244,6 +247,7 @@ class Optimizer(Recorder):
             context_effect=dict(zip(self.space.context_names if effects else (), spreads[1:].tolist(), strict=True)),
             law_error=belief.points.compression_error,
             observations=len(self),
+            success=belief.success(x),
         )
 
     def predict(

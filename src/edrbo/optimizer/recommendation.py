@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import CHUNK
-from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.score import SQRT2
+from edrbo.optimizer.admissible import LEAST_SUCCESS, best_admissible
 from edrbo.optimizer.belief import Belief
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import radius
@@ -38,6 +38,7 @@ class Recommendation:
     disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycentre
     context_effect      per context variable: standard deviation of f(x, c) due to it alone
     law_error           Wasserstein-2 distance of the context atoms used from the law they stand for, coded
+    success             probability that an evaluation of the design succeeds; None as long as none has failed
     """
 
     design: dict[str, Any]
@@ -55,6 +56,7 @@ class Recommendation:
     context_effect: dict[str, float]
     law_error: float
     observations: int
+    success: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +89,13 @@ class DesignBeliefs:
         return self.mean - SQRT2 * self.disagreement
 
 
-def best_design(belief: Belief, space: Space, starts: Tensor, seed: int) -> Tensor:
-    """The design (d_x) that is believed to be best under the aim, less a little for what is not known."""
+def best_design(
+    belief: Belief, space: Space, starts: Tensor, seed: int, least_success: float = LEAST_SUCCESS
+) -> Tensor:
+    """The design (d_x) that is believed to be best under the aim, less a little for what is not known, among those that
+    succeed with a probability of ``least_success``."""
     value = belief.aim.belief(belief.model, belief.points)
-    return maximize(value.ladder(), space, seed=seed, starts=starts, kinks=value.has_kinks).x
+    return best_admissible(value.ladder(), belief, space, starts, seed, least_success, kinks=value.has_kinks)
 
 
 def design_beliefs(belief: Belief, x: Tensor) -> DesignBeliefs:

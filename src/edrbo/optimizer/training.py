@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.context.laws import ContextHistory
-from edrbo.optimizer.belief import Extras
+from edrbo.optimizer.belief import Extras, Runs
 from edrbo.records.observations import Observations
 from edrbo.records.state import State
 from edrbo.records.units import Units
@@ -105,9 +105,33 @@ class Evidence:
             torch.from_numpy(self.observations.x[rest]),
             torch.from_numpy(self.outcomes[rest]),
             torch.from_numpy(self.noise[rest]),
-            self._stack(list(self.state.failed.values())),
             self._stack(pending),
+            self._runs(),
+            self._outcome_range(),
         )
+
+    def _runs(self) -> Runs | None:
+        """All evaluations that have ended, those with an outcome first; None if none has failed."""
+        failed, contexts = self._failed()
+        if not len(failed):
+            return None
+        x = np.concatenate([self.observations.x, failed])
+        c = np.concatenate([self.observations.c, contexts])
+        # one wild context must not be all that the model of failures sees
+        coded = self.scale().encode(c).clip(-1.0, 2.0) if self.uses_context else c[:, :0]
+        success = torch.arange(len(x)) < len(self.observations)
+        return Runs(torch.from_numpy(x), torch.from_numpy(coded), success)
+
+    def _failed(self) -> tuple[Array, Array]:
+        """Designs (n × d_x) and contexts (n × d_c, NaN where not known) of the failed evaluations."""
+        x = np.array(list(self.state.failed.values())).reshape(-1, self.space.d_x)
+        unknown = np.full(self.space.d_c, np.nan)
+        known = [self.state.runs[key].context for key in self.state.failed]
+        return x, np.array([unknown if c is None else c for c in known]).reshape(len(known), self.space.d_c)
+
+    def _outcome_range(self) -> float:
+        """How far outcomes are apart; of outcomes that are all the same, their size."""
+        return float(np.ptp(self.outcomes)) or float(np.abs(self.outcomes).max()) or 1.0
 
     def starts(self) -> Tensor:
         """Designs tried best and last: good places to begin a search."""

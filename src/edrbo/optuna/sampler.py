@@ -50,7 +50,7 @@ class EDRBOSampler(BaseSampler):
     about to meet; ``forecast``, set before the first ``suggest``: samples of the law of its context. User attribute of
     the study: ``contexts``, samples without an outcome.
 
-    A trial that fails, or breaks a constraint, counts as worse than all others; a pruned one by its last value.
+    A trial that fails, or breaks a constraint, says where trials fail; a pruned one counts by its last value.
     Parameters that not every trial has are drawn at random.
     """
 

@@ -125,6 +125,8 @@ def _recommendation(facts: Facts) -> str:
             (f"spread due to {name}", number(effect), "standard deviation of the value at this design")
             for name, effect in found.context_effect.items()
         ]
+    if found.success is not None:
+        rows.append(("success", f"{found.success:.0%}", "probability that a run of it gives a value"))
     cells = "".join(
         f"<tr><th>{escape(one_line(name))}</th><td>{value}</td><td>{escape(note)}</td></tr>"
         for name, value, note in rows

@@ -1,0 +1,55 @@
+"""The best of the designs that are not likely to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from edrbo.acquisition.feasible import Bar, feasible_ladder
+from edrbo.acquisition.maximizer import Objective, maximize
+from edrbo.optimizer.belief import Belief
+from edrbo.space import Space
+from edrbo.surrogate.feasibility import Feasibility
+
+LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
+ALMOST = 0.98  # if no tried design is as sure as that, this part of the surest one's probability is asked for
+# In ranges of the outcomes: what an admissible design may at most lose for being less sure, and how fast the worth of
+# one that is not falls with its probability.
+RISK = 0.1
+STEEPNESS = (10.0, 1000.0)
+CLOSE = 1e-3  # by how much the wall may be leaned on
+
+
+def best_admissible(
+    ladder: Sequence[Objective],
+    belief: Belief,
+    space: Space,
+    starts: Tensor,
+    seed: int,
+    least_success: float,
+    *,
+    kinks: bool = False,
+) -> Tensor:
+    """The design (d_x) that maximizes ``ladder`` among those that succeed with a probability of ``least_success``.
+
+    If not even the designs tried (``starts``, S × d_x) are believed to, the bar is lowered to what they reach. Among
+    admissible designs the surer one is preferred if it costs little.
+    """
+    feasibility = belief.feasibility
+    if feasibility is None:
+        return maximize(ladder, space, seed=seed, starts=starts, kinks=kinks).x
+    level = reachable(feasibility, starts, least_success)
+    unit = belief.outcome_range
+    for steepness in STEEPNESS:
+        bar = Bar(level, RISK * unit, steepness * unit)
+        x = maximize(feasible_ladder(ladder, feasibility, bar), space, seed=seed, starts=starts, kinks=True).x
+        if float(feasibility.probability(x[None])) >= level - CLOSE:
+            return x
+    tried = starts[feasibility.probability(starts) >= level]
+    return tried[ladder[-1](tried).argmax()]
+
+
+def reachable(feasibility: Feasibility, starts: Tensor, least_success: float) -> float:
+    """``least_success``, or what comes close to the surest of ``starts`` (S × d_x) where none reaches it."""
+    return min(least_success, ALMOST * float(feasibility.probability(starts).max()))

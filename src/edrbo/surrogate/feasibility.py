@@ -1,0 +1,240 @@
+"""The probability that an evaluation succeeds: a small model of its own, beside that of the outcomes.
+
+A run fails for one of two reasons. It stands behind a *wall*, where a latent function g of the inputs is below zero, or
+it had *bad luck*, which strikes everywhere alike with probability ε:
+
+    P(success | ξ) = (1 − ε) Φ(g(ξ)),   g ~ GP(mean, k)
+
+The kernel is a plane plus a Matérn-5/2, since walls mostly stand where some input is too large or too small. The
+posterior is found by expectation propagation (``expectation_propagation``). Lengthscale, size of g and ε are not fitted
+but averaged over a grid of members, each weighing what its evidence says: whether a failure was luck or a wall is the
+very question.
+
+Glossary: H members, n runs, P points, N queries, d inputs.
+
+    points   P × d      inputs g is taken at, in the coding of the surrogate
+    spread   n × P      weights of the points in each run: one point, or the atoms of the law where c is not known
+    tau, nu  H × n      precision, and precision × mean, of each run's EP site
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from edrbo.surrogate.expectation_propagation import propagate
+from edrbo.surrogate.kernels import Matern52
+
+LENGTHSCALES = (0.15, 0.4, 1.0)  # of the Matérn part, in √d of the unit cube
+SIZES = (2.0, 6.0, 18.0)  # standard deviation of g: how sharp walls are, beside Φ's own width of one
+LUCK = (0.01, 0.05, 0.2)  # ε
+PLANE = 0.5  # share of the plane in the variance of g
+USUAL = 0.9  # probability that g is above zero where nothing is known
+NEGLIGIBLE = 0.02  # members that weigh less than this beside the heaviest are left out
+FIRST_SWEEPS = 10  # of all members; then the heavy ones go on
+LEAST_VARIANCE = 1e-9  # of g, so that its standard deviation has a gradient
+MOST_RUNS = 96  # of more, the last failures and the successes next to them are kept
+CHUNK = 2**18  # elements of the largest temporary (members × queries × points): stays in cache
+
+_matern = Matern52()
+
+
+@dataclass(frozen=True)
+class Members:
+    """Kernels and luck: H each."""
+
+    lengthscale: Tensor
+    size: Tensor
+    luck: Tensor
+
+    @classmethod
+    def grid(cls, d: int) -> Members:
+        rows = torch.tensor(list(itertools.product(LENGTHSCALES, SIZES, LUCK)), dtype=torch.float64)
+        return cls(rows[:, 0] * math.sqrt(d), rows[:, 1], rows[:, 2])
+
+    def __getitem__(self, chosen: Tensor) -> Members:
+        return Members(self.lengthscale[chosen], self.size[chosen], self.luck[chosen])
+
+    @property
+    def mean(self) -> Tensor:
+        """Prior mean of g (H), such that Φ(g) is ``USUAL`` on average."""
+        usual: Tensor = torch.special.ndtri(self.size.new_tensor(USUAL)) * (1.0 + self.size.square()).sqrt()
+        return usual
+
+    def covariance(self, a: Tensor, b: Tensor) -> Tensor:
+        """Of g at ``a`` (N × d) with g at ``b`` (P × d): H × N × P."""
+        return self._combine(_matern.value(self._sqdist(a, b), self.size), _plane(a, b))
+
+    def covariance_and_slopes(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        """``covariance``, and s²(1 − share) 2 g'(r²)/ℓ²: what (a − b) is multiplied by in its gradient in a."""
+        value, slope = _matern.value_and_slope(self._sqdist(a, b), self.size)
+        factor = 2.0 * (1.0 - PLANE) * (self.size / self.lengthscale).square()
+        return self._combine(value, _plane(a, b)), factor[:, None, None] * slope
+
+    def variance(self, a: Tensor) -> Tensor:
+        """Of g at ``a`` (N × d) before anything is known: H × N."""
+        plane = 12.0 / a.shape[1] * (a - 0.5).square().sum(-1)
+        return self.size.square()[:, None] * (1.0 - PLANE + PLANE * plane)
+
+    def _combine(self, matern: Tensor, plane: Tensor) -> Tensor:
+        return self.size.square()[:, None, None] * ((1.0 - PLANE) * matern + PLANE * plane)
+
+    def _sqdist(self, a: Tensor, b: Tensor) -> Tensor:
+        return (a.unsqueeze(-2) - b).square().sum(-1) / self.lengthscale[:, None, None].square()
+
+
+def _plane(a: Tensor, b: Tensor) -> Tensor:
+    """Covariance of planes through the middle of the cube, of unit variance on average over it: N × P."""
+    return 12.0 / a.shape[1] * ((a - 0.5) @ (b - 0.5).mT)
+
+
+@dataclass(frozen=True, eq=False)
+class Feasibility:
+    """The probability of success as a function of the design, averaged over a context law.
+
+    weight: H; alpha: H × P and precision: H × P × P, so that g has mean kᵀα and variance k₀ − kᵀ precision k;
+    atoms: m × d_c and weights: m, the law of the context (m × 0 where success does not depend on it).
+    """
+
+    members: Members
+    weight: Tensor
+    points: Tensor
+    alpha: Tensor
+    precision: Tensor
+    atoms: Tensor
+    weights: Tensor
+
+    def probability(self, x: Tensor, optimism: float | None = None) -> Tensor:
+        """P(success) of the designs ``x`` (N × d_x): N. Differentiable.
+
+        With ``optimism`` g is taken to be that many standard deviations above its mean: near one wherever nobody knows,
+        as an upper confidence bound is for an outcome.
+        """
+        parts = [self._probability(part, optimism) for part in self._split(x)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def probability_and_gradient(self, x: Tensor, optimism: float | None = None) -> tuple[Tensor, Tensor]:
+        """``probability``, and its gradient in ``x`` (N × d_x), without a graph."""
+        parts = [self._probability_and_gradient(part, optimism) for part in self._split(x)]
+        probability, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
+        return probability, gradient
+
+    def _split(self, x: Tensor) -> tuple[Tensor, ...]:
+        width = len(self.weight) * len(self.points) * len(self.atoms)
+        return torch.split(x, max(1, CHUNK // width))
+
+    def _probability(self, x: Tensor, optimism: float | None) -> Tensor:
+        pairs = self._pairs(x)
+        cross = self.members.covariance(pairs, self.points)
+        z, _, _ = _standard(*self._moments(pairs, cross, cross @ self.precision), optimism)
+        return self._over_contexts(self._weight_of_success @ torch.special.ndtr(z))
+
+    def _probability_and_gradient(self, x: Tensor, optimism: float | None) -> tuple[Tensor, Tensor]:
+        pairs = self._pairs(x)
+        cross, slope = self.members.covariance_and_slopes(pairs, self.points)
+        half = cross @ self.precision
+        z, by_mean, by_variance = _standard(*self._moments(pairs, cross, half), optimism)
+        density = self._weight_of_success[:, None] * (-0.5 * z.square()).exp() / math.sqrt(2.0 * math.pi)
+        by_mean, by_variance = density * by_mean, density * by_variance
+        # k₀ and k depend on the query: dp = by_mean αᵀdk + by_variance (dk₀ − 2 kᵀ precision dk)
+        by_cross = by_mean.unsqueeze(-1) * self.alpha.unsqueeze(-2) - 2.0 * by_variance.unsqueeze(-1) * half
+        apart = by_cross * slope
+        gradient = (apart.sum(-1, keepdim=True) * pairs - apart @ self.points).sum(0)
+        plane = 12.0 / pairs.shape[1] * PLANE * self.members.size.square()[:, None]
+        gradient += (plane.unsqueeze(-1) * by_cross).sum(0) @ (self.points - 0.5)
+        gradient += 2.0 * (plane * by_variance).sum(0)[:, None] * (pairs - 0.5)
+        by_design = gradient[:, : x.shape[1]].reshape(len(x), len(self.atoms), -1)
+        probability = self._over_contexts(self._weight_of_success @ torch.special.ndtr(z))
+        return probability, (self.weights[:, None] * by_design).sum(1)
+
+    def _moments(self, pairs: Tensor, cross: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of g (H × N)."""
+        mean = self.members.mean[:, None] + (cross @ self.alpha.unsqueeze(-1)).squeeze(-1)
+        return mean, (self.members.variance(pairs) - (half * cross).sum(-1)).clamp_min(LEAST_VARIANCE)
+
+    @property
+    def _weight_of_success(self) -> Tensor:
+        """w_h (1 − ε_h): what a member's Φ counts (H)."""
+        return self.weight * (1.0 - self.members.luck)
+
+    def _pairs(self, x: Tensor) -> Tensor:
+        """Every design with every atom, the atom running fastest."""
+        count = len(self.atoms)
+        return torch.cat([x.repeat_interleave(count, dim=0), self.atoms.repeat(len(x), 1)], dim=-1)
+
+    def _over_contexts(self, at_pairs: Tensor) -> Tensor:
+        return at_pairs.reshape(-1, len(self.atoms)) @ self.weights
+
+
+def _standard(mean: Tensor, variance: Tensor, optimism: float | None) -> tuple[Tensor, Tensor, Tensor]:
+    """z, with P(g > 0) = Φ(z) for normal g seen through Φ, and its derivatives by mean and variance; or z of the
+    optimist."""
+    if optimism is None:
+        width = (1.0 + variance).sqrt()
+        z = mean / width
+        return z, width.reciprocal(), -0.5 * z / width.square()
+    sd = variance.sqrt()
+    return mean + optimism * sd, torch.ones_like(mean), 0.5 * optimism / sd
+
+
+def fit_feasibility(x: Tensor, c: Tensor, success: Tensor, atoms: Tensor, weights: Tensor) -> Feasibility:
+    """From runs at designs ``x`` (n × d_x) in contexts ``c`` (n × d_c, NaN where not known), ``success`` (n) or not.
+
+    ``atoms`` (m × d_c) with ``weights`` (m) are the law of the context. Where a run's context is not known, its g is
+    the average over the law. If that of no failure is known, success is taken for a function of the design alone.
+    """
+    known = ~c.isnan().any(-1)
+    if not bool((known & ~success).any()):
+        c, atoms, weights = c[:, :0], atoms[:1, :0], weights.new_ones(1)
+        known = torch.ones_like(success)
+    kept = _telling(torch.cat([x, torch.where(known[:, None], c, weights @ atoms)], dim=-1), success)
+    points, spread = _points(x[kept], c[kept], known[kept], atoms, weights)
+    members = Members.grid(points.shape[1])
+    covariance = spread @ members.covariance(points, points) @ spread.mT
+    answers = success[kept]
+    first = propagate(covariance, members.mean, members.luck, answers, sweeps=FIRST_SWEEPS)
+    heavy = _heavy(first.log_evidence)
+    members, covariance, sites = members[heavy], covariance[heavy], first.sites[:, heavy]
+    posterior = propagate(covariance, members.mean, members.luck, answers, start=sites)
+    return Feasibility(
+        members,
+        posterior.log_evidence.softmax(0),
+        points,
+        posterior.alpha @ spread,
+        spread.mT @ posterior.precision @ spread,
+        atoms,
+        weights,
+    )
+
+
+def _heavy(log_evidence: Tensor) -> Tensor:
+    """Which members weigh enough to count (H)."""
+    return log_evidence >= log_evidence.max() + math.log(NEGLIGIBLE)
+
+
+def _telling(inputs: Tensor, success: Tensor) -> Tensor:
+    """Rows that say most about walls, in order: all, or the last failures and the successes nearest to them."""
+    n = len(inputs)
+    if n <= MOST_RUNS:
+        return torch.arange(n)
+    failures, successes = (torch.nonzero(which).squeeze(-1) for which in (~success, success))
+    failures = failures[-max(MOST_RUNS // 2, MOST_RUNS - len(successes)) :]
+    nearest = (inputs[successes].unsqueeze(1) - inputs[failures]).square().sum(-1).amin(-1)
+    close = nearest.argsort(stable=True)[: MOST_RUNS - len(failures)]
+    return torch.cat([failures, successes[close]]).sort().values
+
+
+def _points(x: Tensor, c: Tensor, known: Tensor, atoms: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Where g is taken (P × d), and how much of each run that is (n × P)."""
+    m = len(atoms)
+    at_atoms = torch.cat([x[~known].repeat_interleave(m, dim=0), atoms.repeat(int((~known).sum()), 1)], dim=-1)
+    points = torch.cat([torch.cat([x, c], dim=-1)[known], at_atoms])
+    spread = x.new_zeros(len(x), len(points))
+    spread[known.nonzero().squeeze(-1), torch.arange(int(known.sum()))] = 1.0
+    rows = (~known).nonzero().squeeze(-1).repeat_interleave(m)
+    spread[rows, torch.arange(int(known.sum()), len(points))] = weights.repeat(int((~known).sum()))
+    return points, spread
