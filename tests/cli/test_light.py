@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from optuna.storages.journal import JournalFileBackend
 
 from edrbo.records.reducer import Draft
 from edrbo.study import Study
+from edrbo.study.journal import JournalFile
 
 Run = Callable[..., Any]
 
@@ -85,9 +85,9 @@ def test_the_storage_is_read_and_replayed_once(
 ) -> None:
     """Every record is read once and applied once; of what the command itself writes, once more to check it first."""
     lines, applied = [0], [0]
-    read, apply = JournalFileBackend.read_logs, Draft.apply
+    read, apply = JournalFile.read_logs, Draft.apply
 
-    def read_logs(self: JournalFileBackend, start: int) -> Any:
+    def read_logs(self: JournalFile, start: int) -> Any:
         for log in read(self, start):
             lines[0] += 1
             yield log
@@ -97,7 +97,7 @@ def test_the_storage_is_read_and_replayed_once(
         apply(self, event)
 
     events = len(Study.open(folder / "coating.db").state.history)
-    monkeypatch.setattr(JournalFileBackend, "read_logs", read_logs)
+    monkeypatch.setattr(JournalFile, "read_logs", read_logs)
     monkeypatch.setattr(Draft, "apply", counted)
     assert coating(*words).code == 0
     monkeypatch.undo()

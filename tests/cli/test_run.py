@@ -66,10 +66,10 @@ def test_a_simulator(study: Study) -> None:
         ("print('no idea')", "it printed no JSON object"),
         ("print([1, 2])", "it printed no JSON object"),
         ("print('{\"context\": {}}')", 'its JSON has no "value"'),
-        ('print(\'{"value": "high"}\')', "its value or noise is not a number"),
+        ('print(\'{"value": "high"}\')', "its value is high"),
         ("print('{\"value\": NaN}')", "its value is nan"),
         ('print(\'{"value": 1, "context": {"wind": 1}}\')', "'wind' is not a context variable"),
-        ('print(\'{"value": 1, "context": 0.5, "noise": -1}\')', "the noise variance is -1"),
+        ('print(\'{"value": 1, "context": 0.5, "noise": -1}\')', "its context is not an object"),
     ],
 )
 def test_failed_evaluations(study: Study, text: str, problem: str) -> None:

@@ -15,6 +15,7 @@ from edrbo.errors import StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Space
 from edrbo.study import Study
+from edrbo.study.journal import write_line
 
 OLD = Path(__file__).with_name("written-by-0.1.0.db")  # never write this file anew
 
@@ -47,7 +48,11 @@ def test_a_newer_study_is_refused(tmp_path: Path, line: Space) -> None:
     Study.open(where, line)
     text = where.read_text()
     assert '"format":1' in text
-    where.write_text(text.replace('"format":1', '"format":2'))
+    newer = [
+        {k: v for k, v in json.loads(row.replace('"format":1', '"format":2')).items() if k != "sum"}
+        for row in text.splitlines()
+    ]
+    where.write_bytes(b"".join(write_line(log) + b"\n" for log in newer))
     with pytest.raises(StudyError, match="format 2") as caught:
         Study.open(where)
     assert caught.value.hint == "upgrade edrbo to open it"

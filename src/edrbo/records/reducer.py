@@ -79,7 +79,7 @@ class Draft:
             self._complete(run)
 
     def _failed(self, event: e.Failed) -> None:
-        run = replace(self._evaluated(event), status="failed", why=event.why)
+        run = replace(self._evaluated(event), status="failed", why=event.why or None)
         self.runs[run.id] = run
         if run.context is not None and len(run.context):
             self.seen.append(run.id)
@@ -119,7 +119,7 @@ class Draft:
 
     def _cancelled(self, event: e.Cancelled) -> None:
         run = self._pending(event.id)
-        self.runs[run.id] = replace(run, status="cancelled", why=event.why)
+        self.runs[run.id] = replace(run, status="cancelled", why=event.why or None)
 
     def _seen(self, event: e.Seen) -> None:
         rows = read_contexts(event.rows, self._space(event.version))
@@ -163,7 +163,7 @@ class Draft:
             raise InvalidEventError(f"run {run.id} is {run.status}: there is nothing to leave out", "cancel it")
         if run.dropped:
             raise InvalidEventError(f"run {run.id} is left out already", "nothing needs to be done")
-        self.runs[run.id] = replace(run, dropped=True, why=event.why)
+        self.runs[run.id] = replace(run, dropped=True, why=event.why or None)
 
     def _restored(self, event: e.Restored) -> None:
         run = self._known(event.id)
