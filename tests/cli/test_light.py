@@ -79,7 +79,9 @@ print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)
     assert loaded == "[]"
 
 
-@pytest.mark.parametrize("words", [words for words in LIGHT if words[0] not in ("--help", "new")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [words for words in LIGHT if words[0] not in ("--help", "new", "check")], ids=" ".join
+)
 def test_the_storage_is_read_and_replayed_once(
     coating: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:

@@ -20,7 +20,7 @@ from edrbo.acquisition.goal import Aim
 from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.context.laws import sobol_points
-from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
+from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer.belief import Belief, believe
 from edrbo.optimizer.goal_answer import GoalAnswers
 from edrbo.optimizer.recommendation import (
@@ -126,8 +126,13 @@ class Optimizer(Recorder):
             own = self.fit
             if stored is None or (own is not None and stored.rows <= own.rows):
                 return
-            if stored.usable(self._evidence()) is not None:
+            if self._suits(stored) and stored.usable(self._evidence()) is not None:
                 self._stored, self._fitted = stored, None
+
+    def _suits(self, stored: StoredFit) -> bool:
+        """Whether a fit has the experts and the inputs of this method's model."""
+        inputs = self.space.d_x + (self.space.d_c if self.method.score.uses_context else 0)
+        return stored.hyper.lengthscale.shape == (len(self.method.surrogate.experts), inputs)
 
     @property
     def fit(self) -> StoredFit | None:
@@ -255,6 +260,8 @@ class Optimizer(Recorder):
     ) -> Prediction:
         """What is believed of the mean and the goal's value of ``designs`` (a dict, dicts, rows or a frame)."""
         x = torch.from_numpy(self.space.encode_designs(designs))
+        if not len(x):
+            raise InvalidDesignError("no design was given", "give at least one")
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
         evidence = self._evidence()
@@ -402,7 +409,10 @@ class Optimizer(Recorder):
             state = State.start(Settings.from_dict(record["settings"]))
             state = state.apply(*map(from_dict, record["events"]))
             state = replace(state, suggested=_count(record["suggested"], state))
-            return cls.of(state, StoredFit.from_dict(record["fit"]))
+            optimizer = cls.of(state, StoredFit.from_dict(record["fit"]))
+            if optimizer._stored is not None and not optimizer._suits(optimizer._stored):
+                raise InvalidValueError("the stored fit is that of another model")
+            return optimizer
         except _BROKEN as problem:
             raise _unreadable(problem) from None
 

@@ -25,7 +25,7 @@ from edrbo.space import Space
 from edrbo.study.journal import FileStorage
 from edrbo.study.owner import this_process
 from edrbo.study.snapshot import Reader, Snapshot
-from edrbo.study.storage import guard
+from edrbo.study.storage import guard, is_url
 from edrbo.study.trials import ABANDONED, ALIVE, DESIGN, EVENT, FIT, OWNER, TOLD, WON, Problem, distribution, record_of
 
 Array = NDArray[np.float64]
@@ -112,8 +112,11 @@ class Ledger:
         key = TOLD + _token()
         with guard(self.where, "write"):
             trial = self._trial(event.id)
-            if self.storage.get_trial(trial).state.is_finished():  # its end was undone, or could not be read
-                return self._add(event, clock)
+            if self.storage.get_trial(trial).state.is_finished():
+                now = self.read()
+                if now.state.runs[event.id].status != "pending":  # ended by another process just now
+                    raise _told_already(event.id)
+                return self._add(event, now.clock + 1)  # its end was undone, or could not be read
             try:
                 self.storage.set_trial_system_attr(trial, key, record_of(event, clock))
                 for name, shown in _shown(event, space).items():
@@ -123,12 +126,9 @@ class Ledger:
                 else:
                     self.storage.set_trial_state_values(trial, TrialState.FAIL)
             except UpdateFinishedTrialError:
-                raise UnknownSuggestionError(
-                    f"suggestion {event.id} was told already, by another process",
-                    "look at the run; correct it if this was another outcome of it",
-                ) from None
+                raise _told_already(event.id) from None
             claims = [name for name in self.storage.get_trial(trial).system_attrs if name.startswith(TOLD)]
-            if len(claims) > 1:  # no more can come: say which it was
+            if len(claims) > 1 or is_url(self.where):  # in a database one more may still come: say which it was
                 self.storage.set_study_system_attr(self.study_id, f"{WON}{event.id}", key)
         return key
 
@@ -172,6 +172,13 @@ class Ledger:
 
     def _trial(self, number: int) -> int:
         return self.storage.get_trial_id_from_study_id_trial_number(self.study_id, number)
+
+
+def _told_already(number: int) -> UnknownSuggestionError:
+    return UnknownSuggestionError(
+        f"suggestion {number} was told already, by another process",
+        "look at the run; correct it if this was another outcome of it",
+    )
 
 
 def _token() -> str:
