@@ -59,6 +59,8 @@ def recommend(
         ["  models differ by", outcome_words(settings, found.disagreement)],
     ]
     rows += [[f"  {name} makes it vary by", outcome_words(settings, s)] for name, s in found.context_effect.items()]
+    if found.success is not None:
+        rows.append(["a run of it succeeds with", f"{found.success:.0%}"])
     print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
     if aim != Expected():
         _print_price(found)
