@@ -6,6 +6,7 @@ bootstrap over the contexts, and the goal of that. All designs see the same rand
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from edrbo.acquisition.goal import Aim
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.forecasts import Z95
-from edrbo.optimizer.trust import Trust
+from edrbo.optimizer.trust import LEAST_FREEDOM, Trust
 from edrbo.records.goals import Robust
 from edrbo.records.units import Units
 from edrbo.streams import stream
@@ -35,10 +36,12 @@ MANY = 16
 class GoalValues:
     """Draws (N × draws) of the value of N designs; ``units`` are the model's it is in, None: the goal's own.
 
+    ``draws`` have the tails that the model's record asks for (with few data they have no mean), ``plain`` its own.
     ``of_contexts`` and ``of_experts`` (N) are 95 % half-widths when only the law, or only the expert, is not known.
     """
 
     draws: Array
+    plain: Array
     units: Units | None
     of_contexts: Array
     of_experts: Array
@@ -46,7 +49,7 @@ class GoalValues:
     @property
     def expected(self) -> Array:
         """The posterior expectation (N), in the goal's units and the user's direction."""
-        return self._shown(self.draws.mean(axis=1))
+        return self._shown(self.plain.mean(axis=1))
 
     def quantile(self, level: float) -> Array:
         turned = self.units is not None and self.units.sign < 0
@@ -77,19 +80,19 @@ def goal_values(
     with torch.no_grad():
         for design in x:
             near = belief.near(design[None]).points
-            drawn, means = worlds.outcomes(design, near.all)
-            values = torch.empty(len(drawn), dtype=drawn.dtype)
+            outcomes, means = worlds.outcomes(design, near.all)
+            values = torch.empty(outcomes.shape[:2], dtype=outcomes.dtype)
             centers = []
             for k, weights in enumerate(worlds.laws):
                 law = replace(near, weights=weights)
-                values[k::LAWS] = reduce(drawn[k::LAWS], law)
+                values[:, k::LAWS] = reduce(outcomes[:, k::LAWS], law)
                 centers.append(reduce(means, law))
-            found.append((values.numpy(), *_parts(torch.stack(centers), reduce(means, near), worlds.shares)))
-    draws, of_law, of_experts = (np.stack(part) for part in zip(*found, strict=True)) if found else _NOTHING
-    return GoalValues(draws, aim.units if aim.of_outcomes else None, of_law, of_experts)
+            found.append((*values.numpy(), *_parts(torch.stack(centers), reduce(means, near), worlds.shares)))
+    draws, plain, *parts = (np.stack(part) for part in zip(*found, strict=True)) if found else _NOTHING
+    return GoalValues(draws, plain, aim.units if aim.of_outcomes else None, *parts)
 
 
-_NOTHING = (np.zeros((0, DRAWS)), np.zeros(0), np.zeros(0))
+_NOTHING = (np.zeros((0, DRAWS)), np.zeros((0, DRAWS)), np.zeros(0), np.zeros(0))
 
 
 def _parts(centers: Tensor, own: Tensor, shares: Tensor) -> tuple[float, float]:
@@ -109,24 +112,21 @@ class _Worlds:
         experts = model.num_experts
         self.shares = points.weights.new_full((experts,), 1.0 / experts) if model.weights is None else model.weights
         self.ends = np.round(np.cumsum([0.0, *self.shares.tolist()]) * count).astype(int).tolist()  # quotas, not lots
-        freedom = trust.freedom
-        scale = (
-            freedom / stream(seed, "scale").chisquare(freedom, (count, 1))
-            if freedom > 0
-            else np.full((count, 1), np.inf)
-        )
+        freedom = max(trust.freedom, LEAST_FREEDOM)
+        scale = freedom / stream(seed, "scale").chisquare(freedom, (count, 1))
         self.stretch = torch.from_numpy(trust.inflation * np.sqrt(scale))
         self.laws = LawBelief(points.atoms, points.weights, effective).small_sample().draw(LAWS, seed)
 
     def outcomes(self, design: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Outcomes of a design (d_x) in these contexts: drawn (draws × n), and each expert's means (M × n)."""
+        """Outcomes of a design (d_x) in these contexts: drawn, with tails and plain (2 × draws × n), and each expert's
+        means (M × n)."""
         joint = torch.cat([design.expand(len(contexts), -1), contexts], dim=-1)
         mean, covariance = self.model.gp.posterior(joint)  # M × n and M × n × n
         roots = safe_cholesky(covariance)
         noise = torch.from_numpy(stream(self.seed, "goal").standard_normal((self.count, len(joint))))
-        parts = []
-        for m, (start, end) in enumerate(zip(self.ends, self.ends[1:], strict=False)):
-            apart = self.stretch[start:end] * (noise[start:end] @ roots[m].mT)
-            parts.append(mean[m] + apart)
+        spans = [slice(start, end) for start, end in itertools.pairwise(self.ends)]
+        apart = torch.cat([noise[span] @ roots[m].mT for m, span in enumerate(spans)])
+        center = torch.cat([mean[m].expand(span.stop - span.start, -1) for m, span in enumerate(spans)])
         spread = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
-        return self.model.scaling.value(torch.cat(parts)), self.model.scaling.moments(mean, spread)[0]
+        drawn = torch.stack([center + self.stretch * apart, center + apart])
+        return self.model.scaling.value(drawn), self.model.scaling.moments(mean, spread)[0]

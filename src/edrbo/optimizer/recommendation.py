@@ -155,6 +155,8 @@ class Knowledge:
             return found, Prediction(*[mean, *ends, *widths, *outcomes, mean, *ends]), _named(*widths[1:])
         values = self.answers.values(x)
         shown = values.expected, values.quantile(0.025), values.quantile(0.975)
+        if self.trust.freedom == 0.0:  # one outcome has no scale
+            shown = values.expected, *np.stack([-np.inf + 0.0 * mean, np.inf + 0.0 * mean])
         return found, Prediction(*[mean, *ends, *widths, *outcomes, *shown]), _named(*values.parts)
 
 
