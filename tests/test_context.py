@@ -25,6 +25,7 @@ from edrbo.context.laws import (
     box_points,
     compress,
 )
+from edrbo.context.uncertainty import LawBelief, known_law, law_belief
 from edrbo.errors import InvalidContextError, InvalidValueError
 
 pytestmark = pytest.mark.numpy_numeric
@@ -280,3 +281,72 @@ def test_compression_ignores_contexts_without_weight() -> None:
     assert small.atoms[:, 0].tolist() == [1.0, 2.0]
     with pytest.raises(InvalidValueError, match="atoms"):
         compress(x, torch.ones(3), 0)
+
+
+# ------------------------------------------------------------------ how well a law is known
+
+
+def test_drawn_laws_have_the_moments_of_the_bayesian_bootstrap() -> None:
+    rng = np.random.default_rng(3)
+    weights = torch.from_numpy(rng.dirichlet(np.ones(12)))
+    law = LawBelief(torch.from_numpy(rng.random((12, 2))), weights, 7.5)
+    drawn, g = law.draw(40_000, seed=1).numpy(), rng.normal(size=12)
+    assert drawn.sum(1) == pytest.approx(np.ones(40_000))
+    mean = float(weights.numpy() @ g)
+    assert (drawn @ g).mean() == pytest.approx(mean, abs=0.01)
+    spread = float(weights.numpy() @ (g - mean) ** 2)
+    assert (drawn @ g).var() == pytest.approx(spread / 8.5, rel=0.03)
+
+
+def test_a_known_law_is_never_another() -> None:
+    law = known_law(torch.tensor([[0.1], [0.7]], dtype=torch.float64), torch.tensor([3.0, 1.0], dtype=torch.float64))
+    assert law.exact
+    assert torch.equal(law.draw(3, seed=0), torch.tensor([[0.75, 0.25]] * 3, dtype=torch.float64))
+
+
+def test_hardly_any_context_still_gives_laws() -> None:
+    law = LawBelief(torch.rand(4, 1, dtype=torch.float64), torch.full((4,), 0.25, dtype=torch.float64), 1e-6)
+    drawn = law.draw(500, seed=2)
+    assert bool(drawn.isfinite().all())
+    assert drawn.sum(1).numpy() == pytest.approx(np.ones(500))
+
+
+def test_thinning_keeps_the_mean_and_what_is_known() -> None:
+    rng = np.random.default_rng(4)
+    contexts = torch.from_numpy(rng.random((900, 2)))
+    law = law_belief(Empirical(), ContextHistory(contexts, torch.ones(900).double(), *_ends(2)), 900.0)
+    small = law.thinned(40)
+    assert len(small.weights) == 40
+    assert small.effective == 900.0
+    assert (small.weights @ small.contexts).numpy() == pytest.approx((law.weights @ law.contexts).numpy())
+    assert law.thinned(900) is law
+
+
+def test_what_a_method_takes_for_granted_of_its_law() -> None:
+    seen = history(50, 1)
+    assert law_belief(Empirical(), seen, 50.0).effective == 50.0
+    assert law_belief(KDE(), seen, 50.0).contexts is seen.contexts  # its own contexts, whatever smooths them
+    forgetful = law_belief(Empirical(half_life=4.0), seen, 50.0)
+    assert forgetful.effective == pytest.approx((1 + 2**-0.25) / (1 - 2**-0.25), rel=1e-3)
+    assert law_belief(Given(torch.full((1, 1), 0.5, dtype=torch.float64)), seen, 50.0).exact
+    nothing = law_belief(Empirical(), history(0, 2), 0.0)
+    assert nothing.effective == 1.0
+    assert (nothing.weights @ nothing.contexts).numpy() == pytest.approx([0.5, 0.5], abs=0.05)
+    assert law_belief(Empirical(), history(5, 0), 5.0).contexts.shape == (1, 0)
+
+
+def test_a_long_log_is_shortened() -> None:
+    contexts = torch.rand(20_000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    law = known_law(contexts)
+    assert len(law.weights) == 2048
+    assert float(law.weights @ law.contexts[:, 0] ** 2) == pytest.approx(float((contexts**2).mean()), rel=1e-5)
+
+
+@pytest.mark.parametrize(("weights", "effective"), [(3, 5.0), (2, 0.0), (2, -1.0)])
+def test_a_law_that_does_not_fit_together(weights: int, effective: float) -> None:
+    with pytest.raises(InvalidValueError):
+        LawBelief(torch.zeros(2, 1, dtype=torch.float64), torch.full((weights,), 1.0 / weights).double(), effective)
+
+
+def _ends(dim: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.zeros(dim, dtype=torch.float64), torch.ones(dim, dtype=torch.float64)

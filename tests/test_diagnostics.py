@@ -8,7 +8,8 @@ import torch
 from scipy.stats import norm, wasserstein_distance_nd
 
 from edrbo.errors import InvalidContextError
-from edrbo.report.diagnostics import _transport, context_shift, leave_one_out
+from edrbo.optimizer.forecasts import Foretold, leave_one_out, one_step_ahead
+from edrbo.report.diagnostics import _transport, calibration_words, context_shift, new_places
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 
@@ -40,15 +41,49 @@ def test_leave_one_out_is_what_leaving_one_out_gives(model: Ensemble) -> None:
     assert 0.5 < found.skill <= 1.0
 
 
-def test_words_of_calibration(model: Ensemble) -> None:
-    from dataclasses import replace
+def test_one_step_ahead_is_what_the_earlier_outcomes_foretell(model: Ensemble) -> None:
+    found = one_step_ahead(model)
+    gp = model.gp
+    assert len(found.y) == 13
+    for i in (1, 5, 13):
+        before = ExactGP.condition(gp.kernels, gp.hyper, gp.x[:i], gp.y[:i])
+        mean, sd = before.moments(gp.x[i : i + 1])
+        predictive = (sd.square() + gp.hyper.noise[:, None]).sqrt()
+        shift, scale = model.scaling.shift, model.scaling.scale
+        assert found.mean[i - 1] == pytest.approx(shift + scale * float(mean.mean()), rel=1e-7)
+        assert found.sd[i - 1] == pytest.approx(scale * float(predictive.mean()), rel=1e-6)
 
-    good = leave_one_out(model)
-    assert "can be trusted" in good.words()
-    assert "surer of itself" in replace(good, sd=good.sd / 100).words()
-    assert "honest but wide" in replace(good, mean=np.full(14, good.y.mean()), sd=good.sd * 100).words()
-    few = replace(good, y=good.y[:3], mean=good.mean[:3], sd=good.sd[:3])
-    assert few.words() == "With 3 outcomes it is too early to judge the model."
+
+def foretold(n: int, error: float, sd: float = 1.0) -> Foretold:
+    """Outcomes of spread ten whose forecasts are off by ``error`` standard deviations, up and down."""
+    y = 10.0 * np.sin(np.arange(n))
+    return Foretold(y, y + error * sd * (-1.0) ** np.arange(n), np.full(n, sd))
+
+
+def test_words_of_calibration() -> None:
+    good, bad = foretold(40, 0.5), foretold(40, 5.0)
+    assert "can be trusted" in calibration_words(good, good)
+    assert "surer of itself" in calibration_words(bad, good)
+    assert "elsewhere expect surprises" in calibration_words(good, bad)
+    assert "can be trusted" not in calibration_words(good, bad)
+    wide = Foretold(good.y, np.full(40, good.y.mean()), np.full(40, 100.0))
+    assert "honest but wide" in calibration_words(wide, wide)
+    assert calibration_words(foretold(3, 0.5), good) == "With 3 outcomes it is too early to judge the model."
+    nothing = Foretold(good.y[:0], good.mean[:0], good.sd[:0])
+    assert "too few runs in new places" in calibration_words(good, nothing)
+
+
+def test_good_forecasts_beside_known_ones_do_not_hide_bad_ones_of_new_places() -> None:
+    """Thirty easy outcomes, foretold to a hundredth, and eight hard ones that came out otherwise."""
+    easy, hard = foretold(30, 0.1, sd=0.01), foretold(8, 4.0)
+    both = Foretold(*(np.concatenate(pair) for pair in zip(_parts(easy), _parts(hard), strict=True)))
+    assert not (both.coverage < 0.7)
+    assert new_places(both).coverage == 0.0
+    assert "elsewhere expect surprises" in calibration_words(easy, both)
+
+
+def _parts(found: Foretold) -> tuple[np.ndarray, ...]:
+    return found.y, found.mean, found.sd
 
 
 @pytest.mark.parametrize("dimension", [1, 2])

@@ -55,3 +55,24 @@ def test_nothing_seen_is_no_event() -> None:
     notebook.observe_context(np.empty((0, 1)))
     assert notebook.state.history == ()
     assert notebook.context_log.weighted(1, None)[0].shape == (0, 1)
+
+
+@pytest.mark.parametrize("half_life", [None, 400.0])
+def test_the_effective_number_counts_what_a_summary_stands_for(half_life: float | None) -> None:
+    """Kish's number from all weights one by one, against the log's, which has only a summary of most of them."""
+    rng = np.random.default_rng(1)
+    notebook = Notebook(SPACE, forgetting=half_life)
+    for size in (7, KEPT_ROWS + 1, 7):
+        notebook.observe_context(rng.uniform(0, 10, (size, 1)))
+    count = KEPT_ROWS + 15
+    weights = np.ones(count) if half_life is None else 2.0 ** (-np.arange(count)[::-1] / half_life)
+    exact = weights.sum() ** 2 / np.square(weights).sum()
+    assert notebook.context_log.effective(half_life) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_the_effective_number_does_not_depend_on_the_unit_of_the_weights(size: float) -> None:
+    notebook = Notebook(SPACE)
+    assert notebook.context_log.effective(None) == 0.0
+    notebook.observe_context(np.arange(3.0)[:, None], [size, size, 0.5 * size])
+    assert notebook.context_log.effective(None) == pytest.approx(2.5**2 / 2.25)

@@ -33,6 +33,7 @@ def demo(
 
     from edrbo import Optimizer, Space
     from edrbo.bench import problems
+    from edrbo.optimizer.words import stopping_words, support_words
     from edrbo.report.belief_picture import draw_belief
     from edrbo.streams import stream
 
@@ -55,7 +56,8 @@ def demo(
             optimizer.tell(suggestion, {"demand": float(demand[0, 0])}, value)
             if i % EVERY == 0:
                 now = optimizer.recommend()
-                text = f"order {now.design['order']:.4f} earns about {now.expected:.3f}"
+                low, high = now.interval
+                text = f"order {now.design['order']:.4f} earns {now.expected:.3f} ({low:.3f} to {high:.3f})"
                 progress.update(task, description=text)
             progress.advance(task)
     answer = optimizer.recommend()
@@ -70,8 +72,14 @@ def demo(
     )
     table.add_row("  as believed", f"{answer.expected:.4f}", "")
     table.add_row("  95 % interval", "{:.4f} … {:.4f}".format(*answer.interval), "")
+    for source, words in (("model", "the model"), ("contexts", "few demands seen"), ("experts", "the experts")):
+        table.add_row(f"    ± from {words}", f"{answer.interval_parts[source]:.4f}", "")
+    table.add_row("  next single day", "{:.4f} … {:.4f}".format(*answer.outcome), "")
     table.add_row("  robust: less √2 × disagreement", f"{answer.robust:.4f}", "")
     table.add_row(f"  worst if demands move by {answer.ball:.0%}", f"{answer.worst_case:.4f}", f"{shifted:.4f}")
     console.print(table)
+    console.print(stopping_words(optimizer.settings, answer))
+    if (warning := support_words(optimizer.settings, answer)) is not None:
+        console.print(warning)
     draw_belief(optimizer, out, truth=lambda order: problem.expected(order[:, None]))
     console.print(f"picture: {out}", soft_wrap=True, highlight=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,8 +32,17 @@ def wants_json() -> bool:
 
 
 def print_json(record: Any) -> None:
-    """One line of JSON, for scripts."""
-    typer.echo(json.dumps(record, allow_nan=False))
+    """One line of JSON, for scripts. What is infinite is null, since JSON has no word for it."""
+    typer.echo(json.dumps(finite(record), allow_nan=False))
+
+
+def finite(record: Any) -> Any:
+    """``record`` with None in place of infinite numbers."""
+    if isinstance(record, dict):
+        return {key: finite(value) for key, value in record.items()}
+    if isinstance(record, list | tuple):
+        return [finite(value) for value in record]
+    return None if isinstance(record, float) and math.isinf(record) else record
 
 
 def say(text: str, *, style: str = "", err: bool = False) -> None:

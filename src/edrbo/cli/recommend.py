@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edrbo.cli.options import ContextOption, ForecastOption, JsonOption, NameOption, StudyOption
-from edrbo.cli.output import print_json, print_table
+from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
 from edrbo.cli.read_words import read_context, read_forecast
 
@@ -34,6 +34,7 @@ def recommend(
     as_json: JsonOption = False,
 ) -> None:
     """The design to use, and what to expect of it."""
+    from edrbo.optimizer.words import interval_words, stopping_words, support_words
     from edrbo.records.goals import Expected, parse_goal
     from edrbo.records.words import heading, outcome_words, plural
 
@@ -44,7 +45,7 @@ def recommend(
         )
         settings = opened_study.settings
     if as_json:
-        print_json(asdict(found))
+        print_json({key: part for key, part in asdict(found).items() if key != "gain_quantiles"})
         return
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
@@ -54,6 +55,7 @@ def recommend(
     rows += [
         [f"{settings.outcome} to expect, on average", outcome_words(settings, found.expected)],
         ["  95 % sure that this is between", f"{low} and {high}"],
+        ["  and the next single outcome between", " and ".join(outcome_words(settings, end) for end in found.outcome)],
         ["  cautiously: models that differ most", outcome_words(settings, found.robust)],
         [f"  worst case, contexts move by {ball:.0%} of their range", outcome_words(settings, found.worst_case)],
         ["  models differ by", outcome_words(settings, found.disagreement)],
@@ -64,6 +66,10 @@ def recommend(
     print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
     if aim != Expected():
         _print_price(found)
+    say(interval_words(settings, found))
+    say(stopping_words(settings, found))
+    if (warning := support_words(settings, found)) is not None:
+        say(warning, style="yellow")
 
 
 def _goal_rows(found: Recommendation, unit: str) -> list[list[str]]:

@@ -10,11 +10,15 @@ from torch import Tensor
 from edrbo.acquisition.functional.base import DEFAULT_SUPPORT
 from edrbo.acquisition.goal import Aim
 from edrbo.context.laws import ContextPoints, box_points
+from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.goal_posterior import GoalValues, goal_values
+from edrbo.optimizer.stopping import Measure, average
+from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
 
 SURE = 0.95  # probability with which a worst case is no worse
+FEW_SUPPORT = 16  # points of the context box where many designs are compared
 TAIL = 0.1  # of contexts, in the price of robustness
 
 
@@ -23,6 +27,8 @@ class GoalAnswers:
     """Answers under any goal from one belief; ``lower`` and ``upper`` (d_c) are the coded context box."""
 
     belief: Belief
+    law: LawBelief  # how well it is known
+    trust: Trust
     lower: Tensor
     upper: Tensor
     seed: int
@@ -34,7 +40,25 @@ class GoalAnswers:
     def values(self, x: Tensor, goal: Goal | None = None) -> GoalValues:
         """Of designs ``x`` (N × d_x) under ``goal``, or the belief's own."""
         aim = self.aim if goal is None else replace(self.aim, goal=goal)
-        return goal_values(aim, self.belief.model, self._points(aim.goal), x, self.seed)
+        return goal_values(aim, self.belief.model, self._points(aim.goal), self.law.effective, x, self.trust, self.seed)
+
+    @property
+    def measure(self) -> Measure:
+        """How good outcomes are under the goal, in its own units: larger is better."""
+        aim, d_c = self.aim, len(self.lower)
+        if aim.goal == Expected():
+            return Measure(lambda outcomes, weights, points: aim.units.scale * average(outcomes, weights, points))
+        few = (
+            box_points(self.lower, self.upper, FEW_SUPPORT)
+            if aim.goal.over_box and d_c
+            else self.lower.new_zeros(0, d_c)
+        )
+        if isinstance(aim.goal, Robust):  # its worst law is found for one law only: the mean one
+            return Measure(lambda outcomes, weights, points: aim.sense * aim.value(outcomes, points), few, costly=True)
+        return Measure(
+            lambda outcomes, weights, points: aim.sense * aim.goal.value(aim.to_user(outcomes), weights, aim.direction),
+            few,
+        )
 
     def _points(self, goal: Goal) -> ContextPoints:
         points = self.belief.points
@@ -62,3 +86,8 @@ class GoalAnswers:
             "recommended": {name: values[0] for name, values in found.items()},
             "on average": {name: values[-1] for name, values in found.items()},
         }
+
+
+def text_of(goal: Goal) -> str:
+    """As stored, or the class of a goal of one's own."""
+    return goal.to_text() if goal.registered else type(goal).__name__

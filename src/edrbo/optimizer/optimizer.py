@@ -22,19 +22,12 @@ from edrbo.acquisition.methods import Method, get_method
 from edrbo.context.laws import sobol_points
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer.belief import Belief, believe
-from edrbo.optimizer.goal_answer import GoalAnswers
-from edrbo.optimizer.recommendation import (
-    Z95,
-    DesignBeliefs,
-    Prediction,
-    Recommendation,
-    best_design,
-    context_effects,
-    design_beliefs,
-)
+from edrbo.optimizer.goal_answer import text_of
+from edrbo.optimizer.recommendation import Knowledge, Prediction, Recommendation, best_design, known_of_law
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, frontier
 from edrbo.optimizer.training import Evidence
+from edrbo.optimizer.trust import earned_trust
 from edrbo.records import format_1
 from edrbo.records.checks import read_number
 from edrbo.records.checksum import is_sound, signed
@@ -222,38 +215,13 @@ class Optimizer(Recorder):
         ball = radius
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
-        evidence = self._evidence()
-        aim, law = self._aim(evidence, goal), self._read_law(forecast, context)
-        belief = self._belief(evidence, law, [], aim, asking=False)
-        seed = stream_seed(self.settings.seed, "recommend", len(self))
-        x = self._best_answer(belief, evidence, seed)
-        average = x
-        if aim.goal != Expected():
-            mean = self._belief(evidence, law, [], replace(aim, goal=Expected()), asking=False)
-            average = self._best_answer(mean, evidence, seed)
-        found = design_beliefs(belief, x[None])
-        effects = context_effects(belief, x)  # none for a model of x alone
-        answers = self._answers(evidence, belief, seed)
-        value = self._prediction(evidence, found, answers, x[None])
-        spreads = np.abs(evidence.units.to_user([found.disagreement[0], *effects]))
-        return Recommendation(
-            design=self.space.decode_designs(x.numpy())[0],
-            goal=_text_of(aim.goal),
-            title=aim.goal.title(self.direction, self.settings.outcome),
-            value=float(value.value[0]),
-            value_interval=(float(value.value_lower[0]), float(value.value_upper[0])),
-            price=answers.price(x, average, ball),
-            expected=float(value.expected[0]),
-            interval=tuple(sorted((float(value.lower[0]), float(value.upper[0])))),  # type: ignore[arg-type]
-            robust=float(evidence.units.to_user(found.robust[0])),
-            worst_case=answers.worst_case(x, ball) if effects and ball > 0 else float(value.expected[0]),
-            ball=ball,
-            disagreement=float(spreads[0]),
-            context_effect=dict(zip(self.space.context_names if effects else (), spreads[1:].tolist(), strict=True)),
-            law_error=belief.points.compression_error,
-            observations=len(self),
-            success=belief.success(x),
-        )
+        law, seed = self._read_law(forecast, context), stream_seed(self.settings.seed, "recommend", len(self))
+        known = self._knowledge(goal, law, seed)
+        x = average = self._best_answer(known.belief, known.evidence, seed)
+        if known.aim.goal != Expected():
+            mean = self._belief(known.evidence, law, [], replace(known.aim, goal=Expected()), asking=False)
+            average = self._best_answer(mean, known.evidence, seed)
+        return known.recommend(x, average, ball)
 
     def predict(
         self, designs: Any, *, goal: Goal | str | None = None, forecast: Any = None, context: Any = None
@@ -264,11 +232,8 @@ class Optimizer(Recorder):
             raise InvalidDesignError("no design was given", "give at least one")
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
-        evidence = self._evidence()
-        aim, law = self._aim(evidence, goal), self._read_law(forecast, context)
-        belief = self._belief(evidence, law, [], aim, asking=False)
-        answers = self._answers(evidence, belief, stream_seed(self.settings.seed, "recommend", len(self)))
-        return self._prediction(evidence, design_beliefs(belief, x), answers, x)
+        seed = stream_seed(self.settings.seed, "recommend", len(self))
+        return self._knowledge(goal, self._read_law(forecast, context), seed).predict(x)
 
     def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
         """Designs between the best on average and the best under ``goal``: its own, or the worst 10 % of contexts."""
@@ -291,27 +256,19 @@ class Optimizer(Recorder):
         s = self.settings
         words = [each.axis(s.direction, s.outcome, s.unit) for each in (Expected(), aim.goal)]
         designs = [chosen[i] for i in kept]
-        return Tradeoff(_text_of(aim.goal), designs, found.expected[kept], found.value[kept], *words)
+        return Tradeoff(text_of(aim.goal), designs, found.expected[kept], found.value[kept], *words)
 
     def _best_answer(self, belief: Belief, evidence: Evidence, seed: int) -> Tensor:
         return torch.from_numpy(self.space.snap(best_design(belief, self.space, evidence.starts(), seed).numpy()))
 
-    def _prediction(self, evidence: Evidence, found: DesignBeliefs, answers: GoalAnswers, x: Tensor) -> Prediction:
-        reach = Z95 * evidence.units.sign * found.sd  # so that lower is lower in the user's direction
-        user = evidence.units.to_user
-        expected, lower, upper = user(found.mean), user(found.mean - reach), user(found.mean + reach)
-        apart = np.abs(user(found.disagreement))
-        if answers.aim.goal == Expected():
-            return Prediction(expected, lower, upper, apart, expected, lower, upper)
-        values = answers.values(x)
-        return Prediction(
-            expected, lower, upper, apart, values.expected, values.quantile(0.025), values.quantile(0.975)
-        )
-
-    def _answers(self, evidence: Evidence, belief: Belief, seed: int) -> GoalAnswers:
-        lower, upper = evidence.box(evidence.scale())
-        d_c = belief.points.atoms.shape[1]
-        return GoalAnswers(belief, lower[:d_c], upper[:d_c], seed)
+    def _knowledge(self, goal: Goal | str | None, law: tuple[Array | None, Array | None], seed: int) -> Knowledge:
+        """Everything an answer under this goal and law is made from."""
+        evidence = self._evidence()
+        belief = self._belief(evidence, law, [], self._aim(evidence, goal), asking=False)
+        model = self._model(evidence)
+        trust = earned_trust(belief.model if model is None else model)
+        known = known_of_law(evidence, self.method.law, self.settings.forgetting, *law)
+        return Knowledge(evidence, belief, known, trust, seed)
 
     def _aim(self, evidence: Evidence, goal: Goal | str | None = None) -> Aim:
         return Aim(self.settings.goal if goal is None else as_goal(goal), evidence.units)
@@ -424,11 +381,6 @@ class Optimizer(Recorder):
 
 
 _BROKEN = (EdrboError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
-
-
-def _text_of(goal: Goal) -> str:
-    """As stored, or the class of a goal of one's own."""
-    return goal.to_text() if goal.registered else type(goal).__name__
 
 
 def _read_json(text: Any) -> Any:

@@ -3,90 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.acquisition import CHUNK
-from edrbo.acquisition.score import SQRT2
+from edrbo.acquisition.goal import Aim
+from edrbo.context.laws import Law, box_points
+from edrbo.context.uncertainty import LawBelief, known_law, law_belief
 from edrbo.optimizer.admissible import LEAST_SUCCESS, best_admissible
+from edrbo.optimizer.answer import Prediction, Recommendation, TriedRun
 from edrbo.optimizer.belief import Belief
+from edrbo.optimizer.goal_answer import GoalAnswers, text_of
+from edrbo.optimizer.interval import ValueBeliefs, value_beliefs
+from edrbo.optimizer.stopping import Rivals, outlook
+from edrbo.optimizer.training import Evidence
+from edrbo.optimizer.trust import Trust
+from edrbo.records.goals import Expected
 from edrbo.space import Space
-from edrbo.surrogate.ensemble import radius
 
-Z95 = 1.959963984540054  # standard normal quantile of 97.5 %
+__all__ = ["Knowledge", "Prediction", "Recommendation", "TriedRun", "best_design", "known_of_law"]
 
+Array = NDArray[np.float64]
 
-@dataclass(frozen=True)
-class Recommendation:
-    """What to set, and what to expect. Values are in the user's units and direction.
-
-    goal                what the design is best for, as text, and its ``title`` in words
-    value               posterior expectation of the goal's value, with its central 95 % ``value_interval`` (what is not
-                        known of f; the law is taken as given)
-    price               mean, mean of the worst 10 % of contexts, and worst mean in the ball, of ``recommended`` and of
-                        the design that is best ``on average``: what robustness costs and buys
-    expected            posterior mean of E_c f(x, c) under the context law
-    interval            its central 95 % posterior interval (uncertainty of f; the law is taken as given)
-    robust              ``expected`` made worse by √2 × the mean disagreement of the experts
-    worst_case          the worst expected value when the context law moves by at most ``ball``: at or beyond this with
-                        95 % probability, so that contexts nobody has seen count as what they are, unknown
-    ball                Wasserstein-1 distance, as a fraction of the context ranges
-    disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycentre
-    context_effect      per context variable: standard deviation of f(x, c) due to it alone
-    law_error           Wasserstein-2 distance of the context atoms used from the law they stand for, coded
-    success             probability that an evaluation of the design succeeds; None as long as none has failed
-    """
-
-    design: dict[str, Any]
-    goal: str
-    title: str
-    value: float
-    value_interval: tuple[float, float]
-    price: dict[str, dict[str, float]]
-    expected: float
-    interval: tuple[float, float]
-    robust: float
-    worst_case: float
-    ball: float
-    disagreement: float
-    context_effect: dict[str, float]
-    law_error: float
-    observations: int
-    success: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """Beliefs about the expected value of n designs, in the user's units: arrays of length n.
-
-    ``lower`` and ``upper`` bound the central 95 % posterior interval of E_c f(x, c). ``value``, ``value_lower`` and
-    ``value_upper`` are the same for the goal's value (its posterior expectation), in the goal's units.
-    """
-
-    expected: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    disagreement: NDArray[np.float64]
-    value: NDArray[np.float64]
-    value_lower: NDArray[np.float64]
-    value_upper: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class DesignBeliefs:
-    """Beliefs about E_c f(x, c) at N designs, in the model's units (maximization): N each."""
-
-    mean: NDArray[np.float64]
-    sd: NDArray[np.float64]
-    disagreement: NDArray[np.float64]
-
-    @property
-    def robust(self) -> NDArray[np.float64]:
-        return self.mean - SQRT2 * self.disagreement
+NEW_CONTEXTS = 16  # points of the context box that stand for contexts not seen yet
+NEAREST = 3  # tried runs that are named
+FAR = 0.5  # lengthscales from the nearest tried design to one that counts as untried
 
 
 def best_design(
@@ -98,17 +42,122 @@ def best_design(
     return best_admissible(value.ladder(), belief, space, starts, seed, least_success, kinks=value.has_kinks)
 
 
-def design_beliefs(belief: Belief, x: Tensor) -> DesignBeliefs:
-    """Each expert's belief about Σ_j w_j f(x, c_j) is Gaussian; this is the barycentre of those, at ``x`` (N × d_x)."""
-    atoms, weights, model = belief.points.atoms, belief.points.weights, belief.model
-    paired, parts = model.paired_with(atoms), []
-    rows = max(1, CHUNK // (model.num_experts * len(atoms) * model.gp.x.shape[-2]))
-    with torch.no_grad():
-        for some in torch.split(x, rows):
-            center, spread = model.barycenter(*paired.integrated(some, weights))
-            apart = radius(*paired.moments(some), model.weights).reshape(len(some), len(atoms))
-            parts.append(torch.stack([center, spread, apart @ weights]))
-    return DesignBeliefs(*torch.cat(parts, dim=1).numpy())
+def known_of_law(
+    evidence: Evidence, law: Law, half_life: float | None, forecast: Array | None, fixed: Array | None
+) -> LawBelief:
+    """The law to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), or what the log tells."""
+    given = forecast if fixed is None else fixed
+    history = evidence.history(evidence.scale(), half_life, given)
+    if not evidence.uses_context or given is not None:
+        return known_law(history.contexts if evidence.uses_context else history.contexts.new_zeros(1, 0))
+    return law_belief(law, history, evidence.state.log.effective(half_life))
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """All that an answer is made from: data, model and search law (``belief``), the law as far as it is known, and what
+    the model deserves."""
+
+    evidence: Evidence
+    belief: Belief
+    law: LawBelief
+    trust: Trust
+    seed: int
+
+    @property
+    def aim(self) -> Aim:
+        return self.belief.aim
+
+    @cached_property
+    def answers(self) -> GoalAnswers:
+        return GoalAnswers(self.belief, self.law, self.trust, *self._box(), self.seed)
+
+    def values(self, x: Tensor) -> ValueBeliefs:
+        """Beliefs about the mean of designs ``x`` (N × d_x), in the model's units."""
+        lower, upper = self._box()
+        box = box_points(lower, upper, NEW_CONTEXTS) if len(lower) else self.law.contexts
+        return value_beliefs(self.belief.model, self.law, box, x, self.trust)
+
+    def predict(self, x: Tensor) -> Prediction:
+        return self._prediction(x)[1]
+
+    def recommend(self, x: Tensor, on_average: Tensor, ball: float) -> Recommendation:
+        """What is known of the design ``x`` (d_x), which was found to be the best; ``on_average`` is for the mean."""
+        evidence, aim = self.evidence, self.aim
+        found, answer, parts = self._prediction(x[None])
+        effects = evidence.units.spread_to_user(context_effects(self.belief, x)).tolist()  # none for a model of x alone
+        rivals = Rivals(evidence.space, x, evidence.starts(), self.seed)
+        future = outlook(self.belief.model, self.law, rivals, self.trust, self.answers.measure)
+        gains = np.quantile(future.gains, np.linspace(0.0, 1.0, 101), method="lower").tolist()
+        nearest = self.nearest(x)
+        settings = evidence.state.settings
+        return Recommendation(
+            design=evidence.space.decode_designs(x.numpy())[0],
+            goal=text_of(aim.goal),
+            title=aim.goal.title(settings.direction, settings.outcome),
+            value=float(answer.value[0]),
+            value_interval=(float(answer.value_lower[0]), float(answer.value_upper[0])),
+            value_parts=parts,
+            price=self.answers.price(x, on_average, ball),
+            expected=float(answer.expected[0]),
+            interval=(float(answer.lower[0]), float(answer.upper[0])),
+            interval_parts=_named(answer.from_model, answer.from_contexts, answer.from_experts),
+            outcome=(float(answer.outcome_lower[0]), float(answer.outcome_upper[0])),
+            left_to_gain=gains[95],
+            ten_more_runs=max(future.more_runs, 0.0),
+            gain_quantiles=tuple(gains),
+            untried=nearest[0].distance > FAR,
+            unseen=bool(found.mean[0] > evidence.outcomes.max()),
+            nearest=tuple(nearest),
+            robust=float(evidence.units.to_user(found.robust[0])),
+            worst_case=self.answers.worst_case(x, ball) if effects and ball > 0 else float(answer.expected[0]),
+            ball=ball,
+            disagreement=float(answer.disagreement[0]),
+            context_effect=dict(zip(evidence.space.context_names if effects else (), effects, strict=True)),
+            law_error=self.belief.points.compression_error,
+            observations=len(evidence.observations),
+            success=self.belief.success(x),
+        )
+
+    def nearest(self, x: Tensor) -> list[TriedRun]:
+        """The tried runs nearest to the design ``x`` (d_x), by the experts' mean lengthscales."""
+        data, space = self.evidence.observations, self.evidence.space
+        lengthscale = self.belief.model.gp.hyper.lengthscale[:, : space.d_x].log().mean(0).exp().numpy()
+        distance = np.sqrt(np.square((data.x - x.numpy()) / lengthscale).sum(1))
+        runs = {row: key for key, row in self.evidence.state.told.items()}
+        rows = np.argsort(distance, kind="stable")[:NEAREST]
+        designs, contexts = space.decode_designs(data.x[rows]), space.name_contexts(data.c[rows])
+        return [
+            TriedRun(
+                run=runs[int(row)],
+                design=designs[i],
+                context=contexts[i] if space.d_c and data.complete[row] else None,
+                value=float(data.y[row]),
+                distance=float(distance[row]),
+            )
+            for i, row in enumerate(rows)
+        ]
+
+    def _box(self) -> tuple[Tensor, Tensor]:
+        """The ends of the box of those contexts that the model knows."""
+        lower, upper = self.evidence.box(self.evidence.scale())
+        count = self.law.contexts.shape[1]
+        return lower[:count], upper[:count]
+
+    def _prediction(self, x: Tensor) -> tuple[ValueBeliefs, Prediction, dict[str, float]]:
+        """Of designs ``x`` (N × d_x); and of the first one what the interval of its value is made of."""
+        user, found = self.evidence.units.to_user, self.values(x)
+        mean = user(found.mean)
+        ends = np.sort(user([found.mean - found.half, found.mean + found.half]), axis=0)
+        outcomes = np.sort(user([found.outcome_lower, found.outcome_upper]), axis=0)
+        widths = np.abs(user([found.disagreement, found.model, found.contexts, found.experts]))
+        if self.aim.goal == Expected():
+            return found, Prediction(*[mean, *ends, *widths, *outcomes, mean, *ends]), _named(*widths[1:])
+        values = self.answers.values(x)
+        shown = values.expected, values.quantile(0.025), values.quantile(0.975)
+        if self.trust.freedom == 0.0:  # one outcome has no scale
+            shown = values.expected, *np.stack([-np.inf + 0.0 * mean, np.inf + 0.0 * mean])
+        return found, Prediction(*[mean, *ends, *widths, *outcomes, *shown]), _named(*values.parts)
 
 
 def context_effects(belief: Belief, x: Tensor) -> list[float]:
@@ -127,3 +176,8 @@ def context_effects(belief: Belief, x: Tensor) -> list[float]:
 
 def _joint(x: Tensor, contexts: Tensor) -> Tensor:
     return torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
+
+
+def _named(model: Array, contexts: Array, experts: Array) -> dict[str, float]:
+    """The half-widths of the first design's interval, by source."""
+    return {"model": float(model[0]), "contexts": float(contexts[0]), "experts": float(experts[0])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +64,36 @@ class ContextLog:
         if not forgotten.sum() > 0:  # all too old for float64: the youngest are the least forgotten
             forgotten = np.where((weights > 0) & (age == age[weights > 0].min()), weights, 0.0)
         return rows, forgotten
+
+    def effective(self, half_life: float | None) -> float:
+        """(Σ w)² / Σ w² over all contexts: how many equal ones would tell as much.
+
+        Of a summary the contexts count one by one, as if they had come with equal weights.
+        """
+        if not self.batches:
+            return 0.0
+        _, weights = self.weighted(self.batches[0].rows.shape[1], half_life)
+        ends = np.cumsum([len(batch.rows) for batch in self.batches])[:-1]
+        inverse = 0.0
+        for batch, part in zip(self.batches, np.split(weights / weights.sum(), ends), strict=True):
+            if part.any():
+                number = _faded_number(batch.count, half_life) if batch.summary else _number(part)
+                inverse += float(part.sum()) ** 2 / number
+        return 1.0 / inverse
+
+
+def _number(weights: Array) -> float:
+    """(Σ w)² / Σ w² of weights that are not all zero."""
+    relative = weights / weights.max()
+    return float(relative.sum() ** 2 / np.square(relative).sum())
+
+
+def _faded_number(count: int, half_life: float | None) -> float:
+    """The same of 1, q, q², … with q = 2^(−1/half_life), ``count`` of them: two geometric series."""
+    if half_life is None:
+        return float(count)
+    rate = math.log(2.0) / half_life
+    return math.tanh(0.5 * count * rate) / math.tanh(0.5 * rate)
 
 
 def read_weights(weights: Any, n: int) -> Array:

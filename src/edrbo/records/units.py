@@ -36,9 +36,10 @@ class Units:
         return np.asarray(variance, dtype=np.float64) / self.scale / self.scale
 
     def to_user(self, values: Any) -> Array:
-        """Values of the model in the user's units and direction; held to what float64 can say."""
+        """Values of the model in the user's units and direction; held to what float64 can say, unless infinite."""
         limit = np.finfo(np.float64).max / max(self.scale, 1.0)
-        return np.clip(self.sign * np.asarray(values, dtype=np.float64), -limit, limit) * self.scale
+        signed = self.sign * np.asarray(values, dtype=np.float64)
+        return np.where(np.isinf(signed), signed, np.clip(signed, -limit, limit) * self.scale)
 
     def spread_to_user(self, sd: Any) -> Array:
         """A standard deviation, or any difference without a direction, in the user's units."""

@@ -63,11 +63,24 @@ def _draw_expected(axes: Any, optimizer: Optimizer, best: Any, truth: Callable[[
     x_name = optimizer.space.design_names[0]
     x = _across(optimizer, 161)
     belief = optimizer.predict([{x_name: float(v)} for v in x])
-    axes.fill_between(x, belief.lower, belief.upper, color=BLUE, alpha=0.2, lw=0, label="95 % interval")
+    axes.fill_between(x, belief.lower, belief.upper, color=BLUE, alpha=0.2, lw=0, label="95 % interval, true law")
+    inner = np.hypot(belief.from_model, belief.from_experts)
+    low, high = belief.expected - inner, belief.expected + inner
+    axes.fill_between(x, low, high, color=BLUE, alpha=0.25, lw=0, label="of it what is not known of f")
     axes.plot(x, belief.expected, color=BLUE, lw=2, label="believed")
     if truth is not None:
         axes.plot(x, truth(x), color=GRAY, lw=1.5, ls="--", label="true")
-    axes.plot(best.design[x_name], best.expected, "o", color=VERMILION, ms=9, label="recommended")
+    reach = [[best.expected - best.interval[0]], [best.interval[1] - best.expected]]
+    axes.errorbar(
+        [best.design[x_name]],
+        [best.expected],
+        yerr=reach,
+        fmt="o",
+        color=VERMILION,
+        ms=9,
+        capsize=5,
+        label="recommended",
+    )
     axes.set(ylabel="expected value", xlabel=x_name, title="average over contexts")
     axes.legend(loc="best", fontsize="small", ncols=2)
 

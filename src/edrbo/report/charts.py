@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from edrbo.acquisition.score import SQRT2
+from edrbo.optimizer.forecasts import Z95
 from edrbo.optimizer.tradeoff import Tradeoff
 from edrbo.records.words import heading
 from edrbo.report.contents import Facts, Slice
-from edrbo.report.diagnostics import Z95
 from edrbo.report.svg import Chart, number, span
 from edrbo.space import Categorical, Real
 

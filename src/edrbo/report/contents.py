@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.optimizer.forecasts import LeaveOneOut, leave_one_out, one_step_ahead
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Prediction, Recommendation
 from edrbo.records.context_log import ContextLog
 from edrbo.records.goals import Expected
 from edrbo.records.units import Units
-from edrbo.report.diagnostics import ContextShift, LeaveOneOut, context_shift, leave_one_out
+from edrbo.report.diagnostics import ContextShift, calibration_words, context_shift
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.streams import stream
 from edrbo.study import Study
@@ -63,6 +64,7 @@ class Facts:
     nearest: list[tuple[int, float]]  # runs told nearest to the recommendation, with their coded distance
     advice: Advice | None  # for one context
     made: float  # when this was gathered, in seconds since 1970
+    trust: str  # how far the model can be trusted, in words
 
     @property
     def space(self) -> Space:
@@ -93,9 +95,9 @@ def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
     advice = None if not context else Advice(dict(context), optimizer.recommend(context=dict(context)))
     nearest = nearest_runs(optimizer, recommendation)
     made = time.time()
-    return Facts(
-        study, optimizer, recommendation, slices, contexts, recent, shift, calibration, units, nearest, advice, made
-    )
+    trust = "" if model is None or calibration is None else calibration_words(calibration, one_step_ahead(model))
+    answers = (recommendation, slices, contexts, recent, shift, calibration, units, nearest, advice, made, trust)
+    return Facts(study, optimizer, *answers)
 
 
 def nearest_runs(optimizer: Optimizer, recommendation: Recommendation) -> list[tuple[int, float]]:

@@ -5,80 +5,53 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidContextError
+from edrbo.optimizer.forecasts import Foretold
 from edrbo.streams import stream
-from edrbo.surrogate.ensemble import Ensemble
 
 Array = NDArray[np.float64]
 
-Z95 = 1.959963984540054
+FEW = 5  # outcomes before a model is judged
+LAST, NEW_PLACE = 30, 0.1  # forecasts of new places that count, and how unsure they were, in spreads of the outcomes
 LIKELY, SURE = 0.05, 0.005  # p-values below which a shift is believed, and beyond doubt
 PERMUTATIONS = 499
 LARGEST = 400  # contexts of either sample that enter the test in several dimensions
 
 
-@dataclass(frozen=True, eq=False)
-class LeaveOneOut:
-    """Each outcome (n) as foretold from all others, by the barycentre and by each of the M experts.
-
-    In the model's units, that is for maximization; ``sd`` includes the noise of an observation. Hyper-parameters and
-    the constant mean are those of the fit to all data.
-    """
-
-    y: Array
-    mean: Array
-    sd: Array
-    expert_mean: Array  # M × n
-    expert_sd: Array  # M × n
-
-    @property
-    def coverage(self) -> float:
-        """Share of the outcomes inside their 95 % interval; nan without any."""
-        return float(np.mean(np.abs(self.y - self.mean) <= Z95 * self.sd)) if len(self.y) else float("nan")
-
-    @property
-    def rmse(self) -> float:
-        return float(np.sqrt(np.mean((self.y - self.mean) ** 2))) if len(self.y) else float("nan")
-
-    @property
-    def expert_rmse(self) -> Array:
-        """Root mean squared error of each expert (M)."""
-        errors: Array = np.sqrt(np.mean((self.y - self.expert_mean) ** 2, axis=1))
-        return errors
-
-    @property
-    def skill(self) -> float:
-        """Share of the outcomes' variance that is foretold: 1 is perfect, 0 no better than their mean."""
-        total = float(np.sum((self.y - self.y.mean()) ** 2)) if len(self.y) else 0.0
-        return 1.0 - float(np.sum((self.y - self.mean) ** 2)) / total if total > 0 else float("nan")
-
-    def words(self) -> str:
-        """The calibration in a sentence."""
-        n = len(self.y)
-        if n < 5:
-            return f"With {n} outcomes it is too early to judge the model."
-        inside = round(n * self.coverage)
-        # Binomial standard error around 95 %: what chance alone would do.
-        chance = 2.0 * np.sqrt(0.95 * 0.05 / n)
-        head = f"{inside} of {n} outcomes lie in the 95 % interval foretold for them from the others."
-        if self.coverage < 0.95 - chance:
-            return f"{head} That is too few: the model is surer of itself than it should be."
-        if self.skill < 0.2:
-            return f"{head} The intervals are honest but wide: the model cannot yet foretell much."
-        return f"{head} The model's uncertainty can be trusted."
+def calibration_words(others: Foretold, before: Foretold) -> str:
+    """How far the model can be trusted, in a sentence or two: by its outcomes ``others`` foretold from all others, and
+    ``before`` foretold from those before them, of which the last that were new places count."""
+    n = len(others.y)
+    if n < FEW:
+        return f"With {n} outcomes it is too early to judge the model."
+    head = f"{round(n * others.coverage)} of {n} outcomes lie in the 95 % interval foretold for them from the others."
+    if others.too_few:
+        return f"{head} That is too few: the model is surer of itself than it should be."
+    new = new_places(before)
+    count = len(new.y)
+    if new.too_few:
+        return (
+            f"{head} But of the last {count} runs in new places only {int(new.inside.sum())} came out as foretold "
+            "before they were made: among its data the model does well, elsewhere expect surprises."
+        )
+    if others.skill < 0.2:
+        return f"{head} The intervals are honest but wide: the model cannot yet foretell much."
+    if count < FEW:
+        return f"{head} There were too few runs in new places to judge it elsewhere."
+    return (
+        f"{head} So do {int(new.inside.sum())} of the last {count} runs in new places, foretold before they were made: "
+        "the model's uncertainty can be trusted."
+    )
 
 
-def leave_one_out(model: Ensemble) -> LeaveOneOut:
-    """Of the observations the model is fitted to."""
-    with torch.no_grad():
-        modelled, *foretold = model.leave_one_out()
-        found = model.scaling.moments(*foretold)
-        y = model.scaling.value(modelled).numpy()
-    expert_mean, expert_sd = (part.numpy() for part in found)
-    return LeaveOneOut(y, expert_mean.mean(0), expert_sd.mean(0), expert_mean, expert_sd)
+def new_places(before: Foretold) -> Foretold:
+    """The last outcomes that were not easy: foretold with no less than a tenth of the spread of all outcomes."""
+    if not len(before.y):
+        return before
+    hard = np.flatnonzero(before.sd >= NEW_PLACE * before.y.std())[-LAST:]
+    return Foretold(before.y[hard], before.mean[hard], before.sd[hard])
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from edrbo import __version__
+from edrbo.optimizer.words import interval_words, stopping_words, support_words
 from edrbo.records.words import context_words, design_words, heading
 from edrbo.report import charts
 from edrbo.report.contents import Facts, gather
@@ -116,6 +118,8 @@ def _recommendation(facts: Facts) -> str:
     rows = [
         *_goal_rows(facts),
         ("expected value", number(found.expected), f"95 % sure it is between {number(low)} and {number(high)}"),
+        ("", "", interval_words(facts.study.settings, found)),
+        ("next outcome", "", "a single one: 95 % sure between {} and {}".format(*map(number, found.outcome))),
         ("robust value", number(found.robust), f"{worse} hopeful by as much as the models disagree"),
     ]
     if facts.space.d_c:
@@ -131,9 +135,11 @@ def _recommendation(facts: Facts) -> str:
         f"<tr><th>{escape(one_line(name))}</th><td>{value}</td><td>{escape(note)}</td></tr>"
         for name, value, note in rows
     )
+    warning = support_words(facts.study.settings, found)
+    doubt = "" if warning is None else f"<p class='warn'>{escape(one_line(warning))}</p>"
     return (
-        f'<section class="key"><h2>Recommendation</h2><dl class="design">{design}</dl>'
-        f'<table class="facts">{cells}</table></section>'
+        f'<section class="key"><h2>Recommendation</h2><dl class="design">{design}</dl>{doubt}'
+        f'<table class="facts">{cells}</table><p>{escape(stopping_words(facts.study.settings, found))}</p></section>'
     )
 
 
@@ -218,7 +224,7 @@ def _trust(facts: Facts) -> str:
     table = (
         f'<table class="facts"><tr><th>model</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
     )
-    return _section("Trust in the model", f"{found.words()} {_disagreement(facts)}", [charts.calibration(facts)], table)
+    return _section("Trust in the model", f"{facts.trust} {_disagreement(facts)}", [charts.calibration(facts)], table)
 
 
 def _disagreement(facts: Facts) -> str:
@@ -251,10 +257,11 @@ def _section(title: str, note: str, drawn: list[Chart], more: str = "") -> str:
 def _data(facts: Facts) -> str:
     """The numbers behind the page, for programs; nothing in it can end the script element."""
     found = facts.recommendation
+    ends = [end if math.isfinite(end) else None for end in found.interval]
     record = {
         "name": facts.study.name,
         "settings": facts.study.settings.to_dict(),
-        "recommendation": {"design": found.design, "expected": found.expected, "interval": found.interval},
+        "recommendation": {"design": found.design, "expected": found.expected, "interval": ends},
         "y": facts.optimizer.observations.y.tolist(),
         "shift": None if facts.shift is None else {"distance": facts.shift.distance, "p": facts.shift.p_value},
         "coverage": None if facts.calibration is None else facts.calibration.coverage,

@@ -60,7 +60,9 @@ class Chart:
         return LEFT + (WIDTH - LEFT - RIGHT) * (value - low) / (high - low)
 
     def py(self, value: float) -> float:
+        """Held a little beyond the axes, since a wide interval may end far out or nowhere."""
         low, high = self._y
+        value = min(max(value, low - (high - low)), high + (high - low))
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / (high - low)
 
     def _axes(self, x_name: str, y_name: str, labels: Sequence[str] | None) -> None:

@@ -35,7 +35,7 @@ def pictures_of(study: Study) -> list[Section]:
             drawn += [charts.context_over_time(facts, k).svg(), charts.context_law(facts, k).svg()]
         sections.append(("Shift of the conditions", words, drawn))
     if facts.calibration is not None:
-        sections.append(("Can the model be trusted?", facts.calibration.words(), [charts.calibration(facts).svg()]))
+        sections.append(("Can the model be trusted?", facts.trust, [charts.calibration(facts).svg()]))
     return sections
 
 

@@ -1,0 +1,103 @@
+"""How well the law of contexts is known: every context seen, and how many of them there effectively are.
+
+The answer is summed over these and not over the compressed atoms of ``laws``, which have a bias of their own; the
+search may use those, since it needs only to find the design.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edrbo.context.compression import compress
+from edrbo.context.laws import ContextHistory, Given, Law, box_points
+from edrbo.errors import InvalidValueError
+from edrbo.streams import stream
+
+BOX_POINTS = 64  # stand for the box when no context was ever seen
+LONG = 8192  # contexts that are summed over one by one; a longer log is cut to …
+LONG_LINE, LONG_SPACE = 2048, 512  # … so many, for one context variable and for several
+
+
+@dataclass(frozen=True, eq=False)
+class LawBelief:
+    """The law as a random one: Σ_j W_j δ(c_j) with W ~ Dirichlet(effective · weights), the Bayesian bootstrap.
+
+    Under it the mean of g has expectation Σ_j w_j g(c_j) and variance Var_w(g) / (effective + 1). ``effective`` is the
+    number of equally weighted contexts that would tell as much, or ``math.inf``: the law is the user's, and exact.
+    """
+
+    contexts: Tensor  # N × d_c
+    weights: Tensor  # N, sum to one
+    effective: float
+
+    def __post_init__(self) -> None:
+        if self.weights.shape != self.contexts.shape[:1] or not self.effective > 0:
+            raise InvalidValueError(
+                f"a law on {tuple(self.contexts.shape)} contexts with weights {tuple(self.weights.shape)}, "
+                f"known as from {self.effective} of them",
+                "give one weight per context and a positive effective number",
+            )
+
+    @property
+    def exact(self) -> bool:
+        return math.isinf(self.effective)
+
+    def thinned(self, size: int) -> LawBelief:
+        """The same law on at most ``size`` contexts, which hold its mean; no less and no better known."""
+        if len(self.contexts) <= size:
+            return self
+        small = compress(self.contexts, self.weights, size)
+        return LawBelief(small.atoms, small.weights, self.effective)
+
+    def small_sample(self) -> LawBelief:
+        """With the variance Var / (n − 1) that a mean has whose variance is estimated from the same n contexts, for the
+        bootstrap's n + 1."""
+        return self if self.exact else LawBelief(self.contexts, self.weights, max(self.effective - 2.0, 0.5))
+
+    def draw(self, count: int, seed: int) -> Tensor:
+        """Weights of ``count`` laws drawn from this belief (count × N)."""
+        if self.exact or len(self.weights) == 1:
+            return self.weights.expand(count, -1)
+        rates = self.effective * self.weights.numpy()
+        drawn = stream(seed, "laws").standard_gamma(rates, size=(count, len(rates)))
+        total = drawn.sum(axis=1, keepdims=True)
+        # with an effective number far below one all rates are tiny and a row may round to zero: then it is the mean law
+        shares = np.where(total > 0.0, drawn / np.where(total > 0.0, total, 1.0), self.weights.numpy())
+        return torch.from_numpy(shares)
+
+
+def law_belief(law: Law, history: ContextHistory, effective: float) -> LawBelief:
+    """What ``history``, which counts as ``effective`` equal contexts, tells of the true law.
+
+    Only what a method's ``law`` takes for granted counts: samples given once and for all, and how fast it forgets. Of
+    no context at all, the whole box as one context tells it.
+    """
+    if len(history.lower) == 0:  # no context variables: one empty context, for certain
+        return known_law(history.lower.new_zeros(1, 0))
+    if isinstance(law, Given):
+        return known_law(law.samples, law.weights)
+    if len(history.contexts) == 0:
+        points = box_points(history.lower, history.upper, BOX_POINTS)
+        return LawBelief(points, points.new_full((len(points),), 1.0 / len(points)), 1.0)
+    half_life = getattr(law, "half_life", None)
+    weights = history.normalized_weights(half_life)
+    if half_life is not None:
+        effective = min(effective, float(1.0 / weights.square().sum()))
+    return _shortened(LawBelief(history.contexts, weights, effective))
+
+
+def known_law(contexts: Tensor, weights: Tensor | None = None) -> LawBelief:
+    """Samples (n × d_c) of a law that is known: a forecast, or one context."""
+    share = contexts.new_ones(len(contexts)) if weights is None else weights
+    return _shortened(LawBelief(contexts, share / share.sum(), math.inf))
+
+
+def _shortened(law: LawBelief) -> LawBelief:
+    if len(law.contexts) <= LONG:
+        return law
+    return law.thinned(LONG_LINE if law.contexts.shape[1] == 1 else LONG_SPACE)

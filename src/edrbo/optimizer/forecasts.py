@@ -1,0 +1,101 @@
+"""What a model says of outcomes it has not seen: each from all the others, and each from those before it.
+
+Leaving one out judges the model among its data. Most of them lie beside others like them, where any model does well;
+the next outcome is mostly of a new place. So trust is earned by the second kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.surrogate.ensemble import Ensemble
+
+Array = NDArray[np.float64]
+
+Z95 = 1.959963984540054  # standard normal quantile of 97.5 %
+
+
+@dataclass(frozen=True, eq=False)
+class Foretold:
+    """Outcomes (n) with what was foretold of each, in one unit; ``sd`` includes the noise of an observation."""
+
+    y: Array
+    mean: Array
+    sd: Array
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Which outcomes lie inside their 95 % interval."""
+        return np.asarray(np.abs(self.y - self.mean) <= Z95 * self.sd)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the outcomes inside their 95 % interval; nan without any."""
+        return float(np.mean(self.inside)) if len(self.y) else float("nan")
+
+    @property
+    def too_few(self) -> bool:
+        """Whether fewer are inside than chance explains: two standard errors below 95 %."""
+        return len(self.y) > 0 and self.coverage < 0.95 - 2.0 * np.sqrt(0.95 * 0.05 / len(self.y))
+
+    @property
+    def rmse(self) -> float:
+        return float(np.sqrt(np.mean((self.y - self.mean) ** 2))) if len(self.y) else float("nan")
+
+    @property
+    def skill(self) -> float:
+        """Share of the outcomes' variance that is foretold: 1 is perfect, 0 no better than their mean."""
+        total = float(np.sum((self.y - self.y.mean()) ** 2)) if len(self.y) else 0.0
+        return 1.0 - float(np.sum((self.y - self.mean) ** 2)) / total if total > 0 else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut(Foretold):
+    """Each outcome as foretold from all others, by the barycentre and by each of the M experts.
+
+    In the model's units, that is for maximization. Hyper-parameters and the constant mean are those of the fit to all.
+    """
+
+    expert_mean: Array  # M × n
+    expert_sd: Array  # M × n
+
+    @property
+    def expert_rmse(self) -> Array:
+        """Root mean squared error of each expert (M)."""
+        return np.asarray(np.sqrt(np.mean((self.y - self.expert_mean) ** 2, axis=1)))
+
+
+def leave_one_out(model: Ensemble) -> LeaveOneOut:
+    """Of the observations the model is fitted to."""
+    with torch.no_grad():
+        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out()))
+
+
+def one_step_ahead(model: Ensemble) -> Foretold:
+    """Each outcome but the first from those before it, at the hyper-parameters of the fit to all.
+
+    In closed form too: with K + noise = L Lᵀ the rows of L⁻¹(y − mean) are the errors in units of Lᵢᵢ, the standard
+    deviation with which yᵢ was foretold. Hindsight helps the hyper-parameters: forecasts that were made and kept at the
+    time are the better judges.
+    """
+    with torch.no_grad():
+        residual = (model.gp.y - model.gp.hyper.mean[:, None]).unsqueeze(-1)
+        sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
+        error = torch.linalg.solve_triangular(model.gp.chol, residual, upper=False).squeeze(-1) * sd
+        y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
+    return Foretold(y[1:], mean[1:], spread[1:])
+
+
+def _in_units_of_y(
+    model: Ensemble, modelled: Tensor, mean: Tensor, sd: Tensor
+) -> tuple[Array, Array, Array, Array, Array]:
+    """y (n), the barycentre's mean and sd (n), and the experts' (M × n)."""
+    expert_mean, expert_sd = model.scaling.moments(mean, sd)
+    center, spread = model.barycenter(expert_mean, expert_sd)
+    y = model.scaling.value(modelled)
+    return y.numpy(), center.numpy(), spread.numpy(), expert_mean.numpy(), expert_sd.numpy()

@@ -1,0 +1,142 @@
+"""What is believed of a design's value under the true law, and of its next single outcome.
+
+Three things are not known, and each widens the interval of E_c f(x, c):
+
+    model       f itself: each expert's joint posterior over the contexts
+    contexts    the law, of which a sample is known: the Bayesian bootstrap over all contexts seen
+    experts     which expert is right: their means differ
+
+Each is given as a 95 % half-width; they add in squares. Sums run over all contexts, not over the compressed atoms of
+the search.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.acquisition.acquisition import CHUNK
+from edrbo.acquisition.score import SQRT2
+from edrbo.context.uncertainty import LONG, LawBelief
+from edrbo.optimizer.forecasts import Z95
+from edrbo.optimizer.trust import Trust, student
+from edrbo.surrogate.ensemble import Ensemble, radius
+
+Array = NDArray[np.float64]
+
+# For many designs a long log is cut, so that this many pairs of a design and a context are looked at …
+JOINT_PAIRS, MARGINAL_PAIRS = 2**16, 2**14
+FEWEST_JOINT, FEWEST_MARGINAL = 64, 32  # … but no shorter than this
+MOST_JOINT = 512  # all covariances between so many contexts are held at once
+BISECTIONS = 32  # to find a quantile to nine digits of the range
+
+
+@dataclass(frozen=True, eq=False)
+class ValueBeliefs:
+    """Beliefs about N designs in the model's units (maximization): N each.
+
+    ``model``, ``contexts`` and ``experts`` are 95 % half-widths of E_c f(x, c); ``outcome_lower`` and
+    ``outcome_upper`` bound the next single outcome, context and noise included, with 95 %.
+    """
+
+    mean: Array
+    model: Array
+    contexts: Array
+    experts: Array
+    disagreement: Array
+    outcome_lower: Array
+    outcome_upper: Array
+
+    @property
+    def half(self) -> Array:
+        """Half of the 95 % interval."""
+        return np.sqrt(self.model**2 + self.contexts**2 + self.experts**2)
+
+    @property
+    def robust(self) -> Array:
+        return self.mean - SQRT2 * self.disagreement
+
+
+def value_beliefs(model: Ensemble, law: LawBelief, box: Tensor, x: Tensor, trust: Trust) -> ValueBeliefs:
+    """At designs ``x`` (N × d_x), for the law as far as it is known; ``box`` (p × d_c) are contexts it may yet show."""
+    count = max(len(x), 1)
+    joint = law.thinned(min(max(JOINT_PAIRS // count, FEWEST_JOINT), MOST_JOINT))
+    marginal = law.thinned(min(max(MARGINAL_PAIRS // count, FEWEST_MARGINAL), LONG))
+    width = model.num_experts * (max(len(joint.weights), len(marginal.weights)) + len(box)) * model.gp.x.shape[-2]
+    find = _Finder(model, joint, marginal, box, trust)
+    with torch.no_grad():
+        parts = [find(some) for some in torch.split(x, max(1, CHUNK // width))]
+    return ValueBeliefs(*torch.cat(parts, dim=1).numpy())
+
+
+class _Finder:
+    """The beliefs at some designs, with what belongs to the contexts worked out once."""
+
+    def __init__(self, model: Ensemble, joint: LawBelief, marginal: LawBelief, box: Tensor, trust: Trust) -> None:
+        self.model, self.joint, self.marginal, self.trust = model, joint, marginal, trust
+        count = model.num_experts
+        self.shares = box.new_full((count,), 1.0 / count) if model.weights is None else model.weights
+        self.together = model.paired_with(joint.contexts)
+        # Of a law known from n contexts the next one is new with probability 1/(n + 1): then from anywhere in the box.
+        unseen = 0.0 if marginal.exact else 1.0 / (1.0 + marginal.effective)
+        box = box[:0] if marginal.exact else box
+        self.apart = model.paired_with(torch.cat([marginal.contexts, box]))
+        anywhere = box.new_full((len(box),), unseen / max(len(box), 1))
+        self.next_weights = torch.cat([(1.0 - unseen) * marginal.weights, anywhere])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The fields of ``ValueBeliefs`` in their order (7 × N)."""
+        means, sds = (part.reshape(-1, len(x), len(self.next_weights)) for part in self.apart.moments(x))
+        lower, upper = self._outcome(means, sds)
+        known, weights = len(self.marginal.weights), self.marginal.weights
+        means, sds = means[..., :known], sds[..., :known]  # M × N × m
+        averages, integrated = self.together.integrated(x, self.joint.weights)  # M × N
+        exact = means @ weights
+        if known >= len(self.joint.weights):
+            averages = exact
+        mean, of_model = self.shares @ averages, self.shares @ integrated.square()
+        of_experts = self.shares @ (averages - mean).square()
+        # The variance of f over contexts, expected under the belief: of its mean, and what is not known together.
+        over_contexts = self.shares @ ((means - exact[..., None]).square() @ weights)
+        over_contexts = over_contexts + (self.shares @ (sds.square() @ weights) - of_model).clamp_min(0.0)
+        from_model, from_experts = (_half(self.trust.reach, part) for part in (of_model, of_experts))
+        from_contexts = torch.zeros_like(mean) if self.marginal.exact else self._context_half(over_contexts)
+        apart = radius(means.flatten(1), sds.flatten(1), self.model.weights).reshape(len(x), known) @ weights
+        return torch.stack([mean, from_model, from_contexts, from_experts, apart, lower, upper])
+
+    def _context_half(self, variance: Tensor) -> Tensor:
+        """Of a mean over contexts whose ``variance`` is estimated from the same contexts."""
+        freedom = max(self.marginal.effective - 1.0, 1.0)
+        return _half(student(freedom), variance / freedom)
+
+    def _outcome(self, means: Tensor, sds: Tensor) -> tuple[Tensor, Tensor]:
+        """The 2.5 and 97.5 % quantiles of y (N) over experts and contexts."""
+        if not math.isfinite(self.trust.reach):
+            beyond = means.new_full((means.shape[1],), math.inf)
+            return -beyond, beyond
+        scaling = self.model.scaling
+        slope = scaling.slope(scaling.standardize(means))
+        variance = (self.trust.reach / Z95 * sds).square() + self.trust.noise[:, None, None] * slope.square()
+        weights = (self.shares[:, None] * self.next_weights).flatten()
+        flat = means.transpose(0, 1).flatten(1), variance.sqrt().transpose(0, 1).flatten(1)
+        return mixture_quantile(0.025, *flat, weights), mixture_quantile(0.975, *flat, weights)
+
+
+def mixture_quantile(level: float, mean: Tensor, sd: Tensor, weights: Tensor) -> Tensor:
+    """The quantile of Σ_k w_k N(mean_k, sd_k²) for each row, by halving: ``mean``, ``sd`` N × K, ``weights`` K."""
+    low, high = (mean - 10.0 * sd).amin(-1), (mean + 10.0 * sd).amax(-1)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        below = torch.special.ndtr((middle[:, None] - mean) / sd) @ weights < level
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    return 0.5 * (low + high)
+
+
+def _half(reach: float, variance: Tensor) -> Tensor:
+    """``reach`` standard deviations; none of nothing, also where the reach is infinite."""
+    return torch.where(variance > 0.0, reach * variance.sqrt(), 0.0)

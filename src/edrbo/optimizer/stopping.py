@@ -1,0 +1,184 @@
+"""When to stop: how much better any design could be than the recommended one, and what more runs would bring.
+
+The value is drawn jointly at a few dozen designs that might be the best: an expert, f in a few contexts from its joint
+posterior, a law. In each drawn world the best of them is so much better than the recommended one; that is what is left
+to gain there. The experts' lengthscales are shortened before, since a run that has settled on a hill knows little of
+how rough f is elsewhere (docs/calibration.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.acquisition.acquisition import CHUNK
+from edrbo.context.laws import ContextPoints, sobol_points
+from edrbo.context.uncertainty import LawBelief
+from edrbo.optimizer.trust import Trust
+from edrbo.space import Space
+from edrbo.streams import stream, stream_seed
+from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.exact_gp import ExactGP, safe_cholesky
+from edrbo.surrogate.scaling import Scaling
+
+Array = NDArray[np.float64]
+
+ROUGHER = 0.6  # of the fitted lengthscales
+SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
+REACHES = (0.02, 0.1)  # how far around, in the unit cube
+OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
+PICKED = 12  # … how many by each
+ATOMS = 8  # contexts that stand for the law
+WORLDS = 1024  # drawn
+RUNS = 10  # more runs whose use is foretold
+
+
+Value = Callable[[Tensor, Tensor, ContextPoints], Tensor]
+
+
+def average(outcomes: Tensor, weights: Tensor, points: ContextPoints) -> Tensor:
+    """The expected value."""
+    return (outcomes * weights).sum(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """How good outcomes are: ``value`` takes them (... × n) in contexts of probabilities ``weights`` (... × n), and the
+    contexts with their mean law; a larger one is better.
+
+    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``costly`` one is asked less.
+    """
+
+    value: Value = average
+    anywhere: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
+    costly: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rivals:
+    """Where to look for better designs than ``x`` (d_x): anywhere, around it, and among those ``tried`` (n × d_x)."""
+
+    space: Space
+    x: Tensor
+    tried: Tensor
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """In units of the value: ``gains`` (worlds) of the best design over the recommended one, smallest first, and what
+    ``RUNS`` more runs are expected to bring."""
+
+    gains: Array
+    more_runs: float
+
+
+def outlook(model: Ensemble, law: LawBelief, rivals: Rivals, trust: Trust, measure: Measure | None = None) -> Outlook:
+    """For the recommended design ``rivals.x``; by default its expected value in the model's units counts."""
+    if trust.freedom == 0.0:  # one outcome has no scale
+        return Outlook(np.array([np.inf]), np.inf)
+    measure, law, model = measure or Measure(), law.thinned(ATOMS), _rougher(model)
+    worlds = WORLDS // 8 if measure.costly else WORLDS
+    anywhere = measure.anywhere if len(measure.anywhere) else law.contexts[:0]
+    points = ContextPoints(law.contexts, law.weights, anywhere)
+    with torch.no_grad():
+        designs = _contenders(model, points, rivals, trust, measure)
+        mean, covariance = model.gp.posterior(_pairs(designs, points.all))  # M × Kn, M × Kn × Kn
+        shares = mean.new_full((len(mean),), 1.0 / len(mean)) if model.weights is None else model.weights
+        gains, brought = [], []
+        for m, share in enumerate(shares.tolist()):
+            seed = stream_seed(rivals.seed, "outlook", m)
+            expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure.value, seed)
+            values = expert.draw(law, max(RUNS, round(share * worlds)))
+            gains.append((values.amax(-1) - values[:, 0]).numpy())
+            brought.append(share * expert.after(values[:RUNS].argmax(-1), trust.noise[m], worlds // 4))
+    return Outlook(np.sort(np.concatenate(gains)), sum(brought))
+
+
+def _rougher(model: Ensemble) -> Ensemble:
+    gp = model.gp
+    hyper = replace(gp.hyper, lengthscale=ROUGHER * gp.hyper.lengthscale)
+    return Ensemble(ExactGP.condition(gp.kernels, hyper, gp.x, gp.y, gp.noise), model.scaling, model.weighting)
+
+
+@dataclass(frozen=True, eq=False)
+class _Expert:
+    """One expert's joint belief about f at K designs in n contexts, and so about the value of the designs."""
+
+    scaling: Scaling
+    mean: Tensor  # Kn, the context running fastest
+    covariance: Tensor
+    trust: Trust
+    points: ContextPoints
+    value: Value
+    seed: int
+
+    def draw(self, law: LawBelief, count: int) -> Tensor:
+        """The value of the designs in ``count`` worlds (count × K)."""
+        random = stream(self.seed, "worlds")
+        normal = torch.from_numpy(random.standard_normal((count, len(self.mean))))
+        rows = self.mean + self._stretch(random, count) * (normal @ safe_cholesky(self.covariance).mT)
+        laws = law.small_sample().draw(count, self.seed)
+        return self._values(rows, torch.nn.functional.pad(laws, (0, len(self.points.support))))
+
+    def after(self, designs: Tensor, noise: Tensor, count: int) -> float:
+        """How much the best value at the mean of f is expected to rise when these designs are run, in contexts as they
+        come: that mean then is normal around today's, with the covariance that the runs explain."""
+        random, size, law = stream(self.seed, "runs"), len(self.points.all), self.points.weights
+        runs = designs * size + torch.from_numpy(random.choice(len(law), len(designs), p=law.numpy()))
+        root = safe_cholesky(self.covariance[runs][:, runs] + torch.diag_embed(noise.expand(len(runs))))
+        moves = torch.linalg.solve_triangular(root, self.covariance[runs], upper=False)  # runs × Kn
+        normal = torch.from_numpy(random.standard_normal((count, len(runs))))
+        rows = self.mean + self._stretch(random, count) * (normal @ moves)
+        mass = self.points.mass.expand(count, -1)
+        now = self._values(self.mean[None], mass[:1])
+        return float(self._values(rows, mass).amax(-1).mean() - now.max())
+
+    def _values(self, rows: Tensor, laws: Tensor) -> Tensor:
+        """Of modelled outcomes (worlds × Kn) under laws (worlds × n): worlds × K."""
+        outcomes = self.scaling.value(rows).reshape(len(rows), -1, laws.shape[-1])
+        return self.value(outcomes, laws[:, None].expand_as(outcomes), self.points)
+
+    def _stretch(self, random: np.random.Generator, count: int) -> Tensor:
+        """Student's: by how much more than the model says f may be off, world by world (count × 1)."""
+        freedom = self.trust.freedom
+        return torch.from_numpy(self.trust.inflation * np.sqrt(freedom / random.chisquare(freedom, (count, 1))))
+
+
+def _contenders(model: Ensemble, points: ContextPoints, rivals: Rivals, trust: Trust, measure: Measure) -> Tensor:
+    """Designs that might be the best (K × d_x), the recommended one first: those of the largest value when f is some
+    standard deviations off its mean."""
+    designs = _candidates(rivals)
+    contexts = points.all
+    paired, width = model.paired_with(contexts), model.num_experts * len(contexts) * model.gp.x.shape[-2]
+    parts = [
+        torch.stack(model.barycenter(*paired.moments(some))) for some in torch.split(designs, max(1, CHUNK // width))
+    ]
+    mean, sd = torch.cat(parts, dim=1).reshape(2, len(designs), -1)
+    picked: set[int] = set()
+    for optimism in OPTIMISM:
+        values = measure.value(mean + optimism * trust.inflation * sd, points.mass.expand_as(mean), points)
+        best = values.argsort(descending=True, stable=True)
+        picked.update(best[: PICKED // 3 if len(points.support) else PICKED].tolist())
+    return torch.cat([rivals.x[None], designs[sorted(picked)]])
+
+
+def _candidates(rivals: Rivals) -> Tensor:
+    """Designs anywhere, around the recommended one and tried, each once; not the recommended one."""
+    x, space = rivals.x, rivals.space
+    points = sobol_points(space.d_x, SCREENED + NEAR, stream_seed(rivals.seed, "contenders"))
+    reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(NEAR // len(REACHES))[:, None]
+    around = (x + reach * torch.special.ndtri(points[SCREENED:].clamp(1e-6, 1.0 - 1e-6))).clamp(0.0, 1.0)
+    snapped = space.snap(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
+    designs = torch.from_numpy(np.unique(snapped, axis=0))
+    return designs[(designs != x).any(-1)]  # next to itself a design would seem to have a rival
+
+
+def _pairs(designs: Tensor, contexts: Tensor) -> Tensor:
+    """Every design with every context, the context running fastest."""
+    return torch.cat([designs.repeat_interleave(len(contexts), dim=0), contexts.repeat(len(designs), 1)], dim=-1)

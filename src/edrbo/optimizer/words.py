@@ -1,0 +1,49 @@
+"""An answer in sentences, the same for the terminal and the page."""
+
+from __future__ import annotations
+
+import math
+
+from edrbo.optimizer.answer import Recommendation, TriedRun
+from edrbo.records.settings import Settings
+from edrbo.records.words import context_words, design_words, outcome_words
+
+SOURCES = {"model": "what is not known of f", "contexts": "few contexts", "experts": "models that differ"}
+
+
+def interval_words(settings: Settings, found: Recommendation) -> str:
+    """What the interval is made of."""
+    if not math.isfinite(found.interval[1]):
+        return "One outcome has no scale: nothing can be said of how far it is from the truth."
+    parts = [f"± {found.interval_parts[key]:.2g} from {source}" for key, source in SOURCES.items()]
+    return f"The interval: {', '.join(parts)} (they add in squares)."
+
+
+def stopping_words(settings: Settings, found: Recommendation) -> str:
+    """What more runs would be good for."""
+    if not math.isfinite(found.left_to_gain):
+        return "With one outcome nobody can say what is left to gain."
+    unit = settings.unit and f" {settings.unit}"
+    return (
+        f"With 95 % probability no design is better by more than {found.left_to_gain:.2g}{unit}; "
+        f"ten more runs would bring some {found.ten_more_runs:.1g}{unit}."
+    )
+
+
+def support_words(settings: Settings, found: Recommendation) -> str | None:
+    """A warning if the design or its value is beyond everything tried; None if not."""
+    what = []
+    if found.untried:
+        what.append("this design is far from every one tried")
+    if found.unseen:
+        what.append("no run has come out as good as this is expected to be on average")
+    if not what:
+        return None
+    runs = "; ".join(_run(settings, one) for one in found.nearest)
+    return f"Untested: {' and '.join(what)}. The nearest runs: {runs}."
+
+
+def _run(settings: Settings, one: TriedRun) -> str:
+    met = "" if one.context is None else f" at {context_words(settings.space, one.context)}"
+    design = design_words(settings.space, one.design)
+    return f"run {one.run} ({design}) gave {outcome_words(settings, one.value)}{met}"

@@ -1,0 +1,111 @@
+"""What is left to gain and what more runs would bring: against closed forms for two designs, and in the answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm
+
+from edrbo import Integer, Optimizer, Space
+from edrbo.context.laws import ContextPoints
+from edrbo.context.uncertainty import known_law
+from edrbo.errors import InvalidValueError
+from edrbo.optimizer.stopping import ROUGHER, Rivals, _Expert, average, outlook
+from edrbo.optimizer.trust import Trust
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.exact_gp import ExactGP
+
+SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
+TWO = Space(design={"level": Integer(0, 1)}, context={"c": (0, 1)})
+HALF = torch.tensor([[0.5]], dtype=torch.float64)
+
+
+def model_of() -> Ensemble:
+    """Level 0 was tried, level 1 hardly."""
+    points = torch.tensor([[0.0, 0.2], [0.0, 0.5], [0.0, 0.9], [1.0, 0.0]], dtype=torch.float64)
+    values = torch.tensor([0.3, 0.5, 0.2, 0.45], dtype=torch.float64)
+    return Surrogate(experts=("se",)).fit(points, values)
+
+
+def sure(model: Ensemble) -> Trust:
+    return Trust(10**8, 1.0, model.gp.hyper.noise)  # Student is normal
+
+
+def test_gains_of_two_designs_are_the_positive_part_of_a_normal() -> None:
+    model = model_of()
+    levels = torch.from_numpy(TWO.encode_designs([{"level": 0}, {"level": 1}]))
+    found = outlook(model, known_law(HALF), Rivals(TWO, levels[0], levels, seed=1), sure(model))
+    hyper = replace(model.gp.hyper, lengthscale=ROUGHER * model.gp.hyper.lengthscale)
+    rougher = ExactGP.condition(model.gp.kernels, hyper, model.gp.x, model.gp.y)
+    both = torch.cat([levels, HALF.expand(2, 1)], dim=1)
+    mean, covariance = (part[0].numpy() for part in rougher.posterior(both))
+    scale = model.scaling.scale
+    center = scale * (mean[1] - mean[0])
+    spread = scale * math.sqrt(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1])
+    assert np.mean(found.gains == 0.0) == pytest.approx(norm.cdf(0.0, center, spread), abs=0.05)
+    for level in (0.9, 0.95):
+        exact = max(0.0, norm.ppf(level, center, spread))
+        assert np.quantile(found.gains, level) == pytest.approx(exact, abs=0.2 * spread)
+
+
+def test_the_use_of_one_run_is_the_knowledge_gradient() -> None:
+    """Of two designs, one is run: E max(a + s z, b + t z) − max(a, b) has a closed form (Frazier et al., 2009)."""
+    model = model_of()
+    both = torch.tensor([[0.0, 0.5], [1.0, 0.5]], dtype=torch.float64)
+    mean, covariance = (part[0] for part in model.gp.posterior(both))
+    points = ContextPoints(HALF, torch.ones(1).double(), HALF[:0])
+    draws = [
+        _Expert(model.scaling, mean, covariance, sure(model), points, average, seed).after(
+            torch.tensor([1]), model.gp.hyper.noise[0], 256
+        )
+        for seed in range(60)
+    ]
+    noise = float(model.gp.hyper.noise[0])
+    change = float(covariance[1, 1] - covariance[0, 1]) / math.sqrt(float(covariance[1, 1]) + noise)
+    apart = abs(float(mean[0] - mean[1]))
+    exact = change * norm.pdf(apart / change) - apart * norm.cdf(-apart / change)
+    assert np.mean(draws) == pytest.approx(model.scaling.scale * exact, rel=0.05)
+
+
+def bowl(x: float, c: float) -> float:
+    return -((x - 0.4 - 0.4 * c) ** 2)
+
+
+def told(designs: list[float], seed: int = 0) -> Optimizer:
+    optimizer = Optimizer(SPACE, seed=seed)
+    rng = np.random.default_rng(seed)
+    for x in designs:
+        c = float(rng.uniform())
+        optimizer.tell({"x": x}, {"c": c}, bowl(x, c))
+    return optimizer
+
+
+def test_less_is_left_to_gain_the_more_is_known() -> None:
+    few = told(list(np.linspace(0, 0.35, 5))).recommend()
+    many = told(list(np.random.default_rng(1).random(60))).recommend()
+    assert many.left_to_gain < 0.2 * few.left_to_gain
+    assert many.ten_more_runs < few.ten_more_runs
+    truth = np.mean([bowl(0.6, c) - bowl(few.design["x"], c) for c in np.linspace(0, 1, 101)])
+    assert truth <= few.left_to_gain
+    assert few.probability_best_within(0.0) <= few.probability_best_within(few.left_to_gain)
+    assert few.probability_best_within(few.left_to_gain) == pytest.approx(0.95)
+    assert few.probability_best_within(1e9) == 1.0
+    with pytest.raises(InvalidValueError):
+        few.probability_best_within(-1.0)
+
+
+def test_one_outcome_leaves_everything_open() -> None:
+    answer = told([0.5]).recommend()
+    assert math.isinf(answer.left_to_gain)
+    assert answer.probability_best_within(1e6) == 0.0
+
+
+def test_minimizing_leaves_as_much_to_gain() -> None:
+    up, down = told(list(np.linspace(0, 1, 9))), Optimizer(SPACE, seed=0, direction="minimize")
+    for x, c, y in zip(up.observations.x, up.observations.c, up.observations.y, strict=True):
+        down.tell({"x": float(x[0])}, {"c": float(c[0])}, -float(y))
+    assert up.recommend().left_to_gain == pytest.approx(down.recommend().left_to_gain, rel=1e-9)
