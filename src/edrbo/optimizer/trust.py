@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 from torch import Tensor
 
 from edrbo.optimizer.forecasts import leave_one_out
@@ -68,4 +67,6 @@ def earned_trust(model: Ensemble) -> Trust:
 
 def student(freedom: float) -> float:
     """The 97.5 % quantile of Student's t, infinite without a degree of freedom."""
+    from scipy.special import stdtrit
+
     return float(stdtrit(freedom, 0.975)) if freedom > 0.0 else math.inf
