@@ -201,6 +201,23 @@ def test_nobody_waits_for_ever(where: Path, line: Space, monkeypatch: pytest.Mon
     assert now[0] == later  # once abandoned, nobody waits again
 
 
+def test_an_owner_that_ends_its_work_as_we_look_is_no_error(
+    where: Path, line: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It publishes, tells and exits after we have read that it computes, and before we see that it is gone."""
+    one, two = Study.open(where, line), Study.open(where)
+    number = two.ledger.take_number()
+
+    def gone(owner: object) -> bool:
+        two.ledger.publish(Asked(id=number, x=line.encode_designs({"speed": 2.0})[0]), line, 1)
+        two.tell(number, [0.5], 3.0)
+        return True
+
+    monkeypatch.setattr(turns, "is_dead", gone)
+    assert one.ask().id == 1
+    assert one.observations.y.tolist() == [3.0]
+
+
 @pytest.mark.parametrize("life", ["zombie", "gone", "born again", "alive", "elsewhere"])
 def test_who_is_dead(life: str) -> None:
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,9 @@ def child(where: str | Study, count: int, descriptor: int, space: Space | None =
             study = Study.open(where) if space is None else Study.open(where, space, method="ucb", initial=1000)
         evaluate(study, count, lambda words: os.write(descriptor, (json.dumps(words) + "\n").encode()))
         code = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
     finally:
         os._exit(code)
 

@@ -19,7 +19,7 @@ from edrbo.acquisition.methods import Method
 from edrbo.acquisition.score import UCB, BarycenterUCB
 from edrbo.context.laws import ContextPoints, Empirical
 from edrbo.errors import InvalidValueError
-from edrbo.report.diagnostics import leave_one_out
+from edrbo.optimizer.forecasts import leave_one_out
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.exact_gp import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
