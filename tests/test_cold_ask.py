@@ -77,3 +77,19 @@ def test_a_cold_ask_with_a_stored_fit_makes_none(fits: list[int]) -> None:
     later.tell({"x": 0.77}, *world(7, 0.77))
     later.ask()
     assert fits == [48]
+
+
+@pytest.mark.parametrize("change", ["method", "bounds", "title"])
+def test_a_fit_made_before_an_amendment_is_used_only_where_it_still_holds(change: str, fits: list[int]) -> None:
+    optimizer = told(12)
+    optimizer.ask()
+    wider = Space({"x": (0, 1)}, {"c": (-1, 3), "price": None})
+    changes = {"method": {"method": "ucb"}, "bounds": {"space": wider.to_dict()}, "title": {"title": "coating"}}
+    optimizer.amend(changes[change])
+    del fits[:]
+    text = optimizer.to_json()
+    resumed = Optimizer.from_json(text).ask().design
+    if change == "title":
+        assert fits == []
+    replayed = Optimizer.of(Optimizer.from_json(text).state).ask().design
+    assert optimizer.ask().design == resumed == replayed

@@ -5,7 +5,6 @@ State changes only at the end of a call that succeeded, so a raised error leaves
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from dataclasses import replace
@@ -21,17 +20,16 @@ from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.context.laws import sobol_points
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
+from edrbo.optimizer import json_record
 from edrbo.optimizer.belief import Belief, believe
-from edrbo.optimizer.goal_answer import text_of
+from edrbo.optimizer.learner import Learner
 from edrbo.optimizer.recommendation import Knowledge, Prediction, Recommendation, best_design, known_of_law
 from edrbo.optimizer.stored_fit import StoredFit
-from edrbo.optimizer.tradeoff import Tradeoff, candidates, frontier
+from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import earned_trust
-from edrbo.records import format_1
 from edrbo.records.checks import read_number
-from edrbo.records.checksum import is_sound, signed
-from edrbo.records.events import Asked, Event, from_dict
+from edrbo.records.events import Asked, Event
 from edrbo.records.goals import CVaR, Expected, Goal, as_goal
 from edrbo.records.recorder import Make, Recorder, need_contexts, read_one_context
 from edrbo.records.settings import DEFAULT, Choices, Settings
@@ -41,11 +39,8 @@ from edrbo.records.units import Direction
 from edrbo.space import Space
 from edrbo.streams import stream_seed
 from edrbo.surrogate.ensemble import Ensemble
-from edrbo.surrogate.schedule import FittedModel, advance
 
 Array = NDArray[np.float64]
-
-FORMAT = 2  # version of the JSON record
 
 
 class Optimizer(Recorder):
@@ -67,9 +62,7 @@ class Optimizer(Recorder):
     def _begin(self, state: State) -> None:
         self.method = get_method(state.settings.method)
         self._state = state
-        self._fitted: FittedModel | None = None
-        self._learned = ""  # the digest of what it was fitted to
-        self._stored: StoredFit | None = None  # of a fit made before this process
+        self._learner = Learner(self.method)
         self._lock = threading.RLock()
 
     @classmethod
@@ -77,7 +70,7 @@ class Optimizer(Recorder):
         """An optimizer that goes on from ``state``; ``stored`` is a fit made on a beginning of its data."""
         optimizer = cls.__new__(cls)
         optimizer._begin(state)
-        optimizer._stored = stored
+        optimizer._learner.stored = stored
         return optimizer
 
     # ---------------------------------------------------------------- what is known
@@ -109,37 +102,28 @@ class Optimizer(Recorder):
     def go_on(self, state: State) -> None:
         """Go on from ``state``. A model of earlier data is kept and used where these data begin with its own."""
         with self._lock:
-            if state.settings != self._state.settings:
-                self.method, self._fitted = get_method(state.settings.method), None
-            self._state = state
+            before, self._state = self._state.settings, state
+            if state.settings != before:
+                self.method, fit = get_method(state.settings.method), self._learner.fit
+                self._learner = Learner(self.method)
+                self._learner.offer(fit, self._evidence())
 
     def offer(self, stored: StoredFit | None) -> None:
         """A fit made elsewhere; it is used if it is of these data and further on than our own."""
         with self._lock:
-            own = self.fit
-            if stored is None or (own is not None and stored.rows <= own.rows):
-                return
-            if self._suits(stored) and stored.usable(self._evidence()) is not None:
-                self._stored, self._fitted = stored, None
-
-    def _suits(self, stored: StoredFit) -> bool:
-        """Whether a fit has the experts and the inputs of this method's model."""
-        inputs = self.space.d_x + (self.space.d_c if self.method.score.uses_context else 0)
-        return stored.hyper.lengthscale.shape == (len(self.method.surrogate.experts), inputs)
+            self._learner.offer(stored, self._evidence())
 
     @property
     def fit(self) -> StoredFit | None:
         """The last fit, as ``of`` takes it; None before the first."""
         with self._lock:
-            if self._fitted is None:
-                return self._stored
-            return StoredFit(self._fitted.fitted, self._fitted.hyper, self._fitted.rows, self._learned)
+            return self._learner.fit
 
     @property
     def model(self) -> Ensemble | None:
         """The surrogate of the observations it is fitted to, None without any. It maximizes, whatever the direction."""
         with self._lock:
-            return self._model(self._evidence())
+            return self._learner.model(self._evidence())
 
     # ---------------------------------------------------------------- ask
 
@@ -248,15 +232,7 @@ class Optimizer(Recorder):
         beliefs = [self._belief(evidence, law, [], each, asking=False) for each in aims]
         best = [self._best_answer(belief, evidence, seed) for belief in beliefs]
         x = candidates(self.space, self.observations.x, best, seed)
-        with torch.no_grad():
-            better = [belief.aim.belief(belief.model, belief.points).evaluate(x).numpy() for belief in beliefs]
-        chosen = self.space.decode_designs(x[torch.from_numpy(frontier(*better))].numpy())
-        found = self.predict(chosen, goal=aim.goal, forecast=forecast)
-        kept = frontier(evidence.units.sign * found.expected, aim.sense * found.value)
-        s = self.settings
-        words = [each.axis(s.direction, s.outcome, s.unit) for each in (Expected(), aim.goal)]
-        designs = [chosen[i] for i in kept]
-        return Tradeoff(text_of(aim.goal), designs, found.expected[kept], found.value[kept], *words)
+        return trade_off(beliefs, x, self.settings, lambda some: self.predict(some, goal=aim.goal, forecast=forecast))
 
     def _best_answer(self, belief: Belief, evidence: Evidence, seed: int) -> Tensor:
         return torch.from_numpy(self.space.snap(best_design(belief, self.space, evidence.starts(), seed).numpy()))
@@ -265,7 +241,7 @@ class Optimizer(Recorder):
         """Everything an answer under this goal and law is made from."""
         evidence = self._evidence()
         belief = self._belief(evidence, law, [], self._aim(evidence, goal), asking=False)
-        model = self._model(evidence)
+        model = self._learner.model(evidence)
         trust = earned_trust(belief.model if model is None else model)
         known = known_of_law(evidence, self.method.law, self.settings.forgetting, *law)
         return Knowledge(evidence, belief, known, trust, seed)
@@ -278,31 +254,6 @@ class Optimizer(Recorder):
     def _evidence(self) -> Evidence:
         return Evidence(self._state, self.method.score.uses_context)
 
-    def _model(self, evidence: Evidence) -> Ensemble | None:
-        """The surrogate on all complete observations, brought up to date; None if there is none."""
-        rows = evidence.training
-        n = len(rows)
-        if n == 0:
-            return None
-        if self._fitted is not None and (
-            self._fitted.rows > n or evidence.digest(self._fitted.rows) != self._learned
-        ):  # something was corrected or undone
-            self._fitted = None
-        if self._fitted is None or self._fitted.rows != n:
-            stored = None if self._stored is None else self._stored.usable(evidence)
-            noise = evidence.noise[rows]
-            self._fitted = advance(
-                self.method.surrogate,
-                self._fitted,
-                n,
-                evidence.inputs,
-                torch.from_numpy(evidence.outcomes[rows]),
-                None if np.isnan(noise).all() else torch.from_numpy(noise),
-                stored,
-            )
-            self._learned = evidence.digest(n)
-        return self._fitted.model
-
     def _belief(
         self,
         evidence: Evidence,
@@ -313,7 +264,7 @@ class Optimizer(Recorder):
         asking: bool,
     ) -> Belief:
         forecast, fixed = law
-        model = self._model(evidence)
+        model = self._learner.model(evidence)
         scale = evidence.scale()
         return believe(
             self.method,
@@ -343,65 +294,9 @@ class Optimizer(Recorder):
     def to_json(self) -> str:
         """Everything as text; ``from_json`` gives an optimizer that goes on exactly as this one would."""
         with self._lock:
-            stored, state = self.fit, self._state
-        first = state.amendments[0].before if state.amendments else state.settings
-        record = {
-            "format": FORMAT,
-            "settings": first.to_dict(),
-            "events": [event.to_dict() for event in state.history],
-            "suggested": state.suggested,
-            "fit": None if stored is None else stored.to_dict(),
-        }
-        return json.dumps(signed(record), allow_nan=False)
+            return json_record.write(self._state, self.fit)
 
     @classmethod
     def from_json(cls, text: str) -> Optimizer:
         """The inverse of ``to_json``; InvalidValueError for anything else."""
-        record = _read_json(text)
-        try:
-            if not is_sound(record):
-                raise InvalidValueError("its checksum is wrong, so it was damaged or changed")
-            if record["format"] == 1:
-                return cls._from_format_1(record)
-            state = State.start(Settings.from_dict(record["settings"]))
-            state = state.apply(*map(from_dict, record["events"]))
-            state = replace(state, suggested=_count(record["suggested"], state))
-            optimizer = cls.of(state, StoredFit.from_dict(record["fit"]))
-            if optimizer._stored is not None and not optimizer._suits(optimizer._stored):
-                raise InvalidValueError("the stored fit is that of another model")
-            return optimizer
-        except _BROKEN as problem:
-            raise _unreadable(problem) from None
-
-    @classmethod
-    def _from_format_1(cls, record: Any) -> Optimizer:
-        events, asked = format_1.events_of(record)
-        state = State.start(Settings.from_dict(record)).apply(*events)
-        return cls.of(replace(state, suggested=_count(asked, state)))
-
-
-_BROKEN = (EdrboError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
-
-
-def _read_json(text: Any) -> Any:
-    try:
-        record = json.loads(text)
-        version = record["format"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise InvalidValueError("this is not an optimizer stored by to_json") from None
-    if version not in (1, FORMAT):
-        raise InvalidValueError(f"this optimizer was stored in format {version!r}", "upgrade edrbo")
-    return record
-
-
-def _count(given: Any, state: State) -> int:
-    """How many suggestions were asked for; each took a number, so it is bounded."""
-    least, most = state.suggested, max(state.suggested, state.next_id)
-    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-        raise InvalidValueError(f"{given!r} suggestions were asked for", f"there are {least} to {most}")
-    return given
-
-
-def _unreadable(problem: Exception) -> InvalidValueError:
-    words = problem.message if isinstance(problem, EdrboError) else "a part of it is missing or of the wrong kind"
-    return InvalidValueError(f"this is not an optimizer stored by to_json: {words}", "was it changed by hand?")
+        return cls.of(*json_record.read(text))

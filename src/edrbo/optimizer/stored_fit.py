@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from edrbo import __version__
+from edrbo.acquisition.methods import Method
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.training import Evidence
+from edrbo.space import Space
 from edrbo.surrogate.exact_gp import Hyperparameters
 
 
@@ -30,6 +32,11 @@ class StoredFit:
         """(rows, hyper-parameters), or None if they were fitted to other data."""
         same = self.count <= len(evidence.training) and self.digest == evidence.digest(self.count)
         return (self.rows, self.hyper) if same else None
+
+    def suits(self, method: Method, space: Space) -> bool:
+        """Whether it has the experts and the inputs of the model of ``method``."""
+        inputs = space.d_x + (space.d_c if method.score.uses_context else 0)
+        return self.hyper.lengthscale.shape == (len(method.surrogate.experts), inputs)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.context.laws import sobol_points
+from edrbo.optimizer.answer import Prediction
+from edrbo.optimizer.belief import Belief
+from edrbo.optimizer.goal_answer import text_of
 from edrbo.palette import BLUE, GRID, VERMILION
+from edrbo.records.goals import Expected
+from edrbo.records.settings import Settings
 from edrbo.space import Space
 
 if TYPE_CHECKING:
@@ -69,3 +75,20 @@ def frontier(mean: Array, value: Array) -> NDArray[np.intp]:
     kept = [i for k, i in enumerate(order) if k == 0 or value[i] > value[order[:k]].max()]
     chosen = np.unique(np.linspace(0, len(kept) - 1, min(len(kept), SHOWN)).round().astype(np.intp))
     return np.array(kept, dtype=np.intp)[chosen]
+
+
+def trade_off(
+    beliefs: Sequence[Belief], x: Tensor, settings: Settings, predict: Callable[[list[dict[str, Any]]], Prediction]
+) -> Tradeoff:
+    """The frontier among designs ``x`` (N × d_x) of two beliefs, whose aims are the mean and another goal.
+
+    Chosen by the quick value of the search, told by ``predict``, which takes time for each design.
+    """
+    aim = beliefs[1].aim
+    with torch.no_grad():
+        better = [belief.aim.belief(belief.model, belief.points).evaluate(x).numpy() for belief in beliefs]
+    chosen = settings.space.decode_designs(x[torch.from_numpy(frontier(*better))].numpy())
+    found = predict(chosen)
+    kept = frontier(aim.units.sign * found.expected, aim.sense * found.value)
+    words = [each.axis(settings.direction, settings.outcome, settings.unit) for each in (Expected(), aim.goal)]
+    return Tradeoff(text_of(aim.goal), [chosen[i] for i in kept], found.expected[kept], found.value[kept], *words)

@@ -64,10 +64,11 @@ class Evidence:
         return np.setdiff1d(np.arange(len(self.observations), dtype=np.intp), self.training)
 
     def digest(self, count: int) -> str:
-        """A fingerprint of the first ``count`` rows that are learned from."""
-        rows, data = self.training[:count], self.observations
+        """A fingerprint of the first ``count`` rows that are learned from, and of how: both can be amended."""
+        rows, data, settings = self.training[:count], self.observations, self.state.settings
+        terms = repr((settings.method, settings.direction, settings.space.context)).encode()
         parts = (data.x[rows], data.c[rows], data.y[rows], data.noise[rows])
-        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+        return hashlib.sha256(terms + b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
     def scale(self, size: int | None = None) -> ContextScale:
         """The coding of contexts that belongs to a fit on the first ``size`` complete observations, or to the last."""

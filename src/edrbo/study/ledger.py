@@ -86,7 +86,7 @@ class Ledger:
             self.storage.set_trial_system_attr(self._trial(number), ALIVE, count)
 
     def abandon(self, number: int) -> None:
-        """Nobody waits any more for the design of ``number``; its owner may have ended it meanwhile, which is as well."""
+        """Nobody waits any more for the design of ``number``. If its owner has ended it meanwhile, all the better."""
         with guard(self.where, "write"), suppress(UpdateFinishedTrialError):
             self.storage.set_trial_system_attr(self._trial(number), ABANDONED, True)
 
