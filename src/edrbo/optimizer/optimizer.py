@@ -259,7 +259,8 @@ class Optimizer(Recorder):
         return Tradeoff(text_of(aim.goal), designs, found.expected[kept], found.value[kept], *words)
 
     def _best_answer(self, belief: Belief, evidence: Evidence, seed: int) -> Tensor:
-        return torch.from_numpy(self.space.snap(best_design(belief, self.space, evidence.starts(), seed).numpy()))
+        found = best_design(belief, self.space, evidence.starts(), seed, self.settings.least_success)
+        return torch.from_numpy(self.space.snap(found.numpy()))
 
     def _knowledge(self, goal: Goal | str | None, law: tuple[Array | None, Array | None], seed: int) -> Knowledge:
         """Everything an answer under this goal and law is made from."""
