@@ -8,13 +8,11 @@ all problems are there early.
     x, c, y        200 × d_x, 200 × d_c, 200: designs, contexts, outcomes
     mean, sd       200 × M: each expert's belief about f(x_t, c_t) before y_t was told (NaN before the first), and
     noise          200 × M: the variance of its observation noise in units of y
-    hyper          JSON of the hyper-parameters at 20, 40, 100 and 200 observations, so that they need no second fit
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -39,7 +37,6 @@ def run(name: str, share: float, seed: int) -> dict[str, Any]:
     learner = OptimizerLearner(Setup(problem.d_x, problem.d_c, seed, INITIAL), "edrbo")
     optimizer = learner._optimizer
     rows: dict[str, list[Any]] = {key: [] for key in ("x", "c", "y", "mean", "sd", "noise")}
-    hyper = {}
     for t in range(EVALUATIONS):
         x, c = learner.suggest(), contexts[t]
         y = float(problem.observe(x, c, stream(seed, "observation noise", name, t)))
@@ -47,12 +44,7 @@ def run(name: str, share: float, seed: int) -> dict[str, Any]:
         learner.observe(x, c, y)
         for key, value in zip(rows, (x, c, y, *forecast), strict=True):
             rows[key].append(value)
-        if t + 1 in CHECKPOINTS:
-            assert optimizer.model is not None
-            assert optimizer.fit is not None
-            size, found = optimizer.fit
-            hyper[t + 1] = {"rows": size, **found.to_dict()}
-    return {**{key: np.array(value) for key, value in rows.items()}, "hyper": json.dumps(hyper)}
+    return {key: np.array(value) for key, value in rows.items()}
 
 
 def _forecast(optimizer: Any, joint: Any) -> tuple[Any, Any, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch
 from edrbo import Categorical, Optimizer, Space
 from edrbo.optimizer.admissible import best_admissible, reachable
 from edrbo.optimizer.belief import Belief
+from edrbo.optimizer.words import success_words
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
@@ -57,9 +60,9 @@ def test_failures_again_and_again_drive_the_search_away() -> None:
     assert not all(0.4 < x < 0.8 for x in asked)
 
 
-def walled(seed: int = 0) -> Optimizer:
+def walled(seed: int = 0, **settings: object) -> Optimizer:
     """The best designs by their outcomes, x > 0.7, all fail."""
-    optimizer, rng = Optimizer(SPACE, seed=seed), np.random.default_rng(seed)
+    optimizer, rng = Optimizer(SPACE, seed=seed, **settings), np.random.default_rng(seed)  # type: ignore[arg-type]
     for x in np.linspace(0, 1, 21):
         c = float(rng.uniform())
         if x > 0.7:
@@ -74,6 +77,21 @@ def test_behind_a_wall_nothing_is_recommended() -> None:
     assert 0.6 < answer.design["x"] <= 0.72
     assert answer.success is not None
     assert answer.success >= 0.79
+
+
+def test_how_sure_a_design_must_be_is_a_setting() -> None:
+    bold, careful = (walled(least_success=level) for level in (0.5, 0.97))
+    some, most = bold.recommend(), careful.recommend()
+    assert some.success is not None
+    assert most.success is not None
+    assert 0.499 <= some.success < 0.8
+    assert most.success > 0.9
+    assert most.design["x"] < some.design["x"] - 0.02
+    assert success_words(bold.settings, some) == f"{some.success:.0%}"
+    assert success_words(careful.settings, replace(most, success=0.9)) == (
+        "90%, and no design tried reaches the 97% asked for"
+    )
+    assert success_words(bold.settings, told().recommend()) is None
 
 
 def test_a_search_stays_in_front_of_a_wall() -> None:

@@ -54,6 +54,7 @@ def test_from_new_to_recommend(coating: Run, folder: Path) -> None:
 def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
     words = ["-d", "speed=1:9", "-d", "rate=1e-4:1:log", "-d", "layers=1:8:int", "-d", "kind=a,b,c"]
     words += ["-c", "humidity=0:1", "-c", "price", "-c", "load=0:", "--direction", "minimize", "--forgetting", "20"]
+    words += ["--least-success", "0.9"]
     assert edrbo("new", "study.toml", *words).code == 0
     described = read_toml(folder / "study.toml")
     assert described.settings.space == Space(
@@ -66,6 +67,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         {"humidity": (0.0, 1.0), "price": None, "load": Real(0.0, None)},
     )
     assert (described.settings.direction, described.settings.forgetting) == ("minimize", 20.0)
+    assert described.settings.least_success == 0.9
     assert described.open().settings == Study.open(folder / "study.db").settings
     for name in ("study.toml", "study.db"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600

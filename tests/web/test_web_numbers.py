@@ -5,6 +5,7 @@ import math
 import pytest
 
 from edrbo.errors import EdrboError
+from edrbo.web.answer import facts_of
 from edrbo.web.numbers import read_number, shown
 
 
@@ -39,3 +40,10 @@ def test_what_is_no_number(text: object) -> None:
 )
 def test_numbers_as_people_read_them(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+def test_the_probability_of_success_is_shown_once_something_failed() -> None:
+    answer = {"expected": 1.0, "goal": "expected", "interval": [0.5, 1.5]}
+    assert not any(what == "succeeds with" for what, *_ in facts_of({**answer, "success": None}))
+    (line,) = (line for line in facts_of({**answer, "success": 0.834}) if line[0] == "succeeds with")
+    assert line[1] == "83%"

@@ -34,7 +34,7 @@ def recommend(
     as_json: JsonOption = False,
 ) -> None:
     """The design to use, and what to expect of it."""
-    from edrbo.optimizer.words import interval_words, stopping_words, support_words
+    from edrbo.optimizer.words import interval_words, stopping_words, success_words, support_words
     from edrbo.records.goals import Expected, parse_goal
     from edrbo.records.words import heading, outcome_words, plural
 
@@ -61,8 +61,8 @@ def recommend(
         ["  models differ by", outcome_words(settings, found.disagreement)],
     ]
     rows += [[f"  {name} makes it vary by", outcome_words(settings, s)] for name, s in found.context_effect.items()]
-    if found.success is not None:
-        rows.append(["a run of it succeeds with", f"{found.success:.0%}"])
+    if (success := success_words(settings, found)) is not None:
+        rows.append(["a run of it succeeds with", success])
     print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
     if aim != Expected():
         _print_price(found)

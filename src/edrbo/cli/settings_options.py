@@ -24,7 +24,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         default = setting_words(choice.default)
         about = f"{choice.metadata['about']} [default: {default}]"
         kind = choice.metadata["kind"]
-        hints[choice.name] = Annotated[kind | None, typer.Option(f"--{choice.name}", help=about)]
+        flag = f"--{choice.name.replace('_', '-')}"
+        hints[choice.name] = Annotated[kind | None, typer.Option(flag, help=about)]
         kept.append(inspect.Parameter(choice.name, inspect.Parameter.KEYWORD_ONLY, default=None))
 
     @wraps(command)

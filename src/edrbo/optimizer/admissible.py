@@ -12,7 +12,6 @@ from edrbo.optimizer.belief import Belief
 from edrbo.space import Space
 from edrbo.surrogate.feasibility import Feasibility
 
-LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
 ALMOST = 0.98  # if no tried design is as sure as that, this part of the surest one's probability is asked for
 # In ranges of the outcomes: what an admissible design may at most lose for being less sure, and how fast the worth of
 # one that is not falls with its probability.

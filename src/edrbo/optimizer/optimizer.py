@@ -235,7 +235,8 @@ class Optimizer(Recorder):
         return trade_off(beliefs, x, self.settings, lambda some: self.predict(some, goal=aim.goal, forecast=forecast))
 
     def _best_answer(self, belief: Belief, evidence: Evidence, seed: int) -> Tensor:
-        return torch.from_numpy(self.space.snap(best_design(belief, self.space, evidence.starts(), seed).numpy()))
+        found = best_design(belief, self.space, evidence.starts(), seed, self.settings.least_success)
+        return torch.from_numpy(self.space.snap(found.numpy()))
 
     def _knowledge(self, goal: Goal | str | None, law: tuple[Array | None, Array | None], seed: int) -> Knowledge:
         """Everything an answer under this goal and law is made from."""

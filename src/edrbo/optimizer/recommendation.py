@@ -13,7 +13,7 @@ from torch import Tensor
 from edrbo.acquisition.goal import Aim
 from edrbo.context.laws import Law, box_points
 from edrbo.context.uncertainty import LawBelief, known_law, law_belief
-from edrbo.optimizer.admissible import LEAST_SUCCESS, best_admissible
+from edrbo.optimizer.admissible import best_admissible
 from edrbo.optimizer.answer import Prediction, Recommendation, TriedRun
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.goal_answer import GoalAnswers, text_of
@@ -33,9 +33,7 @@ NEAREST = 3  # tried runs that are named
 FAR = 0.5  # lengthscales from the nearest tried design to one that counts as untried
 
 
-def best_design(
-    belief: Belief, space: Space, starts: Tensor, seed: int, least_success: float = LEAST_SUCCESS
-) -> Tensor:
+def best_design(belief: Belief, space: Space, starts: Tensor, seed: int, least_success: float) -> Tensor:
     """The design (d_x) that is believed to be best under the aim, less a little for what is not known, among those that
     succeed with a probability of ``least_success``."""
     value = belief.aim.belief(belief.model, belief.points)

@@ -8,6 +8,7 @@ from edrbo.optimizer.answer import Recommendation, TriedRun
 from edrbo.records.settings import Settings
 from edrbo.records.words import context_words, design_words, outcome_words
 
+ROUNDING = 0.005  # of a probability shown in per cent
 SOURCES = {"model": "what is not known of f", "contexts": "few contexts", "experts": "models that differ"}
 
 
@@ -28,6 +29,15 @@ def stopping_words(settings: Settings, found: Recommendation) -> str:
         f"With 95 % probability no design is better by more than {found.left_to_gain:.2g}{unit}; "
         f"ten more runs would bring some {found.ten_more_runs:.1g}{unit}."
     )
+
+
+def success_words(settings: Settings, found: Recommendation) -> str | None:
+    """How probable it is that a run of the design succeeds; None as long as none has failed."""
+    if found.success is None:
+        return None
+    short = found.success < settings.least_success - ROUNDING
+    doubt = f", and no design tried reaches the {settings.least_success:.0%} asked for" if short else ""
+    return f"{found.success:.0%}{doubt}"
 
 
 def support_words(settings: Settings, found: Recommendation) -> str | None:

@@ -22,6 +22,7 @@ FORMAT = 1  # of all records of a study; a newer one is refused, an older one is
 DEFAULT = "edrbo"  # the method chosen by evidence, with and without noise (docs/why.md)
 LONGEST_TEXT = 200
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
+LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
 # The names of acquisition.methods, which must not be imported here: it loads the engine.
 METHOD_NAMES = (
     *("edrbo", "edrbo-published", "edrbo-integrated", "edrbo-warped", "erbo", "wdrbo", "sbo-kde", "drbo-kde"),
@@ -37,6 +38,7 @@ class Choices(TypedDict, total=False):
     forgetting: float | None
     initial: int
     goal: Goal | str
+    least_success: float
     outcome: str
     unit: str
     title: str
@@ -74,16 +76,31 @@ def _read_integer(name: str, least: int | None, hint: str) -> Callable[[Any], in
     return read
 
 
+def _number(given: Any) -> float:
+    """NaN for what is none."""
+    try:
+        return math.nan if isinstance(given, bool | str | bytes) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
 def _read_forgetting(given: Any) -> float | None:
     if given is None:
         return None
-    try:
-        number = math.nan if isinstance(given, bool | str | bytes) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = _number(given)
     if not (math.isfinite(number) and number > 0):
         raise InvalidValueError(f"forgetting is {given!r}", "give a half-life in contexts, above zero")
     return number
+
+
+def _read_probability(name: str) -> Callable[[Any], float]:
+    def read(given: Any) -> float:
+        number = _number(given)
+        if not 0.0 <= number <= 1.0:
+            raise InvalidValueError(f"{name} is {given!r}", "give a probability, between 0 and 1")
+        return number
+
+    return read
 
 
 def _read_text(name: str) -> Callable[[Any], str]:
@@ -128,6 +145,13 @@ class Settings:
 
     goal: Goal = field(
         default=Expected(), metadata=_about(as_goal, "What best means: expected, cvar:0.1, robust:0.1, reach:5, …")
+    )
+
+    least_success: float = field(
+        default=LEAST_SUCCESS,
+        metadata=_about(
+            _read_probability("least_success"), "Designs that succeed with less probability are not recommended.", float
+        ),
     )
 
     outcome: str = field(default="value", metadata=_about(_read_text("outcome"), "What is measured, as gloss."))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from edrbo import __version__
-from edrbo.optimizer.words import interval_words, stopping_words, support_words
+from edrbo.optimizer.words import interval_words, stopping_words, success_words, support_words
 from edrbo.records.words import context_words, design_words, heading
 from edrbo.report import charts
 from edrbo.report.contents import Facts, gather
@@ -129,8 +129,8 @@ def _recommendation(facts: Facts) -> str:
             (f"spread due to {name}", number(effect), "standard deviation of the value at this design")
             for name, effect in found.context_effect.items()
         ]
-    if found.success is not None:
-        rows.append(("success", f"{found.success:.0%}", "probability that a run of it gives a value"))
+    if (success := success_words(facts.study.settings, found)) is not None:
+        rows.append(("success", success, "probability that a run of it gives a value"))
     cells = "".join(
         f"<tr><th>{escape(one_line(name))}</th><td>{value}</td><td>{escape(note)}</td></tr>"
         for name, value, note in rows

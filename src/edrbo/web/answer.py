@@ -73,6 +73,8 @@ def facts_of(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     for name, title, meaning in _MEANINGS:
         if isinstance(record.get(name), float):
             lines.append((title, shown(record[name]), meaning.format(percent=f"{100 * (record.get('ball') or 0):.0f}")))
+    if isinstance(record.get("success"), float):
+        lines.append(("succeeds with", f"{record['success']:.0%}", "how probable it is that such a run gives a result"))
     for name, part in (record.get("interval_parts") or {}).items():
         if isinstance(part, float):
             lines.append(
