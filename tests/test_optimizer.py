@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -395,3 +398,28 @@ def test_any_finite_data_give_a_feasible_suggestion(rows: list[tuple[float, floa
     assert all(0.0 <= s["x"] <= 1.0 for s in optimizer.ask(2))
     low, high = optimizer.recommend().interval
     assert low <= high
+
+
+def test_six_threads_share_one_optimizer() -> None:
+    """No number is handed out twice, and no tell is lost."""
+    optimizer = Optimizer(Space({"x": (0, 1)}, {"c": (0, 1)}), "ucb", seed=0, initial=1000)
+    together = threading.Barrier(6)
+
+    def work() -> list[int]:
+        together.wait()
+        ids = []
+        for _ in range(20):
+            suggestion = optimizer.ask()
+            optimizer.tell(suggestion, {"c": 0.5}, float(suggestion.id))
+            ids.append(suggestion.id)
+        return ids
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads change places all the time
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            ids = [number for future in [pool.submit(work) for _ in range(6)] for number in future.result()]
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(ids) == list(range(120))
+    assert sorted(optimizer.observations.y.tolist()) == list(range(120))

@@ -275,3 +275,12 @@ def test_errors_are_right_when_a_large_value_came_without_its_context(tmp_path: 
     assert beside.calibration is not None
     rmse = [float(facts.units.spread_to_user(facts.calibration.rmse)) for facts in (alone, beside)]  # type: ignore[union-attr]
     assert rmse[1] == pytest.approx(rmse[0], rel=1e-6)
+
+
+def test_outcomes_as_large_as_numbers_can_be(tmp_path: Path) -> None:
+    study = Study.open(tmp_path / "huge.db", Space({"x": (0, 1)}, {"c": (0, 1)}))
+    for x, y in ((0.1, 1e308), (0.5, -1e308), (0.7, 0.0), (0.9, 5.0), (0.3, 1e307), (0.2, -1e300)):
+        study.tell({"x": x}, {"c": 1.0 - x}, y)
+    page = report_page(study)
+    assert "1e308" in page
+    assert not re.search(r"\b(nan|inf|NaN|Infinity)\b", page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -14,12 +15,12 @@ def number(value: float) -> str:
     """A number for people: four figures, no noise."""
     if not math.isfinite(value):
         return "–"
-    return f"{value:.4g}".replace("e+0", "e").replace("e-0", "e−").replace("-", "−")
+    return f"{value:.4g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e−").replace("-", "−")
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """Round numbers from ``low`` to ``high``."""
-    raw = (high - low) / count
+    raw = high / count - low / count
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -30,8 +31,13 @@ def span(values: Iterable[float]) -> tuple[float, float]:
     """The range of the finite ``values``, with a margin, never empty."""
     finite = [value for value in values if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
-    margin = 0.06 * (high - low) or 0.5 * max(abs(low), 1e-9)
-    return low - margin, high + margin
+    margin = 0.06 * high - 0.06 * low or 0.5 * max(abs(low), 1e-9)
+    return max(low - margin, -sys.float_info.max), min(high + margin, sys.float_info.max)
+
+
+def share(value: float, low: float, high: float) -> float:
+    """How far ``value`` is on the way from ``low`` to ``high``, which may be the largest numbers there are."""
+    return (value / 4 - low / 4) / (high / 4 - low / 4)
 
 
 class Chart:
@@ -57,13 +63,11 @@ class Chart:
         low, high = self._x
         if self._log:
             low, high, value = math.log(low), math.log(high), math.log(value)
-        return LEFT + (WIDTH - LEFT - RIGHT) * (value - low) / (high - low)
+        return LEFT + (WIDTH - LEFT - RIGHT) * share(value, low, high)
 
     def py(self, value: float) -> float:
         """Held a little beyond the axes, since a wide interval may end far out or nowhere."""
-        low, high = self._y
-        value = min(max(value, low - (high - low)), high + (high - low))
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / (high - low)
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(max(share(value, *self._y), -1.0), 2.0)
 
     def _axes(self, x_name: str, y_name: str, labels: Sequence[str] | None) -> None:
         floor, right = HEIGHT - BOTTOM, WIDTH - RIGHT
