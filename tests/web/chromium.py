@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,6 +29,12 @@ class Browser:
 
     def go(self, path: str = "") -> None:
         self.driver.get(self.home + path)
+
+    def look(self, size: tuple[int, int], scheme: str) -> None:
+        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 800}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def until(self, what: Callable[[], Any]) -> Any:
         """Wait for ``what`` to be true; pages change under our hands meanwhile."""
@@ -65,19 +70,43 @@ class Browser:
         return [line for line in found if "net::ERR" not in line]
 
 
-@contextmanager
-def browser(home: str, size: tuple[int, int] = DESK, scheme: str = "light") -> Iterator[Browser]:
+class Browsers:
+    """Chromium takes a second to start, so those of one test are used by the next, as good as new."""
+
+    def __init__(self) -> None:
+        self._drivers: list[Any] = []
+        self._used = 0
+
+    def open(self, home: str, size: tuple[int, int] = DESK, scheme: str = "light") -> Browser:
+        """One more device."""
+        if self._used == len(self._drivers):
+            self._drivers.append(_start())
+        driver = self._drivers[self._used]
+        self._used += 1
+        page = Browser(driver, home)
+        page.look(size, scheme)
+        return page
+
+    def clean(self) -> None:
+        """Leave every page, and forget what it kept."""
+        for driver in self._drivers[: self._used]:
+            driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+            origin = "/".join(driver.current_url.split("/")[:3])
+            driver.get("about:blank")
+            driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+            driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+            driver.get_log("browser")
+        self._used = 0
+
+    def quit(self) -> None:
+        for driver in self._drivers:
+            driver.quit()
+
+
+def _start() -> Any:
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
-        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 800}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        yield Browser(driver, home)
-    finally:
-        driver.quit()
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))

@@ -79,6 +79,13 @@ class Worker:
         with self._lock:
             return [job for job in self._jobs.values() if job.open and job.kind in kinds]
 
+    def wait(self, seconds: float) -> None:
+        """Until the job that was asked for last has ended, if one is open; at most so long."""
+        with self._lock:
+            last = next((job for job in reversed(self._jobs.values()) if job.open), None)
+        if last is not None:
+            last.ended.wait(seconds)
+
     def last_failed(self, kind: str) -> Job | None:
         """The last job of its kind, if it went wrong."""
         with self._lock:

@@ -72,8 +72,10 @@ class Pages:
         @router.get("/s/{study}/")
         def now(request: Request, study: str, seen: str = "", part: str = "") -> Response:
             desk = self.desks.get(study)
+            if part:
+                desk.worker.wait(PATIENCE)
             state = desk.state
-            if part and seen == desk.version(state):
+            if part and seen == desk.version(state) and not desk.worker.open_jobs("ask", "prepare"):
                 return Response(status_code=204)
             name = "now_live.html" if part else "now.html"
             return self.render(request, name, here="now", oob=bool(part), **self._now(desk, state))
