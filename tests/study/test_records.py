@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, create_trial
 
 from edrbo.records.events import Told
 from edrbo.records.settings import Settings
-from edrbo.records.state import same_state
+from edrbo.records.state import State, same_state
 from edrbo.space import Space
 from edrbo.study import Study
 from edrbo.study.snapshot import Reader
@@ -54,6 +54,7 @@ def test_any_order_of_arrival_gives_the_same_state(seen: list[dict], contexts: l
         reader.read(trials, dict(records[:count]))
     two = reader.read(trials, dict(records))
     assert same_state(one.state, two.state)
+    assert one.overtaken == two.overtaken
     assert one.clock == two.clock == max((record["clock"] for _, record in records), default=1)
     first = min(contexts, key=lambda record: record["clock"], default=None)
     known = one.state.observations.c[0, 0]
@@ -64,6 +65,22 @@ def test_any_order_of_arrival_gives_the_same_state(seen: list[dict], contexts: l
     )
     assert len(one.state.log) == sum(len(record["batch"]["rows"]) for record in seen) + (first is not None)
     assert len(one.overtaken) == max(len(contexts) - 1, 0)
+
+
+def test_what_comes_in_between_costs_what_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two who write at once one comes late; the long past is not read again."""
+    applied: list[int] = []
+    apply = State.apply
+    monkeypatch.setattr(State, "apply", lambda self, *events: applied.append(len(events)) or apply(self, *events))
+    record = {"batch": {"rows": [[0.5]], "weights": [1.0], "count": 1, "summary": False}}
+    records = {f"{CONTEXTS}{clock:03}": {**record, "clock": clock} for clock in range(1, 201)}
+    reader = Reader(Settings(LINE))
+    for count in range(1, 201):
+        reader.read([], dict(list(records.items())[:count]))
+    del applied[:]
+    late = reader.read([], {**records, f"{CONTEXTS}x": {**record, "clock": 197}})
+    assert sum(applied) == 4
+    assert len(late.state.log) == 201
 
 
 def test_the_first_of_two_late_contexts_counts(tmp_path: Path) -> None:

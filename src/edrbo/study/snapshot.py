@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,12 +28,14 @@ from edrbo.study.trials import (
     events_of_trial,
 )
 
+KEPT = 64  # earlier states to go back to
+
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """``open`` are numbers that were taken and wait for their design, with their owners and the last sign of life
-    of these; ``overtaken`` names events
-    that came too late to count, and ``problems`` are records that cannot be read."""
+    of these; ``overtaken`` names events that came too late to count, and ``problems`` are records that cannot be
+    read."""
 
     state: State
     clock: int
@@ -47,6 +50,16 @@ class Snapshot:
         return replace(self.state, suggested=earlier, next_id=number)
 
 
+@dataclass(frozen=True, eq=False)
+class _Past:
+    """How the reader stood after the first ``count`` events."""
+
+    count: int
+    state: State
+    problems: tuple[Problem, ...]
+    overtaken: frozenset[str]
+
+
 class Reader:
     """Remembers what it has read, so that reading again costs only what is new."""
 
@@ -56,10 +69,23 @@ class Reader:
         self._attributes: dict[str, Found | None] = {}
         self._forget()
 
+        self._past: deque[_Past] = deque(maxlen=KEPT)
+
     def _forget(self) -> None:
         self._state, self._orders = self._start, list[Order]()
         self._problems: list[Problem] = []
         self._overtaken: set[str] = set()
+
+    def _go_back(self, count: int) -> None:
+        """To a state of at most the first ``count`` events."""
+        while self._past and self._past[-1].count > count:
+            self._past.pop()
+        if not self._past:
+            self._forget()
+            return
+        past = self._past[-1]
+        self._state, self._problems, self._overtaken = past.state, list(past.problems), set(past.overtaken)
+        del self._orders[past.count :]
 
     def read(self, trials: Iterable[FrozenTrial], attributes: Mapping[str, Any]) -> Snapshot:
         """The snapshot of a study from all its trials, in the order of their numbers, and its attributes."""
@@ -101,18 +127,22 @@ class Reader:
         return said
 
     def _go_on(self, placed: list[Placed]) -> None:
-        """Apply what is new; if something came in between, everything again."""
-        known = len(self._orders)
-        if [item.order for item in placed[:known]] != self._orders:
-            self._forget()
-            known = 0
-        new = placed[known:]
+        """Apply what is new. If something came in between, as it does when several write at once, what follows it is
+        applied again."""
+        orders = [item.order for item in placed]
+        if orders[: len(self._orders)] != self._orders:
+            same = zip(orders, self._orders, strict=False)
+            self._go_back(next((k for k, (one, other) in enumerate(same) if one != other), len(orders)))
+        new = placed[len(self._orders) :]
+        if not new:
+            return
         try:
             self._state = self._state.apply(*(item.event for item in new))
         except EdrboError:
             for item in new:
                 self._apply_one(item)
-        self._orders += [item.order for item in new]
+        self._orders = orders
+        self._past.append(_Past(len(orders), self._state, tuple(self._problems), frozenset(self._overtaken)))
 
     def _apply_one(self, item: Placed) -> None:
         try:
