@@ -45,7 +45,7 @@ class Draft:
         self.suggested, self.next_id = state.suggested, state.next_id
         self.amendments = list(state.amendments)
         self.history = list(state.history)
-        self._refs = {past.ref for past in self.history}
+        self.refs = set(state.refs)
 
     def fields(self) -> dict[str, Any]:
         """What it came to, as the fields of a state."""
@@ -55,11 +55,11 @@ class Draft:
     def apply(self, event: e.Event) -> None:
         """Check ``event`` and take it in; if it cannot be, an error and the draft is as it was."""
         event = plain(event)
-        if event.ref and event.ref in self._refs:
+        if event.ref and event.ref in self.refs:
             raise InvalidEventError(f"there is an event {event.ref!r} already", "every event has a name of its own")
         HANDLERS[type(event)](self, event)
         self.history.append(event)
-        self._refs.add(event.ref)
+        self.refs.add(event.ref)
 
     # ---------------------------------------------------------------- runs
 
@@ -191,7 +191,7 @@ class Draft:
         except EdrboError as problem:
             hint = "undo what came after it first"
             raise InvalidEventError(f"it cannot be undone: without it, {problem.message}", hint) from None
-        fresh.history, fresh._refs = self.history, self._refs
+        fresh.history, fresh.refs = self.history, self.refs
         fresh.next_id, fresh.suggested = self.next_id, self.suggested
         vars(self).update(vars(fresh))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -59,3 +59,4 @@ class Contents:
     next_id: int = 0
     amendments: tuple[Amendment, ...] = ()
     history: tuple[Event, ...] = ()
+    refs: Set[str] = frozenset()  # the names of all events

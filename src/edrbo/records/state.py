@@ -60,8 +60,8 @@ class State(Contents):
     @property
     def free_ref(self) -> str:
         """A name for the next event: how many there were, or the next number that no event has."""
-        taken, number = {event.ref for event in self.history}, len(self.history)
-        while str(number) in taken:
+        number = len(self.history)
+        while str(number) in self.refs:
             number += 1
         return str(number)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,96 +66,121 @@ class Reader:
 
     def __init__(self, settings: Settings) -> None:
         self._start = State.start(settings)
-        self._ended: dict[int, list[Found]] = {}  # what trials say that can change no more
-        self._attributes: dict[str, Found | None] = {}
-        self._forget()
-
-        self._past: deque[_Past] = deque(maxlen=KEPT)
-
-    def _forget(self) -> None:
+        self._ended = _Ordered()  # what trials and attributes say that can change no more
+        self._unended: list[int] = []  # numbers of the trials seen so far that can still change
+        self._suggestions: list[int] = []
+        self._count = 0  # of the trials seen so far
+        self._attributes: set[str] = set()
         self._state, self._orders = self._start, list[Order]()
         self._problems: list[Problem] = []
         self._overtaken: set[str] = set()
+        self._past: deque[_Past] = deque(maxlen=KEPT)
+
+    def read(self, trials: Sequence[FrozenTrial], attributes: Mapping[str, Any]) -> Snapshot:
+        """The snapshot of a study from all its trials, in the order of their numbers, and its attributes."""
+        self._read_attributes(attributes)
+        now, waiting, unended = self._ended.copy(), {}, []
+        for number in (*self._unended, *range(self._count, len(trials))):
+            trial = trials[number]
+            said = list(events_of_trial(trial, won := attributes.get(f"{WON}{number}")))
+            if number >= self._count and OWNER in trial.system_attrs and not (said and _is_own(said[0])):
+                self._suggestions.append(number)
+            if _can_change(trial, won):
+                unended.append(number)
+            else:
+                self._ended.add(said)
+            now.add(said)
+            if _is_awaited(trial):
+                waiting[number] = {**trial.system_attrs[OWNER], "alive": trial.system_attrs.get(ALIVE)}
+        self._unended, self._count = unended, len(trials)
+        self._go_on(now)
+        clock = now.orders[-1][0] if now.orders else 0
+        suggested, next_id = len(self._suggestions), max(self._count, self._state.next_id)
+        state = replace(self._state, suggested=suggested, next_id=next_id)
+        problems = (*now.problems, *self._problems)
+        return Snapshot(state, clock, waiting, problems, frozenset(self._overtaken), tuple(self._suggestions))
+
+    def _read_attributes(self, attributes: Mapping[str, Any]) -> None:
+        for key, record in attributes.items():
+            if key not in self._attributes:
+                self._attributes.add(key)
+                found = event_of_attribute(key, record)
+                self._ended.add([] if found is None else [found])
+
+    def _go_on(self, now: _Ordered) -> None:
+        """Apply what is new. If something came in between, as it does when several write at once, what follows it is
+        applied again."""
+        orders = now.orders
+        if orders[: len(self._orders)] != self._orders:
+            same = zip(orders, self._orders, strict=False)
+            self._go_back(next((k for k, (one, other) in enumerate(same) if one != other), len(orders)))
+        new = now.events[len(self._orders) :]
+        if not new:
+            return
+        try:
+            self._state = self._state.apply(*new)
+        except EdrboError:
+            for event in new:
+                self._apply_one(event)
+        self._orders = orders
+        self._past.append(_Past(len(orders), self._state, tuple(self._problems), frozenset(self._overtaken)))
 
     def _go_back(self, count: int) -> None:
         """To a state of at most the first ``count`` events."""
         while self._past and self._past[-1].count > count:
             self._past.pop()
-        if not self._past:
-            self._forget()
-            return
-        past = self._past[-1]
+        past = self._past[-1] if self._past else _Past(0, self._start, (), frozenset())
         self._state, self._problems, self._overtaken = past.state, list(past.problems), set(past.overtaken)
-        del self._orders[past.count :]
+        self._orders = self._orders[: past.count]
 
-    def read(self, trials: Iterable[FrozenTrial], attributes: Mapping[str, Any]) -> Snapshot:
-        """The snapshot of a study from all its trials, in the order of their numbers, and its attributes."""
-        found: list[Found] = []
-        waiting: dict[int, Mapping[str, Any]] = {}
-        suggestions: list[int] = []
-        count = 0
-        for trial in trials:
-            count = trial.number + 1
-            said = self._said(trial, attributes)
-            found += said
-            if OWNER in trial.system_attrs and not (said and _is_own(said[0])):
-                suggestions.append(trial.number)
-                if not {DESIGN, ABANDONED} & trial.system_attrs.keys() and not trial.state.is_finished():
-                    sign = trial.system_attrs.get(ALIVE)
-                    waiting[trial.number] = {**trial.system_attrs[OWNER], "alive": sign}
-        for key, record in attributes.items():
-            if key not in self._attributes:
-                self._attributes[key] = event_of_attribute(key, record)
-            event = self._attributes[key]
-            if event is not None:
-                found.append(event)
-        placed = sorted((item for item in found if isinstance(item, Placed)), key=lambda item: item.order)
-        self._go_on(placed)
-        clock = placed[-1].order[0] if placed else 0
-        state = replace(self._state, suggested=len(suggestions), next_id=max(count, self._state.next_id))
-        problems = (*(item for item in found if isinstance(item, Problem)), *self._problems)
-        return Snapshot(state, clock, waiting, problems, frozenset(self._overtaken), tuple(suggestions))
-
-    def _said(self, trial: FrozenTrial, attributes: Mapping[str, Any]) -> list[Found]:
-        number = trial.number
-        if number in self._ended:
-            return self._ended[number]
-        won = attributes.get(f"{WON}{number}")
-        said = list(events_of_trial(trial, won))
-        claims = sum(1 for key in trial.system_attrs if key.startswith(TOLD))
-        if trial.state.is_finished() and (claims < 2 or won is not None):
-            self._ended[number] = said
-        return said
-
-    def _go_on(self, placed: list[Placed]) -> None:
-        """Apply what is new. If something came in between, as it does when several write at once, what follows it is
-        applied again."""
-        orders = [item.order for item in placed]
-        if orders[: len(self._orders)] != self._orders:
-            same = zip(orders, self._orders, strict=False)
-            self._go_back(next((k for k, (one, other) in enumerate(same) if one != other), len(orders)))
-        new = placed[len(self._orders) :]
-        if not new:
-            return
+    def _apply_one(self, event: e.Event) -> None:
         try:
-            self._state = self._state.apply(*(item.event for item in new))
-        except EdrboError:
-            for item in new:
-                self._apply_one(item)
-        self._orders = orders
-        self._past.append(_Past(len(orders), self._state, tuple(self._problems), frozenset(self._overtaken)))
-
-    def _apply_one(self, item: Placed) -> None:
-        try:
-            self._state = self._state.apply(item.event)
+            self._state = self._state.apply(event)
         except (UnknownSuggestionError, InvalidEventError):
-            self._overtaken.add(item.event.ref)  # two processes did what only one can: the first in order counts
+            self._overtaken.add(event.ref)  # two processes did what only one can: the first in order counts
         except EdrboError as problem:
-            run = self._state.runs.get(getattr(item.event, "id", -1))
-            if isinstance(item.event, e.ContextTold) and run is not None and run.context is not None:
-                self._overtaken.add(item.event.ref)
+            run = self._state.runs.get(getattr(event, "id", -1))
+            if isinstance(event, e.ContextTold) and run is not None and run.context is not None:
+                self._overtaken.add(event.ref)
             else:
-                self._problems.append(Problem(f"{item.event.kind} ({item.event.ref})", problem.message, item.event.ref))
+                self._problems.append(Problem(f"{event.kind} ({event.ref})", problem.message, event.ref))
+
+
+class _Ordered:
+    """Events in their order, and what could not be read."""
+
+    def __init__(self) -> None:
+        self.orders: list[Order] = []
+        self.events: list[e.Event] = []
+        self.problems: list[Problem] = []
+
+    def add(self, found: Iterable[Found]) -> None:
+        for item in found:
+            if isinstance(item, Problem):
+                self.problems.append(item)
+                continue
+            place = bisect(self.orders, item.order)
+            self.orders.insert(place, item.order)
+            self.events.insert(place, item.event)
+
+    def copy(self) -> _Ordered:
+        other = _Ordered()
+        other.orders, other.events, other.problems = self.orders.copy(), self.events.copy(), self.problems.copy()
+        return other
+
+
+def _can_change(trial: FrozenTrial, won: str | None) -> bool:
+    """Whether it has not ended, or several claims have ended it and nobody has yet said which."""
+    claims = sum(1 for key in trial.system_attrs if key.startswith(TOLD))
+    return not trial.state.is_finished() or (claims > 1 and won is None)
+
+
+def _is_awaited(trial: FrozenTrial) -> bool:
+    """Whether a number was taken for it, and its design is still to come."""
+    attributes = trial.system_attrs
+    if OWNER not in attributes or trial.state.is_finished():
+        return False
+    return DESIGN not in attributes and ABANDONED not in attributes
 
 
 def _is_own(found: Found) -> bool:
