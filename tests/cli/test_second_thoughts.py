@@ -227,3 +227,11 @@ def test_a_study_from_a_file_written_by_hand(edrbo: Run, folder: Path) -> None:
     assert edrbo("new", "hand.toml").code == 0
     assert edrbo("show").code == 0
     assert "exists already" in edrbo("new", "hand.toml").err
+
+
+@pytest.mark.parametrize("word", ["coating.toml", "coating.db", "postgresql://me:hunter2@host/db"])
+def test_a_study_without_its_option(edrbo: Any, word: str) -> None:
+    ended = edrbo("show", word)
+    assert ended.code == 2
+    assert "--study" in ended.err
+    assert "hunter2" not in ended.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from itertools import pairwise
 
 import typer
 from rich.console import Console
@@ -20,6 +21,9 @@ COMMANDS = {
     "import": "import_table",
     **{name: name for name in ("export", "report", "serve", "run", "check", "repair", "bench")},
 }
+
+# Commands whose words never name a file of their own: one that looks like a study is meant as one.
+OF_A_STUDY = ("ask", "tell", "recommend", "tradeoff", "show", "edit", "undo", "drop", "restore", "cancel", "check")
 
 # Typer brings its own Click in some versions and uses the installed one in others.
 ClickException: type[Exception] = next(
@@ -60,6 +64,7 @@ def edrbo(
 def main() -> None:
     """Run the command line; errors we know of end in one line with a hint, not in a traceback."""
     try:
+        _check_words(sys.argv[1:])
         sys.exit(make_app(sys.argv[1:])(standalone_mode=not wants_json()))
     except EdrboError as problem:
         _print_error(problem.message, problem.hint)
@@ -70,6 +75,17 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)
         sys.exit(130)
+
+
+def _check_words(words: list[str]) -> None:
+    """A study named without --study is the first thing people try."""
+    if not words or words[0] not in OF_A_STUDY:
+        return
+    for before, word in pairwise(words):
+        is_url = word.startswith("postgresql")  # may hold a password: not to be repeated
+        if (is_url or word.endswith((".toml", ".db"))) and not before.startswith("-"):
+            shown = "the URL" if is_url else word
+            raise EdrboError(f"{shown} stands alone", f"to name a study, write --study before {shown}")
 
 
 def _print_error(message: str, hint: str | None) -> None:
