@@ -19,7 +19,6 @@ from edrbo.errors import InvalidValueError, StudyError
 from edrbo.optimizer.optimizer import Suggestion
 from edrbo.space import Space
 from edrbo.study import Study
-from edrbo.study.owner import is_dead, this_process
 from edrbo.study.runner import Runner, fill, read_answer
 
 SIMULATE = """
@@ -96,11 +95,7 @@ def test_a_hung_command_and_its_children_end(study: Study, tmp_path: Path) -> No
     )
     Runner(study, python(text), timeout=2.0).run(1)
     for pid in map(int, pids.read_text().split()):
-        state = Path(f"/proc/{pid}/stat")
-        deadline = time.monotonic() + 30  # it was killed; when it is gone is up to the machine
-        while _runs(state) and time.monotonic() < deadline:
-            os.sched_yield()
-        assert not _runs(state)
+        assert is_gone_soon(pid)
 
 
 def test_values_are_single_arguments(tmp_path: Path) -> None:
@@ -284,13 +279,21 @@ print('{{"value": 1}}')
     if own_session:
         os.kill(pid, signal.SIGKILL)  # it lives: nobody has waited for it
     else:
-        assert is_dead({**this_process(), "pid": pid, "started": None})
+        assert is_gone_soon(pid)
 
 
 @pytest.mark.parametrize("timeout", [float("inf"), float("nan"), 0.0, -1.0])
 def test_times_that_are_none(study: Study, timeout: float) -> None:
     with pytest.raises(InvalidValueError, match="the time for an evaluation"):
         Runner(study, ["true"], timeout=timeout)
+
+
+def is_gone_soon(pid: int) -> bool:
+    """Of a process that was killed; when it is gone is up to the machine."""
+    state, deadline = Path(f"/proc/{pid}/stat"), time.monotonic() + 30
+    while _runs(state) and time.monotonic() < deadline:
+        os.sched_yield()
+    return not _runs(state)
 
 
 def _runs(state: Path) -> bool:

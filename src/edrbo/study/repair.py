@@ -23,8 +23,9 @@ from edrbo.records.checksum import is_sound
 from edrbo.records.settings import Settings
 from edrbo.study.journal import CREATE_TRIAL, Line, empty_trial, in_place_of, read_line, write_line
 from edrbo.study.ledger import Ledger
+from edrbo.study.snapshot import is_awaited
 from edrbo.study.storage import check_is_file, guard, is_url, open_storage
-from edrbo.study.trials import DESIGN, OWNER, SETTINGS
+from edrbo.study.trials import ABANDONED, DESIGN, OWNER, SETTINGS
 
 CREATE_STUDY = 0
 UNFIT = (KeyError, TypeError, ValueError, AttributeError, AssertionError)  # what Optuna says to lines it cannot apply
@@ -97,7 +98,17 @@ def repair(path: Path) -> tuple[Repair, Path | None]:
     with guard(copy, "write"):
         _write_new(damaged, b"".join(_note(*part) for part in repaired.aside))
         _write_new(copy, b"".join(line + b"\n" for line in repaired.lines))
+        _abandon_all(copy)
     return repaired, copy
+
+
+def _abandon_all(copy: Path) -> None:
+    """Nobody computes a design for the copy, so nobody is to wait for one."""
+    storage = open_storage(copy, create=False)
+    for study in storage.get_all_studies():
+        for trial in storage.get_all_trials(study._study_id, deepcopy=False):
+            if is_awaited(trial):
+                storage.set_trial_system_attr(trial._trial_id, ABANDONED, True)
 
 
 def _note(number: int, why: str, text: bytes) -> bytes:

@@ -90,7 +90,7 @@ class Reader:
             else:
                 self._ended.add(said)
             now.add(said)
-            if _is_awaited(trial):
+            if is_awaited(trial):
                 waiting[number] = {**trial.system_attrs[OWNER], "alive": trial.system_attrs.get(ALIVE)}
         self._unended, self._count = unended, len(trials)
         self._go_on(now)
@@ -175,7 +175,7 @@ def _can_change(trial: FrozenTrial, won: str | None) -> bool:
     return not trial.state.is_finished() or (claims > 1 and won is None)
 
 
-def _is_awaited(trial: FrozenTrial) -> bool:
+def is_awaited(trial: FrozenTrial) -> bool:
     """Whether a number was taken for it, and its design is still to come."""
     attributes = trial.system_attrs
     if OWNER not in attributes or trial.state.is_finished():
