@@ -6,31 +6,21 @@ import csv
 import gzip
 import json
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.polynomial.chebyshev import chebvander
+from problem_cases import MONTE_CARLO_DRAWS, PAPER_CASES, SHARED_DATA, designs_of, outcomes_of
 from scipy.optimize import differential_evolution
 from scipy.stats import qmc
 
 from edrbo.bench import problems
 from edrbo.bench.problems.oracle.laws import clipped_normal, iid
-from edrbo.bench.problems.portfolio.data import ENVIRONMENT_VARIABLE
 from edrbo.bench.problems.portfolio.problem import SHIPPED_FIT
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidContextError, InvalidDesignError, UnknownNameError
 
 pytestmark = pytest.mark.numpy_numeric
-
-SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
-ORIGINAL = SHARED_DATA / "portfolio_evals.csv"
-ON_ORIGINAL = "@original"
-PAPER_CASES = [*problems.names(), "portfolio-uniform" + ON_ORIGINAL, "portfolio-normal" + ON_ORIGINAL]
-CASES = [*PAPER_CASES, *problems.further_names()]
-MONTE_CARLO_DRAWS = 1_000_000
 
 TABLE: dict[str, tuple[tuple[float, ...], float]] = {
     "three-hump-camel": ((0.5,), -0.15640960),
@@ -52,29 +42,6 @@ TABLE: dict[str, tuple[tuple[float, ...], float]] = {
     "coating": ((0.7815674, 0.7214619, 0.4943813, 0.4578138), 2.43104481),
     "wing": ((0.4191420, 0.5370296, 0.5353136, 0.3253136, 0.6408580, 0.5914852), 4.63192597),
 }
-
-
-@pytest.fixture(scope="module", params=CASES)
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Problem]]:
-    """Name of the case and the problem, away from whatever this user has imported."""
-    name = str(request.param)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
-        patch.delenv(ENVIRONMENT_VARIABLE, raising=False)
-        if name.endswith(ON_ORIGINAL):
-            if not ORIGINAL.exists():
-                pytest.skip(f"{ORIGINAL} is not there: the original evaluations cannot be shipped")
-            patch.setenv(ENVIRONMENT_VARIABLE, str(ORIGINAL))
-        yield name, problems.get(name.removesuffix(ON_ORIGINAL))
-
-
-@pytest.fixture(scope="module")
-def problem(case: tuple[str, Problem]) -> Problem:
-    return case[1]
-
-
-def designs_of(problem: Problem, n: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).random((n, problem.d_x))
 
 
 def test_optimum_is_the_one_of_the_table(case: tuple[str, Problem]) -> None:
@@ -108,26 +75,6 @@ def test_gradient_free_optimization_finds_the_same_optimum(problem: Problem) -> 
         updating="deferred",
     )
     assert -found.fun == pytest.approx(problem.optimum, abs=1e-6)
-
-
-def outcomes_of(problem: Problem, designs: np.ndarray, contexts: np.ndarray) -> np.ndarray:
-    """f at every design and many contexts; the portfolio's, 3,000 kernels a value, by Chebyshev interpolation."""
-    if problem.data is None:
-        return np.stack([problem.evaluate(x, contexts) for x in designs])
-    size = 48
-    nodes = np.cos(np.pi * (np.arange(size) + 0.5) / size)
-    grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
-    values = problem.evaluate(designs[:, None, :], (grid + 1) / 2).reshape(-1, size, size)
-    to_coefficients = np.linalg.inv(chebvander(nodes, size - 1))
-    coefficients = to_coefficients @ values @ to_coefficients.T
-    pieces = []
-    for part in np.array_split(2 * contexts - 1, 50):
-        first, second = chebvander(part[:, 0], size - 1), chebvander(part[:, 1], size - 1)
-        pieces.append(((first @ coefficients) * second).sum(axis=-1))
-    interpolated = np.concatenate(pieces, axis=1)
-    exact = problem.evaluate(designs[:, None, :], contexts[:200])
-    np.testing.assert_allclose(interpolated[:, :200], exact, atol=1e-8)
-    return interpolated
 
 
 def test_expected_is_the_mean_over_a_million_contexts(problem: Problem) -> None:

@@ -11,7 +11,7 @@ parts (``np.minimum`` and ``np.maximum`` do that, ``np.abs`` does not).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -148,6 +148,18 @@ class Problem:
     def regret(self, x: Array) -> Array:
         """Instantaneous expected regret E f(x*) − E f(x): (…, d_x) → (…)."""
         return self.optimum - self.expected(x)
+
+    def mirrored(self) -> Problem:
+        """The problem of −f, whose maximum is minus the minimum of this one."""
+        objective, expectation, grid = self.objective, self.expectation, self.grid_objective
+        return replace(
+            self,
+            name=f"-{self.name}",
+            objective=lambda x, c: -objective(x, c),
+            expectation=None if expectation is None else lambda x, law: -expectation(x, law),
+            grid_objective=None if grid is None else lambda x, lines: -grid(x, lines),
+            landmark=None,
+        )
 
     def _designs(self, x: Array) -> Array:
         x = np.asarray(x, dtype=float)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -86,3 +87,23 @@ def polish(value: Callable[[Array], Array], start: Array, evaluations: int, size
         options={"xatol": 1e-6, "fatol": 1e-9, "maxfev": evaluations, "initial_simplex": simplex},
     )
     return np.asarray(end.x), -float(end.fun)
+
+
+def evolve(value: Callable[[Array], Array], d_x: int, population: int) -> Array:
+    """A good design (d_x,) by differential evolution, which asks for many values (n, d_x) → (n,) at once."""
+    from scipy.optimize import Bounds, differential_evolution
+
+    def losses(x: Array, /) -> Any:  # an array, which the stubs of SciPy do not expect of a vectorized function
+        return -value(x.T)
+
+    end = differential_evolution(
+        losses,
+        Bounds(np.zeros(d_x), np.ones(d_x)),
+        maxiter=60,
+        popsize=max(1, population // d_x),
+        polish=False,
+        vectorized=True,
+        updating="deferred",
+        rng=np.random.default_rng(0),
+    )
+    return np.asarray(end.x)

@@ -21,6 +21,7 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 # The bracket of λ shrinks to 4e-9 of the steepest slope.
 ITERATIONS = 40
 CHUNK_ELEMENTS = 1 << 18
+ROUGH_RULE = (16, 4)  # panels and nodes a panel
 
 
 def expected_loss(
@@ -35,7 +36,8 @@ def expected_loss(
         raise InvalidValueError(f"radius must be a non-negative number, got {radius}.")
     if law.d_c > 1:
         return transport.expected_loss(over_grid, law, breaks, x, radius, rough)
-    line, weights = _with_ends(*law.components[0].quadrature(breaks))
+    rule = ROUGH_RULE if rough else ()
+    line, weights = _with_ends(*law.components[0].quadrature(breaks, *rule))
     rows = max(1, CHUNK_ELEMENTS // len(line))
     parts = [loss_on_line(over_grid(x[i : i + rows], [line]), line, weights, radius) for i in range(0, len(x), rows)]
     return np.concatenate([np.zeros(0), *parts])

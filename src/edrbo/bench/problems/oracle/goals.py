@@ -1,0 +1,222 @@
+"""The exact value and optimum of every goal on a problem, in either direction.
+
+    Expected            the problem's own expectation
+    MeanSd, Hit         means of f and f² by Gauss–Legendre quadrature and the atoms
+    CVaR, Quantile,     from the distribution of f over contexts (:mod:`edrbo.bench.problems.oracle.spread`)
+    Reach, Within
+    WorstCase           the least f on a fine lattice of the box, and on finer ones around the best point
+    Robust              the dual of the worst law in a Wasserstein ball (:mod:`edrbo.bench.problems.oracle.robust`)
+
+Any other goal is taken on the quadrature rule as its ``value`` says. Values in units of f are exact to 1e-5 of the
+range of f over contexts with one context variable, 1e-4 with two (3e-4 for Robust), 3e-3 with three; probabilities to
+1e-4, 5e-4 and 1e-2 (``tests/conformance/test_goals.py``).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from edrbo.bench.problems.oracle.distributions import Array
+from edrbo.bench.problems.oracle.laws import Product
+from edrbo.bench.problems.oracle.maximum import evolve, polish, quasi_random_designs
+from edrbo.bench.problems.oracle.spread import Spread, cells_of, spread_of
+from edrbo.bench.problems.problem import Problem
+from edrbo.errors import InvalidValueError
+from edrbo.records.goals import (
+    CVaR,
+    Direction,
+    Expected,
+    Goal,
+    Quantile,
+    Reach,
+    Robust,
+    Within,
+    WorstCase,
+    sign_of,
+)
+
+# For one, two, three context variables: (panels, nodes a panel) of the quadrature rule, points a line of the lattice.
+RULE = {1: (64, 16), 2: (8, 8), 3: (4, 5)}
+LATTICE = {1: 16385, 2: 129, 3: 33}
+ZOOMS, ZOOM_POINTS = 4, 17
+STARTS, LAST = 6, 2  # designs that are polished roughly, and then exactly
+SEARCH = {1: 14, 2: 10, 3: 8}  # quasi-random designs, as powers of two
+POPULATION = {1: 100, 2: 40, 3: 40}  # of differential evolution
+APART = 0.01  # between designs that are polished: less than a ripple of Ackley's function
+
+
+def goal_value(problem: Problem, goal: Goal, x: Array, direction: Direction = "maximize") -> Array:
+    """(…, d_x) → (…), in the goal's own units."""
+    x = np.asarray(x, dtype=float)
+    flat = x.reshape(-1, problem.d_x)
+    return _value(problem, goal, flat, direction).reshape(x.shape[:-1])
+
+
+def goal_optimum(problem: Problem, goal: Goal, direction: Direction = "maximize") -> tuple[Array, float]:
+    """A best design (d_x,) under the goal and its value."""
+    return _optimum(problem, goal, direction)
+
+
+def goal_regret(problem: Problem, goal: Goal, x: Array, direction: Direction = "maximize") -> Array:
+    """How much worse designs (…, d_x) are than the best one, never negative: the best one is found by a search."""
+    _, best = goal_optimum(problem, goal, direction)
+    return np.maximum(0.0, goal.sense(direction) * (best - goal_value(problem, goal, x, direction)))
+
+
+@lru_cache(maxsize=256)
+def goal_range(problem: Problem, goal: Goal, direction: Direction = "maximize") -> float:
+    """The best value less the worst of a quasi-random set: a scale for comparing regrets."""
+    values = goal.sense(direction) * rough_value(problem, goal, quasi_random_designs(problem.d_x, 9), direction)
+    return abs(goal_optimum(problem, goal, direction)[1] - goal.sense(direction) * float(values.min()))
+
+
+def _value(problem: Problem, goal: Goal, x: Array, direction: Direction, rough: bool = False) -> Array:
+    """(n, d_x) → (n,); ``rough`` on fewer cells and moves, but as continuous in x as the exact one."""
+    sign = sign_of(direction)
+    match goal:
+        case Expected():
+            return problem.expected(x)
+        case WorstCase():
+            return np.array([_least(problem, goal, one[None], sign) for one in x])
+        case Robust():
+            return sign * _mirrored(problem, sign).worst_case(x, _radius(goal), rough)
+        case CVaR() | Quantile() | Reach() | Within():
+            return np.array([_of_spread(goal, _spread(problem, one[None], sign, rough), sign) for one in x])
+        case _:
+            return _by_quadrature(problem, goal, x, direction)
+
+
+def _radius(goal: Robust) -> float:
+    if goal.distance != "wasserstein":
+        raise InvalidValueError(
+            f"the worst law within a {goal.distance} ball is not known exactly", "take the Wasserstein distance"
+        )
+    return goal.radius
+
+
+@lru_cache(maxsize=64)
+def _mirrored(problem: Problem, sign: float) -> Problem:
+    """The problem of sign·f, which is maximized."""
+    return problem if sign > 0 else problem.mirrored()
+
+
+def _spread(problem: Problem, x: Array, sign: float, rough: bool) -> Spread:
+    cells = cells_of(problem.law, problem.breaks, rough)
+    return spread_of(sign * problem.over_grid(x, cells.centers)[0], cells)
+
+
+def _of_spread(goal: Goal, spread: Spread, sign: float) -> float:
+    """The value of a goal that looks at the distribution of f alone; ``spread`` is that of sign·f."""
+    match goal:
+        case CVaR(level=level):
+            return sign * spread.tail_mean(level)
+        case Quantile(level=level):
+            return sign * spread.quantile(level)
+        case Reach(spec=spec):
+            return 1 - spread.share_below(sign * spec)
+        case Within(low=low, high=high):
+            ends = sorted((sign * low, sign * high))
+            return spread.share_below(float(np.nextafter(ends[1], np.inf))) - spread.share_below(ends[0])
+        case _:
+            raise AssertionError(goal)
+
+
+def _by_quadrature(problem: Problem, goal: Goal, x: Array, direction: Direction) -> Array:
+    """The goal's own ``value`` on the nodes of the rule, and on a lattice of the box if it looks there."""
+    if problem.d_c not in RULE:
+        raise InvalidValueError(f"goals over {problem.d_c} context variables are not known exactly")
+    lines, weights = _rule(problem.law, problem.breaks)
+    lattice = [np.linspace(0.0, 1.0, LATTICE[problem.d_c])] * problem.d_c
+    values = []
+    for one in x:
+        outcomes = problem.over_grid(one[None], lines)
+        mass = weights
+        if goal.over_box:
+            extra = problem.over_grid(one[None], lattice)
+            outcomes = np.concatenate([outcomes, extra], axis=1)
+            mass = np.append(weights, np.zeros(extra.shape[1]))
+        values.append(np.asarray(goal.value(outcomes, mass, direction))[0])
+    return np.array(values, dtype=np.float64)
+
+
+@lru_cache(maxsize=32)
+def _rule(law: Product, breaks: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
+    """Lines of nodes and the weights of their tensor product."""
+    rules = [component.quadrature(breaks, *RULE[law.d_c]) for component in law.components]
+    weights = rules[0][1]
+    for _, more in rules[1:]:
+        weights = weights[..., None] * more
+    return tuple(line for line, _ in rules), weights.reshape(-1)
+
+
+def _least(problem: Problem, goal: WorstCase, x: Array, sign: float) -> float:
+    """The worst f over the box, or over the support of P: on a lattice, then on finer ones around its best point."""
+    if problem.d_c not in LATTICE:
+        raise InvalidValueError(f"the worst case over {problem.d_c} context variables is not known exactly")
+    ends = [(0.0, 1.0)] * problem.d_c
+    if goal.over == "seen":
+        ends = [tuple(law.quantile(np.array([0.0, 1.0])).tolist()) for law in problem.law.components]
+    lines, least = [np.linspace(*both, LATTICE[problem.d_c]) for both in ends], np.inf
+    for _ in range(1 + ZOOMS):
+        values = sign * problem.over_grid(x, lines)[0]
+        least = min(least, float(values.min()))
+        places = map(int, np.unravel_index(int(values.argmin()), [len(line) for line in lines]))
+        around = [line[max(0, k - 1) : k + 2] for line, k in zip(lines, places, strict=True)]
+        lines = [np.linspace(part[0], part[-1], ZOOM_POINTS) for part in around]
+    return sign * least
+
+
+def rough_value(problem: Problem, goal: Goal, x: Array, direction: Direction) -> Array:
+    """The value on few cells, for many designs at once: good enough to choose designs worth a closer look."""
+    sign = sign_of(direction)
+    if isinstance(goal, Expected):
+        return problem.expected(x)
+    if isinstance(goal, Robust):
+        return sign * _mirrored(problem, sign).worst_case(x, _radius(goal), rough=True)
+    cells = cells_of(problem.law, problem.breaks, rough=True)
+    outcomes = problem.over_grid(x, cells.centers)
+    return np.asarray(goal.value(outcomes, cells.masses, direction), dtype=np.float64)
+
+
+@lru_cache(maxsize=256)
+def _optimum(problem: Problem, goal: Goal, direction: Direction) -> tuple[Array, float]:
+    sense = goal.sense(direction)
+    if isinstance(goal, Expected):
+        best = _mirrored(problem, sense)
+        return best.x_star, sense * best.optimum
+    if isinstance(goal, Robust):
+        x, value = _mirrored(problem, sense).robust_optimum(_radius(goal))
+        return x, sense * value
+
+    def many(x: Array) -> Array:
+        return np.asarray(sense * rough_value(problem, goal, x, direction))
+
+    def roughly(x: Array) -> Array:
+        return np.asarray(sense * _value(problem, goal, x[None], direction, rough=True)[0])
+
+    def exactly(x: Array) -> Array:
+        return np.asarray(sense * _value(problem, goal, x[None], direction)[0])
+
+    known = _mirrored(problem, sign_of(direction)).x_star
+    designs = np.vstack([quasi_random_designs(problem.d_x, SEARCH[problem.d_c]), known])
+    starts = [known, *_best_apart(designs, many(designs))]
+    if problem.d_x > 1:
+        starts.append(evolve(many, problem.d_x, POPULATION[problem.d_c]))
+    ends = [polish(roughly, start, 100 * problem.d_x)[0] for start in starts]
+    ranked = sorted(ends, key=lambda x: -float(exactly(x)))
+    found = [polish(exactly, x, 40 * problem.d_x, size=5e-3) for x in ranked[:LAST]]
+    x, value = max(found, key=lambda end: end[1])
+    return x, sense * value
+
+
+def _best_apart(designs: Array, values: Array) -> list[Array]:
+    """The best designs, no two of them closer than ``APART``."""
+    chosen: list[Array] = []
+    for x in designs[np.argsort(-values, kind="stable")]:
+        if all(np.abs(x - other).max() > APART for other in chosen):
+            chosen.append(x)
+        if len(chosen) == STARTS:
+            break
+    return chosen
