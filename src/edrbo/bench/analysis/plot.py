@@ -11,7 +11,7 @@ import numpy as np
 
 from edrbo.bench.analysis.method_style import style
 from edrbo.bench.analysis.results import PUBLISHED, Results, Run
-from edrbo.bench.analysis.stats import STATISTICS, Ranks, cliques, critical_difference, rank, summarize
+from edrbo.bench.analysis.stats import Ranks, cliques, critical_difference, rank, summarize, title_of
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.palette import GRAY, GRID
 
@@ -70,7 +70,7 @@ def draw_regret(results: Results, of: Curve = cumulative_regret) -> Figure:
     for axes in panels[max(0, len(results.problems) - columns) : len(results.problems)]:
         axes.set_xlabel("evaluation", fontsize=9)
     what = "cumulative regret" if of is cumulative_regret else f"regret, mean of {WINDOW} steps"
-    figure.supylabel(what, fontsize=10)
+    figure.supylabel(what if results.goal == "expected" else f"{what}, under {results.goal}", fontsize=10)
     _legend(figure, results.methods)
     return figure
 
@@ -164,7 +164,7 @@ def save_figures(
     results: Results, directory: Path, formats: Sequence[str], published: Results | None = None
 ) -> list[Path]:
     """Write all figures; returns the files."""
-    shown = results if published is None else Results((*results.runs, *published.runs))
+    shown = results if published is None else Results((*results.runs, *published.runs), goal=results.goal)
     figures: dict[str, Figure] = {
         "regret": draw_regret(shown),
         "instantaneous-regret": draw_regret(shown, smoothed_regret),
@@ -173,7 +173,7 @@ def save_figures(
     for name in ("final", "worst-case"):
         ranks = rank(summarize(results, name), results.problems, results.methods)
         if len(ranks.problems) > 1 and len(ranks.methods) > 2:
-            figures[f"ranks-{name}"] = draw_ranks(ranks, STATISTICS[name])
+            figures[f"ranks-{name}"] = draw_ranks(ranks, title_of(name, results.goal))
     directory.mkdir(parents=True, exist_ok=True)
     files = []
     for name, figure in figures.items():

@@ -6,7 +6,7 @@ Published runs have a table of their own, with their own ranks.
 from __future__ import annotations
 
 from edrbo.bench.analysis.results import Results
-from edrbo.bench.analysis.stats import STATISTICS, Cell, rank, summarize
+from edrbo.bench.analysis.stats import Cell, rank, summarize, title_of
 from edrbo.bench.analysis.table import Entry, Row, Table, mean_entry, with_places
 
 RANK_ROW = "average rank"
@@ -28,7 +28,7 @@ def regret_table(results: Results, statistic: str, title_suffix: str = "") -> Ta
         pairs = zip(ranks.mean, ranks.std, strict=True)
         means = (mean_entry(float(mean), float(std), len(ranks.problems)) for mean, std in pairs)
         rows.append(Row(RANK_ROW, with_places(means), apart=True))
-    return Table(STATISTICS[statistic] + title_suffix, tuple(methods), tuple(rows))
+    return Table(title_of(statistic, results.goal) + title_suffix, tuple(methods), tuple(rows))
 
 
 def _entry(cell: Cell | None) -> Entry:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edrbo.bench.analysis.results import Results
-from edrbo.bench.analysis.stats import STATISTICS, statistic
+from edrbo.bench.analysis.stats import statistic, title_of
 from edrbo.bench.analysis.table import Entry, Row, Table
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.errors import InvalidValueError, UnknownNameError
@@ -74,7 +74,7 @@ def relative_table(results: Results, name: str, reference: str, methods: list[st
     shown = [one for one in methods or results.methods if one != reference]
     rows = tuple(_row(relative(results, name, method, reference), results.problems) for method in shown)
     columns = (*results.problems, "geometric mean (95 %)", "seeds")
-    return Table(f"{STATISTICS[name]}, relative to {reference}", columns, rows, note=NOTE)
+    return Table(f"{title_of(name, results.goal)}, relative to {reference}", columns, rows, note=NOTE)
 
 
 def _row(one: Relative, problems: list[str]) -> Row:

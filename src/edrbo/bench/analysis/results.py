@@ -1,7 +1,8 @@
 """Runs read back: from the journals of a directory, or from one compact table such as the published runs.
 
 A compact table is a CSV file (.csv or .csv.gz) with the columns problem, method, seed, seconds, r1, …, rT, where r_t is
-the regret of evaluation t, and where known simple and the robust regrets.
+the regret of evaluation t, and where known simple and the robust regrets; under another goal than the mean a column
+goal before them.
 """
 
 from __future__ import annotations
@@ -50,12 +51,16 @@ class FailedRun:
 
 @dataclass(frozen=True)
 class Results:
-    """``unfinished`` replicates have a journal without an end; ``headers`` are those of all journals."""
+    """``unfinished`` replicates have a journal without an end; ``headers`` are those of all journals.
+
+    Regrets are those under ``goal``, as text.
+    """
 
     runs: tuple[Run, ...]
     failures: tuple[FailedRun, ...] = ()
     unfinished: int = 0
     headers: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    goal: str = "expected"
 
     @property
     def problems(self) -> list[str]:
@@ -111,7 +116,16 @@ def _read_directory(directory: Path) -> Results:
     ]
     finished = tuple(_run(record) for record in records if record.result is not None)
     unfinished = len(records) - len(failed) - len(finished)
-    return Results(finished, tuple(failed), unfinished, tuple(record.header for record in records))
+    headers = tuple(record.header for record in records)
+    return Results(finished, tuple(failed), unfinished, headers, _goal(headers, directory))
+
+
+def _goal(headers: Sequence[dict[str, Any]], directory: Path) -> str:
+    """The one goal of all journals: regrets under different ones are not to be compared."""
+    found = list(dict.fromkeys(header["settings"].get("goal", "expected") for header in headers))
+    if len(found) > 1:
+        raise EdrboError(f"{directory} holds runs under different goals: {', '.join(found)}", "keep them apart")
+    return found[0] if found else "expected"
 
 
 def _run(record: Record) -> Run:
@@ -133,7 +147,8 @@ def _read_table(path: Path) -> Results:
         content = path.read_bytes()
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
         rows = list(csv.DictReader(StringIO(text)))
-        return Results(tuple(_table_run(row) for row in rows))
+        goal = rows[0].get("goal", "expected") if rows else "expected"
+        return Results(tuple(_table_run(row) for row in rows), goal=goal)
     except (OSError, EOFError, KeyError, TypeError, ValueError) as problem:
         raise InvalidValueError(
             f"{path} is not a table of runs: {type(problem).__name__} {problem}",
@@ -154,13 +169,14 @@ def export(results: Results, path: Path) -> None:
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     kinds = ("simple", *ROBUST_REGRETS)
-    writer.writerow(["problem", "method", "seed", "seconds", *kinds, *(f"r{t}" for t in range(1, steps + 1))])
+    goal = {} if results.goal == "expected" else {"goal": results.goal}
+    writer.writerow([*goal, "problem", "method", "seed", "seconds", *kinds, *(f"r{t}" for t in range(1, steps + 1))])
     for run in results.runs:
         if len(run.regret) != steps:
             raise InvalidValueError("runs of different lengths do not fit one table", "export them apart")
         values = [run.seconds.sum(), *(run.recommended.get(kind, np.nan) for kind in kinds), *run.regret]
         numbers = ["" if np.isnan(value) else f"{value:.7g}" for value in values]
-        writer.writerow([run.problem, run.method, run.seed, *numbers])
+        writer.writerow([*goal.values(), run.problem, run.method, run.seed, *numbers])
     content = text.getvalue().encode()
     # No time stamp inside: the same results give the same file.
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edrbo.bench.analysis.results import Results
-from edrbo.bench.analysis.stats import STATISTICS, Comparison, compare
+from edrbo.bench.analysis.stats import Comparison, compare, title_of
 from edrbo.bench.analysis.table import Entry, Row, Table
 
 SIGNIFICANT = 0.05
@@ -60,4 +60,4 @@ def significance(results: Results, statistic: str, method: str) -> Significance 
     if not pooled:
         return None
     by_problem = {problem: compare(results, statistic, method, problem) for problem in results.problems}
-    return Significance(f"{STATISTICS[statistic]}: paired Wilcoxon tests", method, pooled, by_problem)
+    return Significance(f"{title_of(statistic, results.goal)}: paired Wilcoxon tests", method, pooled, by_problem)

@@ -18,6 +18,7 @@ import numpy as np
 from edrbo.bench.analysis.results import Results, Run
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.records.goals import parse_goal
 
 STATISTICS = {
     "final": "final cumulative regret",
@@ -29,6 +30,16 @@ STATISTICS = {
     "spread": "regret of the recommended design when contexts spread 1.5 times as far",
     "worst-case": "regret of the recommended design under the worst law within Wasserstein distance 0.1",
 }
+
+
+UNDER_GOAL = ("final", "after", "mean", "simple")  # the others are about the mean under another law
+
+
+def title_of(name: str, goal: str) -> str:
+    """What a statistic of runs under ``goal`` is, in words."""
+    if goal == "expected" or name not in UNDER_GOAL:
+        return STATISTICS[name]
+    return f"{STATISTICS[name]}, under {goal} ({parse_goal(goal).title()})"
 
 
 def statistic(run: Run, name: str) -> float:

@@ -18,24 +18,29 @@ from edrbo.acquisition.methods import Method
 from edrbo.context.laws import sobol_points
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.events import Asked
+from edrbo.records.goals import Expected, Goal
 from edrbo.space import Space
 from edrbo.streams import stream_seed
 
 Array = NDArray[np.float64]
 
 
+EXPECTED = Expected()
+
+
 @dataclass(frozen=True)
 class Setup:
-    """All a learner knows before the first evaluation: sizes, its seed, and how many designs are quasi-random."""
+    """All a learner knows before the first evaluation: sizes, its seed, how many designs are quasi-random, the goal."""
 
     d_x: int
     d_c: int
     seed: int
     initial: int
+    goal: Goal = EXPECTED
 
 
 class Learner(ABC):
-    """Maximizes E_c f(x, c) over x in the unit cube."""
+    """Maximizes E_c f(x, c), or what the goal makes of f(x, ·), over x in the unit cube."""
 
     @abstractmethod
     def suggest(self) -> Array:
@@ -67,7 +72,7 @@ class OptimizerLearner(Learner):
             design={f"x{j + 1}": (0.0, 1.0) for j in range(setup.d_x)},
             context={f"c{k + 1}": (0.0, 1.0) for k in range(setup.d_c)},
         )
-        self._optimizer = Optimizer(space, method, seed=setup.seed, initial=setup.initial)
+        self._optimizer = Optimizer(space, method, goal=setup.goal, seed=setup.seed, initial=setup.initial)
 
     def suggest(self) -> Array:
         return _values(self._optimizer.ask().design)

@@ -22,7 +22,7 @@ ROBUST_REGRETS = ("shift-down", "shift-up", "spread", "worst-case")
 
 
 @lru_cache(maxsize=64)
-def _changed(problem: Problem) -> dict[str, Problem]:
+def changed_worlds(problem: Problem) -> dict[str, Problem]:
     """The problem under each changed law; kept, because each looks for its own optimum once."""
     return {
         "shift-down": shifted(problem, mean_shift=-MEAN_SHIFT),
@@ -33,7 +33,7 @@ def _changed(problem: Problem) -> dict[str, Problem]:
 
 def robust_regrets(problem: Problem, x: Array) -> dict[str, float]:
     """The regrets of one design (d_x,) by the names of ``ROBUST_REGRETS``."""
-    regrets = {name: float(changed.regret(x)) for name, changed in _changed(problem).items()}
+    regrets = {name: float(changed.regret(x)) for name, changed in changed_worlds(problem).items()}
     _, best = problem.robust_optimum(RADIUS)
     # The reference is found by a search, so a design may beat it by a hair: that is a regret of zero.
     regrets["worst-case"] = max(0.0, best - float(problem.worst_case(x, RADIUS)))

@@ -20,10 +20,12 @@ import numpy as np
 
 import edrbo
 from edrbo.bench.learners.learner import Array, Setup
+from edrbo.bench.problems.oracle.goals import goal_regret
 from edrbo.bench.problems.problem import Problem
 from edrbo.bench.run.judge import robust_regrets
 from edrbo.bench.run.plugin import Plugin, describe_method, get_problem, make_learner
 from edrbo.errors import InvalidDesignError, InvalidValueError
+from edrbo.records.goals import Expected, Goal, parse_goal
 from edrbo.streams import stream
 
 FORMAT = 1  # of what a replicate computes; a change makes old results unreadable as finished ones
@@ -31,11 +33,15 @@ FORMAT = 1  # of what a replicate computes; a change makes old results unreadabl
 
 @dataclass(frozen=True)
 class Settings:
-    """``initial`` quasi-random designs are part of the ``evaluations``; ``noise`` is a standard deviation."""
+    """``initial`` quasi-random designs are part of the ``evaluations``; ``noise`` is a standard deviation.
+
+    ``goal`` is what the methods are told to reach and the regrets are measured under, as text.
+    """
 
     evaluations: int = 200
     initial: int = 5
     noise: float = 0.0
+    goal: str = "expected"
 
     def __post_init__(self) -> None:
         if not 1 <= self.initial <= self.evaluations:
@@ -43,6 +49,14 @@ class Settings:
                 f"{self.evaluations} evaluations with {self.initial} initial ones",
                 "at least one initial design, and no more of them than evaluations",
             )
+        object.__setattr__(self, "goal", parse_goal(self.goal).to_text())
+
+    def record(self) -> dict[str, Any]:
+        """JSON types; without the goal where it is the mean, as journals had it before there were others."""
+        record = asdict(self)
+        if self.goal == "expected":
+            del record["goal"]
+        return record
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,12 @@ class Replicate:
 
     def record(self) -> dict[str, Any]:
         """Names and settings, for people and for tables."""
-        return {"problem": self.problem, "method": self.method, "seed": self.seed, "settings": asdict(self.settings)}
+        return {
+            "problem": self.problem,
+            "method": self.method,
+            "seed": self.seed,
+            "settings": self.settings.record(),
+        }
 
     def data(self) -> str | None:
         """Which data the problem stands on, when it is not a formula."""
@@ -107,10 +126,11 @@ def run_replicate(
 ) -> Result:
     """Go on from ``past`` to the end; ``record`` is given each new evaluation as soon as it is complete."""
     problem, settings, seed = _problem(replicate), replicate.settings, replicate.seed
+    goal = parse_goal(settings.goal)
     contexts = problem.sample_contexts(settings.evaluations, stream(seed, "contexts", replicate.problem))
     with _one_thread():
         learner = make_learner(
-            replicate.method, Setup(problem.d_x, problem.d_c, seed, settings.initial), replicate.plugin
+            replicate.method, Setup(problem.d_x, problem.d_c, seed, settings.initial, goal), replicate.plugin
         )
         seconds = 0.0
         for one in past:
@@ -123,13 +143,17 @@ def run_replicate(
             y = float(problem.observe(x, contexts[t], stream(seed, "observation noise", replicate.problem, t)))
             learner.observe(x, contexts[t], y)
             seconds += spent
-            regret = float(problem.regret(x))
+            regret = _regret(problem, goal, x)
             if record is not None:
                 record(Evaluation(t, tuple(x.tolist()), tuple(contexts[t].tolist()), y, regret, spent))
         started = time.perf_counter()
         x = _checked(learner.recommend(), problem)
         seconds += time.perf_counter() - started
-    return Result(tuple(x.tolist()), float(problem.regret(x)), robust_regrets(problem, x), seconds)
+    return Result(tuple(x.tolist()), _regret(problem, goal, x), robust_regrets(problem, x), seconds)
+
+
+def _regret(problem: Problem, goal: Goal, x: Array) -> float:
+    return float(problem.regret(x) if goal == Expected() else goal_regret(problem, goal, x))
 
 
 def _problem(replicate: Replicate) -> Problem:

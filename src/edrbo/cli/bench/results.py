@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from edrbo.errors import EdrboError
+
 if TYPE_CHECKING:
     from edrbo.bench.analysis.results import Results
 
@@ -20,7 +22,14 @@ def read(path: Path, published: Path | None = None) -> tuple[Results, Results | 
     from edrbo.bench.analysis.results import load_published, load_results, only_problems
 
     found = load_results(path)
-    return found, None if published is None else only_problems(load_published(published), found.problems)
+    if published is None:
+        return found, None
+    others = load_published(published)
+    if others.goal != found.goal:
+        raise EdrboError(
+            f"the published runs are judged by {others.goal}, ours by {found.goal}", "show them without each other"
+        )
+    return found, only_problems(others, found.problems)
 
 
 def say_written(*paths: Path) -> None:

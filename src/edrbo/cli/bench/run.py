@@ -30,6 +30,9 @@ def run(
     evaluations: Annotated[int, typer.Option(help="Evaluations per replicate, the initial ones included.")] = 200,
     initial: Annotated[int, typer.Option(help="Quasi-random designs at the beginning.")] = 5,
     noise: Annotated[float, typer.Option(help="Standard deviation of noise added to the outcomes.")] = 0.0,
+    goal: Annotated[
+        str, typer.Option(help="What is best, as in `edrbo new`: expected, cvar:0.1, robust:0.1, …")
+    ] = "expected",
     workers: Annotated[int, typer.Option(min=1, help="Worker processes, one thread each.")] = 2,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the directory.")] = False,
     smoke: Annotated[
@@ -45,7 +48,7 @@ def run(
 
     if smoke:
         seeds, evaluations = SMOKE_SEEDS, SMOKE_EVALUATIONS
-    settings = Settings(evaluations, initial, noise)
+    settings = Settings(evaluations, initial, noise, goal)
     own = None if plugin is None else Plugin.read(plugin)
     replicates = all_replicates(problems, methods, seeds, settings, own)
     console = Console(soft_wrap=True)

@@ -11,7 +11,7 @@ from edrbo.bench.analysis.method_style import style
 from edrbo.bench.analysis.plot import Curve, cumulative_regret, curves, smoothed_regret
 from edrbo.bench.analysis.results import PUBLISHED, Results
 from edrbo.bench.analysis.significance import NOTE, significance
-from edrbo.bench.analysis.stats import STATISTICS, summarize
+from edrbo.bench.analysis.stats import STATISTICS, summarize, title_of
 from edrbo.bench.analysis.table import Table
 from edrbo.bench.analysis.tables import notes
 from edrbo.bench.problems.oracle.distributions import Array
@@ -23,7 +23,7 @@ DEFAULT = "edrbo"  # the method whose differences are tested
 
 
 def page_data(results: Results, published: Results | None, title: str) -> dict[str, Any]:
-    shown = results if published is None else Results((*results.runs, *published.runs))
+    shown = results if published is None else Results((*results.runs, *published.runs), goal=results.goal)
     return {
         "title": title,
         "problems": shown.problems,
@@ -32,7 +32,7 @@ def page_data(results: Results, published: Results | None, title: str) -> dict[s
             "cumulative": _curves(shown, cumulative_regret),
             "instantaneous": _curves(shown, smoothed_regret),
         },
-        "statistics": dict(STATISTICS),
+        "statistics": {name: title_of(name, results.goal) for name in STATISTICS},
         "cells": {name: _cells(shown, name) for name in STATISTICS},
         "critical": _critical_values(),
         "alpha": ALPHA,
