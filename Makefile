@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo serve test test-slowest test-cpus lint bench clean
+.PHONY: setup demo serve test test-slowest test-cpus lint bench docs clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,11 @@ test-cpus: setup
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/commands.py
+
+# The documentation as a site in site/, which opens from the file system. Warnings and dead links are errors.
+docs: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf .venv build dist src/*.egg-info
