@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,39 @@ def print_tables(records: list[Record]) -> None:
         ),
         [[f"{noise:.0%}", str(n), *_stopping_cells(found)] for (noise, n), found in sorted(cells.items())],
     )
+    _print(("bar", "found", "met"), _bars(list(cells.values()), list(by_problem.values())))
+
+
+def _bars(cells: list[list[tuple[Record, Look]]], by_problem: list[list[tuple[Record, Look]]]) -> list[list[str]]:
+    covered, random, narrowest = ([part(found) for found in cells] for part in (_covered, _random, _narrowest))
+    least = min(map(_covered, by_problem))
+    bound = _bound(list(chain.from_iterable(cells)))
+    words = f"{_percent(min(covered))} to {_percent(max(covered))}"
+    bars = [
+        ("covered in each cell: 90 to 99 %", words, min(covered) >= 0.9 and max(covered) <= 0.99),
+        ("covered for each problem: at least 80 %", _percent(least), least >= 0.8),
+        ("random designs covered in each cell: at least 85 %", _percent(min(random)), min(random) >= 0.85),
+        ("width over the narrowest in each cell: at most 1.5", f"{max(narrowest):.2f}", max(narrowest) <= 1.5),
+        ("bound on what is left to gain holds: at least 90 %", _percent(bound), bound >= 0.9),
+    ]
+    return [[bar, found, "yes" if met else "no"] for bar, found, met in bars]
+
+
+def _covered(found: list[tuple[Record, Look]]) -> float:
+    return float(np.mean([off(look) <= 1 for _, look in found]))
+
+
+def _random(found: list[tuple[Record, Look]]) -> float:
+    return float(np.mean(np.abs(np.concatenate([look["random off"] for _, look in found])) <= 1))
+
+
+def _narrowest(found: list[tuple[Record, Look]]) -> float:
+    """Mean width over the width that a rescaling of all intervals by one factor would need to cover 95 %."""
+    return 1.0 / float(np.quantile([off(look) for _, look in found], 0.95, method="higher"))
+
+
+def _bound(found: list[tuple[Record, Look]]) -> float:
+    return float(np.mean([look["regret"] <= look["left to gain"] for _, look in found]))
 
 
 def off(look: Look) -> float:
@@ -55,16 +89,12 @@ def off(look: Look) -> float:
 
 
 def _interval_cells(found: list[tuple[Record, Look]]) -> list[str]:
-    errors = np.array([off(look) for _, look in found])
     width = np.mean([(look["interval"][1] - look["interval"][0]) / record["range"] for record, look in found])
-    anywhere = np.concatenate([look["random off"] for _, look in found])
-    # the factor by which all intervals of the cell may be scaled and still cover 95 %
-    narrowest = float(np.quantile(errors, 0.95, method="higher"))
     return [
-        _percent(np.mean(errors <= 1)),
-        f"{1 / narrowest:.2f}",
+        _percent(_covered(found)),
+        f"{_narrowest(found):.2f}",
         f"{width:.3f}",
-        _percent(np.mean(np.abs(anywhere) <= 1)),
+        _percent(_random(found)),
         _percent(np.mean([look["outcome inside"] for _, look in found])),
     ]
 
@@ -75,10 +105,10 @@ def _problem_cells(found: list[tuple[Record, Look]]) -> list[str]:
         n = next(n for n, other in record["looks"].items() if other is look)
         cells.setdefault((record["noise"], n), []).append(off(look) <= 1)
     return [
-        _percent(np.mean([off(look) <= 1 for _, look in found])),
+        _percent(_covered(found)),
         _percent(min(float(np.mean(cell)) for cell in cells.values())),
-        _percent(np.mean(np.abs(np.concatenate([look["random off"] for _, look in found])) <= 1)),
-        _percent(np.mean([look["regret"] <= look["left to gain"] for _, look in found])),
+        _percent(_random(found)),
+        _percent(_bound(found)),
     ]
 
 
@@ -87,7 +117,7 @@ def _stopping_cells(found: list[tuple[Record, Look]]) -> list[str]:
         return float(np.mean([part(look) / record["range"] for record, look in found]))
 
     cells = [
-        _percent(np.mean([look["regret"] <= look["left to gain"] for _, look in found])),
+        _percent(_bound(found)),
         f"{share(lambda look: look['left to gain']):.3f}",
         f"{share(lambda look: look['regret']):.3f}",
     ]
