@@ -54,6 +54,10 @@ class ContextBoundsWarning(UserWarning):
     """An observed context lies outside its stated bounds; it is kept as it is."""
 
 
+class ConstraintWarning(UserWarning):
+    """A design that was run breaks a constraint of its space; it is kept as it is."""
+
+
 class InvalidEventError(EdrboError, ValueError):
     """A record that is no event, or one that cannot have happened in this order."""
 

@@ -9,6 +9,9 @@ The objective comes as a ladder of stand-ins, cheapest first and the objective i
 3. Integer and categorical variables are searched by exchanging one variable's level at a time, followed by another
    climb, until nothing improves.
 
+In a region (constraints, variables that are held) all of these stay inside: points are brought there, climbs are those
+of ``constrained``, and the end is moved to the best of the designs around it that can be set.
+
 One budget for all methods, stated here.
 """
 
@@ -22,8 +25,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.context.laws import sobol_points
-from edrbo.space import Space
+from edrbo.acquisition.area import Area
+from edrbo.acquisition.constrained import climb_inside
+from edrbo.space import Region, Space
 from edrbo.surrogate.lbfgs import minimize_batch
 
 Objective = Callable[[Tensor], Tensor]  # N × d_x → N
@@ -45,6 +49,7 @@ class Budget:
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
+    settling_rounds: int = 4  # moves from the end to designs that can be set (regions only)
 
 
 BUDGET = Budget()
@@ -76,61 +81,58 @@ def maximize(
     seed: int,
     starts: Tensor | None = None,
     kinks: bool = False,
+    region: Region | None = None,
     budget: Budget = BUDGET,
 ) -> Maximum:
     """The design (coded, feasible) with the largest objective ``ladder[-1]`` that the budget finds.
 
     ``starts`` (S × d_x) are designs worth looking at: observed ones, the last suggestion. With ``kinks`` the best end
-    is improved by direct search, since gradients stall where pieces of a worst case meet.
+    is improved by direct search, since gradients stall where pieces of a worst case meet. ``region`` is where to look,
+    in place of that of the space's own constraints.
     """
     objective, rough = ladder[-1], ladder[0]
     fair = ladder[max(len(ladder) - 2, 0)]
-    free = ~_discrete_columns(space)
+    area = Area(space, space.region if region is None else region)
+    if area.region is not None and starts is not None and len(starts):
+        starts = area.admit(starts)
     with torch.no_grad():
-        candidates = _screen(rough, space, seed, starts, budget)
+        candidates = _screen(rough, area, seed, starts, budget)
         values = fair(candidates)
     units = _Units.of(values)
     starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
-    ends, values = _climb(fair, starts, free, units, budget)
+    ends, values = _climb(fair, starts, area, units, budget)
     best = values.argsort(descending=True, stable=True)[: budget.finalists]
     if hasattr(objective, "near"):
         objective = objective.near(ends[best])
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)
-        ends, values = _climb(objective, ends[best], free, units, last)
+        ends, values = _climb(objective, ends[best], area, units, last)
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
-        x, value = _exchange(objective, space, x, value, free, units, budget)
-    if kinks and bool(free.any()):
-        x, value = _probe(objective, x, value, free, seed, budget)
-    return Maximum(x, value)
+        x, value = _exchange(objective, area, x, value, units, budget)
+    if (kinks or area.constrained) and bool(area.free.any()):
+        x, value = _probe(objective, area, x, value, seed, budget)
+    return Maximum(x, value) if area.region is None else _settle(objective, area.region, x, budget)
 
 
-def _discrete_columns(space: Space) -> Tensor:
-    discrete = torch.zeros(space.d_x, dtype=torch.bool)
-    for column in space.columns:
-        discrete[column.start : column.stop] = column.kind != "real"
-    return discrete
-
-
-def _screen(rough: Objective, space: Space, seed: int, starts: Tensor | None, budget: Budget) -> Tensor:
+def _screen(rough: Objective, area: Area, seed: int, starts: Tensor | None, budget: Budget) -> Tensor:
     """The ``kept`` most promising designs of stage one, and the best given start whatever its rank.
 
     Half of them are the best, half the best that are apart: the best alone may all lie on one hill, and the rough
     objective need not rank the hills right.
     """
-    points = _snap(space, sobol_points(space.d_x, budget.screened, seed))
+    points = area.cloud(budget.screened, seed)
     values = rough(points)
     incumbents = []
     if starts is not None and len(starts):
         at_starts = rough(starts)
         incumbent = starts[at_starts.argmax()]
         generator = torch.Generator().manual_seed(seed)
-        noise = torch.randn(budget.near, space.d_x, generator=generator, dtype=torch.float64)
+        noise = torch.randn(budget.near, len(incumbent), generator=generator, dtype=torch.float64)
         # steps from about 0.1 down to 0.001: the stand-in need not know the right scale
         steps = torch.logspace(-1, -3, budget.near, dtype=torch.float64)[:, None]
-        near = _snap(space, (incumbent + steps * noise).clamp(0.0, 1.0))
+        near = area.admit((incumbent + steps * noise).clamp(0.0, 1.0))
         points, values = torch.cat([points, starts, near]), torch.cat([values, at_starts, rough(near)])
         incumbents = [incumbent[None]]
     best = values.argsort(descending=True, stable=True)[: budget.kept // 2]
@@ -138,10 +140,6 @@ def _screen(rough: Objective, space: Space, seed: int, starts: Tensor | None, bu
     kept[best] = True
     kept[_spread_out(points, values, budget.kept - len(best), apart=0.1)] = True
     return torch.cat([points[kept], *incumbents])
-
-
-def _snap(space: Space, x: Tensor) -> Tensor:
-    return x if space.continuous else torch.from_numpy(space.snap(x.numpy()))
 
 
 def _spread_out(points: Tensor, values: Tensor, count: int, apart: float) -> Tensor:
@@ -158,16 +156,20 @@ def _spread_out(points: Tensor, values: Tensor, count: int, apart: float) -> Ten
     return torch.tensor(taken)
 
 
-def _climb(objective: Objective, start: Tensor, free: Tensor, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
-    """Bounded L-BFGS from each row of ``start`` in the ``free`` columns; ends (S × d_x) and values (S)."""
+def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
+    """Bounded L-BFGS from each row of ``start`` in the free columns; ends (S × d_x) and values (S)."""
+    free = area.free
     if not bool(free.any()):
         with torch.no_grad():
             return start, objective(start)
 
-    def negative(points: Array, rows: list[int]) -> tuple[Array, Array]:
+    def negative(points: Array, rows: list[int] | None = None) -> tuple[Array, Array]:
         value, gradient = _value_and_gradient(objective, torch.from_numpy(points))
         return (units.level - value.numpy()) / units.spread, -(gradient * free).numpy() / units.spread
 
+    if area.region is not None and area.constrained:
+        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
+        return _better(objective, start, torch.from_numpy(inside))
     ends, costs = minimize_batch(
         negative,
         start.numpy(),
@@ -182,6 +184,14 @@ def _climb(objective: Objective, start: Tensor, free: Tensor, units: _Units, bud
     return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
 
 
+def _better(objective: Objective, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each row of the two (S × d_x) the one with the larger objective; and that (S)."""
+    with torch.no_grad():
+        before, after = objective(torch.cat([start, end])).chunk(2)
+    improved = after > before
+    return torch.where(improved[:, None], end, start), torch.where(improved, after, before)
+
+
 def _value_and_gradient(objective: Objective, x: Tensor) -> tuple[Tensor, Tensor]:
     """The objective's own ``value_and_gradient`` if it has one, else autograd."""
     if hasattr(objective, "value_and_gradient"):
@@ -194,16 +204,16 @@ def _value_and_gradient(objective: Objective, x: Tensor) -> tuple[Tensor, Tensor
 
 
 def _probe(
-    objective: Objective, x: Tensor, value: float, free: Tensor, seed: int, budget: Budget
+    objective: Objective, area: Area, x: Tensor, value: float, seed: int, budget: Budget
 ) -> tuple[Tensor, float]:
     """Direct search around ``x``: Gaussian steps that shrink whenever a round brings nothing."""
     generator = torch.Generator().manual_seed(seed)
     step = 0.05
     for _ in range(budget.probe_rounds):
         noise = torch.randn(budget.probes, len(x), generator=generator, dtype=torch.float64)
-        around = (x + step * noise * free).clamp(0.0, 1.0)
+        around = area.moved((x + step * noise * area.free).clamp(0.0, 1.0))
         with torch.no_grad():
-            values = objective(around)
+            values = objective(around) if len(around) else around.new_full((1,), -torch.inf)
         best = int(values.argmax())
         if float(values[best]) > value:
             x, value = around[best], float(values[best])
@@ -213,20 +223,36 @@ def _probe(
 
 
 def _exchange(
-    objective: Objective, space: Space, x: Tensor, value: float, free: Tensor, units: _Units, budget: Budget
+    objective: Objective, area: Area, x: Tensor, value: float, units: _Units, budget: Budget
 ) -> tuple[Tensor, float]:
     """Coordinate exchange over the levels of the discrete variables, climbing again after each move."""
     for _ in range(budget.exchange_rounds):
-        neighbors = _neighbors(space, x)
+        neighbors = area.moved(_neighbors(area.space, x))
+        if area.region is not None:  # what is bound together must move together
+            neighbors = torch.cat([neighbors, torch.from_numpy(area.region.neighbors(x.numpy()))])
         with torch.no_grad():
             values = objective(neighbors)
         promising = neighbors[values.argsort(descending=True, stable=True)[: budget.starts]]
-        ends, found = _climb(objective, promising, free, units, budget)
+        ends, found = _climb(objective, promising, area, units, budget)
         best = int(found.argmax())
         if not float(found[best]) > value:
             break
         x, value = ends[best], float(found[best])
     return x, value
+
+
+def _settle(objective: Objective, region: Region, x: Tensor, budget: Budget) -> Maximum:
+    """From ``x`` to the best design around it that can be set, and on from there while that is better."""
+    value = -torch.inf
+    for _ in range(budget.settling_rounds):
+        around = torch.from_numpy(region.neighbors(x.numpy()))
+        with torch.no_grad():
+            values = objective(around)
+        best = int(values.argmax())
+        if not float(values[best]) > value:
+            break
+        x, value = around[best], float(values[best])
+    return Maximum(x, value)
 
 
 def _neighbors(space: Space, x: Tensor, most: int = 32) -> Tensor:

@@ -17,6 +17,7 @@ from edrbo.cli.settings_options import with_settings
 from edrbo.errors import InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Space, Variable
+from edrbo.space.tables import close_match
 
 if TYPE_CHECKING:
     from edrbo.study import Study
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 DESIGN_HELP = "A variable that you set, with its new range or levels, or a new one: speed=10:80. Repeat for each."
 CONTEXT_HELP = "A variable that the world sets, likewise."
 WAS_HELP = "The value that all runs so far had of a new variable: dose=1.5."
+
+CONSTRAINT_HELP = "One more thing that must hold between what you set: 'speed * dose <= 80'."
+NO_CONSTRAINT_HELP = "A constraint that need not hold any more, as `edrbo show` writes it."
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +40,8 @@ def amend(
     design: Annotated[list[str] | None, typer.Option("--design", "-d", help=DESIGN_HELP)] = None,
     context: Annotated[list[str] | None, typer.Option("--context", "-c", help=CONTEXT_HELP)] = None,
     level: Annotated[list[str] | None, typer.Option("--level", help="One more level: kind=matt.")] = None,
+    constraint: Annotated[list[str] | None, typer.Option("--constraint", help=CONSTRAINT_HELP)] = None,
+    no_constraint: Annotated[list[str] | None, typer.Option("--no-constraint", help=NO_CONSTRAINT_HELP)] = None,
     was: Annotated[list[str] | None, typer.Option("--was", help=WAS_HELP)] = None,
     note: NoteOption = None,
     by: ByOption = None,
@@ -60,8 +66,9 @@ def amend(
     with plain_warnings():
         opened_study = Study.open(place, name=chosen, by=by)
         old = opened_study.settings
-        if design or context or level or choices:
-            new = _changed(old, design or [], context or [], level or [], choices)
+        constraints = _constraints(old.space, constraint or [], no_constraint or [])
+        if design or context or level or constraint or no_constraint or choices:
+            new = _changed(old, design or [], context or [], level or [], constraints, choices)
         elif described is not None and described.name == opened_study.name:
             new = described.settings
         else:
@@ -83,7 +90,12 @@ def amend(
 
 
 def _changed(
-    old: Settings, design: list[str], context: list[str], level: list[str], choices: dict[str, Any]
+    old: Settings,
+    design: list[str],
+    context: list[str],
+    level: list[str],
+    constraints: list[str],
+    choices: dict[str, Any],
 ) -> Settings:
     designs: dict[str, Variable] = old.space.design
     contexts: dict[str, Variable] = dict(old.space.context)
@@ -95,8 +107,17 @@ def _changed(
         if not isinstance(leveled, Categorical):
             raise InvalidSpaceError(f"{name!r} has no levels", "give a variable that has some")
         designs[name] = replace(leveled, choices=(*leveled.choices, text))
-    space = Space(designs, contexts) if design or context or level else old.space
-    return replace(old, space=space, **choices)
+    return replace(old, space=Space(designs, contexts, constraints), **choices)
+
+
+def _constraints(space: Space, more: list[str], fewer: list[str]) -> list[str]:
+    """Those of ``space`` with ``more`` and without ``fewer``; blanks do not matter."""
+    kept = {"".join(constraint.text.split()): constraint.text for constraint in space.constraints}
+    for text in fewer:
+        if kept.pop("".join(text.split()), None) is None:
+            hint = close_match(text, kept.values(), "`edrbo show` lists them")
+            raise InvalidSpaceError(f"{text!r} is no constraint of this study", hint)
+    return [*kept.values(), *more]
 
 
 def _like(new: Variable, old: Variable | None) -> Variable:

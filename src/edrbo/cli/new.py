@@ -20,6 +20,8 @@ from edrbo.space import Space
 DESIGN_HELP = "What you set: speed=10:60, 'speed=10:60 m/min step 0.5', rate=1e-4:1:log, layers=1:8:int or kind=a,b,c."
 CONTEXT_HELP = "What the world sets: humidity=0:100, or just price if its bounds are not known. Repeat for each."
 
+CONSTRAINT_HELP = "What must hold between what you set: 'speed * dose <= 80', 'a + b + c == 1'. Repeat for each."
+
 
 def register(app: typer.Typer) -> None:
     app.command("new")(with_settings(new))
@@ -29,6 +31,7 @@ def new(
     file: Annotated[Path, typer.Argument(help="The .toml file to write; the study is kept beside it.")],
     design: Annotated[list[str] | None, typer.Option("--design", "-d", help=DESIGN_HELP)] = None,
     context: Annotated[list[str] | None, typer.Option("--context", "-c", help=CONTEXT_HELP)] = None,
+    constraint: Annotated[list[str] | None, typer.Option("--constraint", help=CONSTRAINT_HELP)] = None,
     storage: Annotated[str | None, typer.Option(help="A file beside the TOML, or postgresql://user@host/db.")] = None,
     name: Annotated[str | None, typer.Option(help="The study's name in its storage.")] = None,
     shared: Annotated[bool, typer.Option("--shared", help="Your group may read and write it too.")] = False,
@@ -43,10 +46,11 @@ def new(
     if file.suffix != ".toml":
         raise StudyError(f"{file} does not end in .toml", f"write {file.with_suffix('.toml')}")
     if file.exists():
-        _make_described(file, bool(design or context or choices), as_json)
+        _make_described(file, bool(design or context or constraint or choices), as_json)
         return
     if design:
-        space = Space(dict(map(read_variable_word, design)), dict(map(read_variable_word, context or [])))
+        designs, contexts = (dict(map(read_variable_word, words or [])) for words in (design, context))
+        space = Space(designs, contexts, constraint or [])
         settings = Settings(space, **choices)
     elif sys.stdin.isatty() and not as_json:
         settings = converse(file, choices)

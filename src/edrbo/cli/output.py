@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from edrbo.errors import ContextBoundsWarning, UnreadableRecordWarning
+from edrbo.errors import ConstraintWarning, ContextBoundsWarning, UnreadableRecordWarning
 
 
 def printable(value: Any) -> str:
@@ -96,6 +96,7 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ContextBoundsWarning)
+        warnings.simplefilter("always", ConstraintWarning)
         warnings.simplefilter("always", UnreadableRecordWarning)
         warnings.showwarning = lambda message, *rest, **more: warn(str(message))
         yield

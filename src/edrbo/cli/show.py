@@ -129,6 +129,8 @@ def _print(study: Study, state: State, every: bool) -> None:
     for label, variables in (("what you set", space.design), ("what the world sets", space.context)):
         if variables:
             print_table(label, ["name", "range"], [[name, variable.words()] for name, variable in variables.items()])
+    if space.constraints:
+        print_table("what must hold", ["constraint"], [[constraint.words()] for constraint in space.constraints])
     counts = [
         plural(len(state.told), "outcome"),
         f"{len(state.failed)} failed",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from edrbo.acquisition.feasible import Bar, feasible_ladder
 from edrbo.acquisition.maximizer import Objective, maximize
 from edrbo.optimizer.belief import Belief
-from edrbo.space import Space
+from edrbo.space import Region, Space
 from edrbo.surrogate.feasibility import Feasibility
 
 ALMOST = 0.98  # if no tried design is as sure as that, this part of the surest one's probability is asked for
@@ -29,20 +30,26 @@ def best_admissible(
     least_success: float,
     *,
     kinks: bool = False,
+    region: Region | None = None,
 ) -> Tensor:
     """The design (d_x) that maximizes ``ladder`` among those that succeed with a probability of ``least_success``.
 
     If not even the designs tried (``starts``, S × d_x) are believed to, the bar is lowered to what they reach. Among
-    admissible designs the surer one is preferred if it costs little.
+    admissible designs the surer one is preferred if it costs little. ``region`` is where to look, in place of that of
+    the space's own constraints.
     """
+    region = space.region if region is None else region
+    if region is not None:  # what was tried need not lie there
+        starts = torch.from_numpy(region.admit(starts.numpy()))
     feasibility = belief.feasibility
     if feasibility is None:
-        return maximize(ladder, space, seed=seed, starts=starts, kinks=kinks).x
+        return maximize(ladder, space, seed=seed, starts=starts, kinks=kinks, region=region).x
     level = reachable(feasibility, starts, least_success)
     unit = belief.outcome_range
     for steepness in STEEPNESS:
         bar = Bar(level, RISK * unit, steepness * unit)
-        x = maximize(feasible_ladder(ladder, feasibility, bar), space, seed=seed, starts=starts, kinks=True).x
+        barred = feasible_ladder(ladder, feasibility, bar)
+        x = maximize(barred, space, seed=seed, starts=starts, kinks=True, region=region).x
         if float(feasibility.probability(x[None])) >= level - CLOSE:
             return x
     tried = starts[feasibility.probability(starts) >= level]

@@ -18,10 +18,10 @@ from torch import Tensor
 from edrbo.acquisition.goal import Aim
 from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.methods import Method, get_method
-from edrbo.context.laws import sobol_points
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer import json_record
 from edrbo.optimizer.belief import Belief, believe
+from edrbo.optimizer.initial import initial_design
 from edrbo.optimizer.learner import Learner
 from edrbo.optimizer.recommendation import Knowledge, Prediction, Recommendation, best_design, known_of_law
 from edrbo.optimizer.stored_fit import StoredFit
@@ -173,9 +173,7 @@ class Optimizer(Recorder):
         return len(self) == 0 or known < self.settings.initial
 
     def _initial_design(self, index: int) -> Array:
-        points = sobol_points(self.space.d_x, index + 1, stream_seed(self.settings.seed, "initial design"))
-        design: Array = self.space.snap(points[-1].numpy())
-        return design
+        return initial_design(self.space, index, stream_seed(self.settings.seed, "initial design"))
 
     def _best(self, belief: Belief, starts: Tensor, index: int) -> Array:
         seed = stream_seed(self.settings.seed, "maximize", index)

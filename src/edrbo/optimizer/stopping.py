@@ -174,7 +174,7 @@ def _candidates(rivals: Rivals) -> Tensor:
     points = sobol_points(space.d_x, SCREENED + NEAR, stream_seed(rivals.seed, "contenders"))
     reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(NEAR // len(REACHES))[:, None]
     around = (x + reach * torch.special.ndtri(points[SCREENED:].clamp(1e-6, 1.0 - 1e-6))).clamp(0.0, 1.0)
-    snapped = space.snap(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
+    snapped = space.admit(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
     designs = torch.from_numpy(np.unique(snapped, axis=0))
     return designs[(designs != x).any(-1)]  # next to itself a design would seem to have a rival
 

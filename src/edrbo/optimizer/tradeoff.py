@@ -65,8 +65,12 @@ class Tradeoff:
 
 def candidates(space: Space, tried: Array, best: list[Tensor], seed: int) -> Tensor:
     """Designs to choose a frontier from (N × d_x)."""
-    spread = torch.from_numpy(space.snap(sobol_points(space.d_x, TRIED, seed).numpy()))
-    return torch.cat([torch.stack(best), torch.from_numpy(np.array(tried)), spread])
+    spread, known = sobol_points(space.d_x, TRIED, seed).numpy(), np.array(tried)
+    if space.region is None:
+        spread = space.snap(spread)
+    else:
+        spread, known = space.region.points(spread, TRIED, seed), known[space.region.inside(known)]
+    return torch.cat([torch.stack(best), torch.from_numpy(known), torch.from_numpy(spread)])
 
 
 def frontier(mean: Array, value: Array) -> NDArray[np.intp]:

@@ -6,6 +6,7 @@ in a study, writes it down.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidEventError, InvalidValueError
+from edrbo.errors import (
+    ConstraintWarning,
+    InvalidContextError,
+    InvalidDesignError,
+    InvalidEventError,
+    InvalidValueError,
+)
 from edrbo.records import events as e
 from edrbo.records.checks import read_id
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
@@ -254,6 +261,9 @@ def read_one_design(space: Space, design: Mapping[str, Any]) -> Array:
     if len(rows) != 1:
         raise InvalidDesignError(f"{len(rows)} designs for one evaluation", "tell them one by one")
     x: Array = rows[0]
+    if space.region is not None and (broken := space.region.broken(x)):
+        words = ", ".join(repr(constraint.words()) for constraint in broken)
+        warnings.warn(f"this design breaks {words}; it is kept as it was run", ConstraintWarning, stacklevel=2)
     return x
 
 

@@ -212,6 +212,9 @@ class Settings:
         lines = [f"{name}: {_words(mine)} is not {_words(theirs)}" for name, mine, theirs in pairs if mine != theirs]
         for role in ("design", "context"):
             lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))
+        ours, theirs = ([constraint.words() for constraint in each.space.constraints] for each in (self, other))
+        lines += [f"the constraint {words!r} is new" for words in ours if words not in theirs]
+        lines += [f"the constraint {words!r} is gone" for words in theirs if words not in ours]
         return lines
 
 

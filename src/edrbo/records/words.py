@@ -132,6 +132,9 @@ def changes(old: Settings, new: Settings) -> list[str]:
             elif before[name] != variable:
                 lines.append(f"{name} {before[name].words()} → {variable.words()}")
         lines += [f"{name} is gone" for name in before if name not in after]
+    held, holds = ([constraint.words() for constraint in settings.space.constraints] for settings in (old, new))
+    lines += [f"{words} must hold" for words in holds if words not in held]
+    lines += [f"{words} need not hold any more" for words in held if words not in holds]
     return lines
 
 

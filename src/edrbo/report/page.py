@@ -86,6 +86,8 @@ def _head(facts: Facts) -> str:
     outcome = heading(settings.outcome, settings.unit)
     where = describe(study.ledger.where)
     words = f"{local_text(facts.made)}; {settings.direction} {outcome}: {goal}; by {settings.method}; kept in {where}"
+    if study.space.constraints:
+        words += f"; so that {', '.join(constraint.words() for constraint in study.space.constraints)}"
     name = settings.title or study.name
     return f"<header><h1>{escape(one_line(name))}</h1><p>{escape(one_line(words))}</p><ul>{shown}</ul></header>"
 

@@ -1,7 +1,10 @@
 """Names and units in, unit cube out: variables, their coding, and the forms in which users hand over points."""
 
+from edrbo.space.columns import Column
+from edrbo.space.constraints import Constraint
+from edrbo.space.region import Region
 from edrbo.space.scale import ContextScale
-from edrbo.space.space import Column, Space
+from edrbo.space.space import Space
 from edrbo.space.variables import Categorical, Integer, Real, Variable
 
-__all__ = ["Categorical", "Column", "ContextScale", "Integer", "Real", "Space", "Variable"]
+__all__ = ["Categorical", "Column", "Constraint", "ContextScale", "Integer", "Real", "Region", "Space", "Variable"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidDesignError, InvalidSpaceError
+from edrbo.space.columns import Column, columns_of
+from edrbo.space.constraints import Constraint, Relation, read_constraints, stored_constraints
+from edrbo.space.region import Region
 from edrbo.space.scale import ContextScale, robust_range
 from edrbo.space.tables import Array, close_match, read_columns, read_numbers
 from edrbo.space.variables import (
@@ -25,25 +28,11 @@ from edrbo.space.variables import (
     Real,
     Scalar,
     Variable,
-    read_variable,
+    read_variables,
     variable_from_dict,
 )
 
 __all__ = ["Categorical", "Column", "ContextScale", "Integer", "Real", "Space", "Variable"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """Where a design variable stands in a coded design: columns ``start`` to ``stop`` (excluded).
-
-    ``kind`` is "real", "integer" or "categorical"; ``size`` the number of values, 0 for a real.
-    """
-
-    name: str
-    start: int
-    stop: int
-    kind: str
-    size: int
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -54,15 +43,20 @@ class Space:
     "kind": ["a", "b"]}, context={"load": (0, 100), "price": None})``. A pair of numbers is a Real, also
     when both are ints; an Integer must be asked for. A list is a Categorical. Design variables need both
     bounds; context variables are real and may lack them. Without context variables this is plain Bayesian
-    optimization. The order of naming is the order everywhere.
+    optimization. The order of naming is the order everywhere. ``constraints`` are what every suggestion must satisfy,
+    in the user's units: ``["x1 + x2 <= 1", "0.2 <= a * b <= 80", "a + b + c == 1"]``, or functions of a design.
     """
 
     _design: tuple[tuple[str, Variable], ...]
     _context: tuple[tuple[str, Real], ...]
+    _constraints: tuple[Constraint, ...]
+    _relations: tuple[Relation, ...] = field(compare=False)
 
-    def __init__(self, design: Mapping[str, Any], context: Mapping[str, Any] | None = None) -> None:
-        designs = _read_variables(design, "design")
-        contexts = _read_variables({} if context is None else context, "context")
+    def __init__(
+        self, design: Mapping[str, Any], context: Mapping[str, Any] | None = None, constraints: Any = ()
+    ) -> None:
+        designs = read_variables(design, "design")
+        contexts = read_variables({} if context is None else context, "context")
         if not designs:
             raise InvalidSpaceError("there is no design variable", 'give one, as in {"x": (0, 1)}')
         for name, variable in designs.items():
@@ -78,9 +72,16 @@ class Space:
             reals[name] = variable
         object.__setattr__(self, "_design", tuple(designs.items()))
         object.__setattr__(self, "_context", tuple(reals.items()))
+        constraints, relations = read_constraints(constraints, designs, reals)
+        object.__setattr__(self, "_constraints", constraints)
+        object.__setattr__(self, "_relations", relations)
+        _ = self.region  # a space without any design is found now
 
     def __repr__(self) -> str:
-        return f"Space(design={self.design!r}, context={self.context!r})"
+        constraints = (
+            f", constraints={[c.function or c.text for c in self._constraints]!r}" if self._constraints else ""
+        )
+        return f"Space(design={self.design!r}, context={self.context!r}{constraints})"
 
     @property
     def design(self) -> dict[str, Variable]:
@@ -91,6 +92,16 @@ class Space:
     def context(self) -> dict[str, Real]:
         """The context variables by name (a copy)."""
         return dict(self._context)
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What every suggestion must satisfy."""
+        return self._constraints
+
+    @cached_property
+    def region(self) -> Region | None:
+        """The designs that may be suggested; None if there are no constraints."""
+        return Region(self._design, self._constraints, self._relations) if self._constraints else None
 
     @cached_property
     def design_names(self) -> tuple[str, ...]:
@@ -113,13 +124,7 @@ class Space:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The place of each design variable in a coded design, in order."""
-        columns: list[Column] = []
-        start = 0
-        for name, variable in self._design:
-            size = 0 if isinstance(variable, Real) else variable.size
-            columns.append(Column(name, start, start + variable.width, variable.kind, size))
-            start += variable.width
-        return tuple(columns)
+        return columns_of(self._design)
 
     @property
     def continuous(self) -> bool:
@@ -172,6 +177,10 @@ class Space:
             for (_, variable), column in zip(self._design, self.columns, strict=True)
         ]
         return np.concatenate(snapped, axis=-1)
+
+    def admit(self, coded: Any) -> Array:
+        """Coded points (n, d_x) → designs to suggest near them; under constraints without those that have none near."""
+        return self.snap(coded) if self.region is None else self.region.admit(self._coded_designs(coded))
 
     def settle(self, coded: Any) -> Array:
         """Coded points (..., d_x) → the nearest that can have been set: as ``snap``, but also between steps."""
@@ -261,10 +270,11 @@ class Space:
 
     def to_dict(self) -> dict[str, Any]:
         """The space in JSON types; ``from_dict`` gives it back exactly."""
-        return {
+        record: dict[str, Any] = {
             role: [{"name": name, **variable.to_dict()} for name, variable in variables]
             for role, variables in (("design", self._design), ("context", self._context))
         }
+        return {**record, "constraints": stored_constraints(self._constraints)} if self._constraints else record
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Space:
@@ -279,19 +289,4 @@ class Space:
             if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
                 raise InvalidSpaceError(f"a {role} variable has no name of its own", "it was not written by to_dict")
             roles[role] = dict(zip(names, map(variable_from_dict, entries), strict=True))
-        return cls(**roles)
-
-
-def _read_variables(given: Any, role: str) -> dict[str, Variable]:
-    if not isinstance(given, Mapping):
-        raise InvalidSpaceError(f"{role} is {given!r}", f'give a dict, as in {role}={{"x": (0, 1)}}')
-    for name in given:
-        if not isinstance(name, str) or not name:
-            raise InvalidSpaceError(f"{name!r} cannot name a {role} variable", "names are non-empty strings")
-    variables: dict[str, Variable] = {}
-    for name, variable in given.items():
-        try:
-            variables[name] = read_variable(variable)
-        except InvalidSpaceError as problem:
-            raise InvalidSpaceError(f"{role} variable {name!r}: {problem.message}", problem.hint) from None
-    return variables
+        return cls(**roles, constraints=record.get("constraints", ()))

@@ -8,6 +8,7 @@ row. ``unit``, ``digits`` and ``step`` are for people: suggestions lie on the st
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -225,7 +226,17 @@ class Integer:
 
 Variable = Real | Integer | Categorical
 
-__all__ = ["Categorical", "Integer", "Real", "Scalar", "Variable", "read_variable", "value_words", "variable_from_dict"]
+__all__ = [
+    "Categorical",
+    "Integer",
+    "Real",
+    "Scalar",
+    "Variable",
+    "read_variable",
+    "read_variables",
+    "value_words",
+    "variable_from_dict",
+]
 
 
 def value_words(variable: Variable, value: Any) -> str:
@@ -252,6 +263,22 @@ def read_variable(given: Any) -> Variable:
     raise InvalidSpaceError(
         f"{given!r} is not a variable", "write (lower, upper), Real(...), Integer(...) or a list of choices"
     )
+
+
+def read_variables(given: Any, role: str) -> dict[str, Variable]:
+    """Variables by name; ``role`` is whose they are."""
+    if not isinstance(given, Mapping):
+        raise InvalidSpaceError(f"{role} is {given!r}", f'give a dict, as in {role}={{"x": (0, 1)}}')
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise InvalidSpaceError(f"{name!r} cannot name a {role} variable", "names are non-empty strings")
+    variables: dict[str, Variable] = {}
+    for name, variable in given.items():
+        try:
+            variables[name] = read_variable(variable)
+        except InvalidSpaceError as problem:
+            raise InvalidSpaceError(f"{role} variable {name!r}: {problem.message}", problem.hint) from None
+    return variables
 
 
 def variable_from_dict(record: Any) -> Variable:

@@ -4,6 +4,7 @@ format = 1
 storage = "coating.db"        # beside this file, or postgresql://user@host/database
 direction = "maximize"
 method = "edrbo"
+constraints = ["speed * dose <= 300"]
 
 [design]
 speed = { low = 10, high = 60, unit = "m/min", step = 0.5 }
@@ -39,7 +40,7 @@ VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "unit", "step", "di
 HOW = "write [low, high], or {choices = [...]}"
 ALWAYS = ("direction", "method", "seed")  # written also when they are the defaults
 PLAIN = tuple(choice.name for choice in Settings.choices())
-KEYS = ("format", "name", "storage", *PLAIN, "design", "context")
+KEYS = ("format", "name", "storage", *PLAIN, "constraints", "design", "context")
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ def _description(record: Mapping[str, Any], path: Path) -> Description:
     space = Space(
         {name: read_variable(name, given) for name, given in design.items()},
         {name: read_variable(name, given) for name, given in context.items()},
+        record.get("constraints", ()),
     )
     settings = Settings(space, **{name: record[name] for name in PLAIN if name in record})
     storage = str(record.get("storage", path.with_suffix(".db").name))
@@ -126,6 +128,8 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings, mode: in
     for choice in s.choices():
         if choice.name in ALWAYS or getattr(s, choice.name) != choice.default:
             lines.append(f"{choice.name} = {_value(stored[choice.name])}")
+    if s.space.constraints:
+        lines.append(f"constraints = {_value(stored['space']['constraints'])}")
     for title, variables in (("design", s.space.design), ("context", s.space.context)):
         lines += ["", f"[{title}]", *(f"{_key(key)} = {_variable(variable)}" for key, variable in variables.items())]
     try:

@@ -63,6 +63,7 @@ def read_space(
     return Space(
         {part.name: _variable(part, was.get(part.name)) for part in design},
         {part.name: _variable(part, was.get(part.name)) for part in context},
+        () if old is None else old.constraints,
     )
 
 

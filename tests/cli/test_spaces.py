@@ -1,0 +1,42 @@
+"""Constraints on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from edrbo.study import Study
+
+Run = Callable[..., Any]
+
+
+def test_constraints_are_made_shown_followed_and_amended(edrbo: Run, folder: Path) -> None:
+    words = ["-d", "speed=10:60", "-d", "dose=1:9", "--constraint", "speed * dose <= 80", "--constraint", "dose >= 2"]
+    assert edrbo("new", "line.toml", *words).code == 0
+    assert 'constraints = ["speed * dose <= 80", "dose >= 2"]' in (folder / "line.toml").read_text()
+    assert "speed * dose <= 80" in edrbo("show").out
+    for suggestion in edrbo("ask", "-n", 3, "--json").json:
+        assert suggestion["design"]["speed"] * suggestion["design"]["dose"] <= 80
+        assert suggestion["design"]["dose"] >= 2
+    told = edrbo("tell", "-d", "speed=60", "-d", "dose=9", "-v", 1)
+    assert told.code == 0
+    assert "breaks 'speed * dose <= 80'; it is kept as it was run" in told.err
+    ended = edrbo("amend", "--no-constraint", "dose>=2", "--constraint", "speed >= 3 * dose", "--yes")
+    assert ended.code == 0
+    assert "dose >= 2 need not hold any more" in ended.out
+    assert "speed >= 3 * dose must hold" in ended.out
+    found = [constraint.text for constraint in Study.open(folder / "line.db").space.constraints]
+    assert found == ["speed * dose <= 80", "speed >= 3 * dose"]
+    assert 'constraints = ["speed * dose <= 80", "speed >= 3 * dose"]' in (folder / "line.toml").read_text()
+    assert edrbo("amend", "-d", "speed=10:70", "--yes").code == 0
+    assert [constraint.text for constraint in Study.open(folder / "line.db").space.constraints] == found
+    assert edrbo("amend", "--no-constraint", "speed >= 4 * dose", "--yes").code != 0
+
+
+def test_what_is_wrong_is_said(edrbo: Run, folder: Path) -> None:
+    ended = edrbo("new", "line.toml", "-d", "speed=10:60", "--constraint", "sped <= 20")
+    assert ended.code != 0
+    assert "'sped' at character 1 is no design variable" in ended.err
+    assert "did you mean 'speed'" in ended.err
+    assert not (folder / "line.toml").exists()
