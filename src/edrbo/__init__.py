@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from edrbo.study import Study
     from edrbo.surrogate.ensemble import Surrogate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "CVaR": "edrbo.records.goals",
