@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import yaml
+
 import edrbo
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +22,21 @@ def test_the_version_is_written_down_once() -> None:
     assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "edrbo.__version__"}
     # A plain literal, which setuptools reads without importing the package.
     assert f'\n__version__ = "{edrbo.__version__}"\n' in (ROOT / "src/edrbo/__init__.py").read_text(encoding="utf-8")
+
+
+def test_files_for_people_follow_the_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == edrbo.__version__
+    newest = re.search(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == edrbo.__version__
+
+
+def test_files_for_github_are_yaml() -> None:
+    files = [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"]
+    assert len(files) >= 4
+    for file in files:
+        assert isinstance(yaml.safe_load(file.read_text(encoding="utf-8")), dict), file.name
 
 
 def test_every_optional_package_is_used() -> None:
