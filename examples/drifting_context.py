@@ -1,7 +1,9 @@
 """A context that drifts: forget the old, and use a forecast for tomorrow.
 
-The load of a plant rises through the season. A law of all contexts ever seen lags behind; with a half-life it follows,
-and a forecast is better still.
+The load of a plant rises through the season, and the best setting with it. A law of all contexts ever seen lags behind;
+with a half-life it follows; with a forecast, in asking as well as in answering, it is there already. The method is
+``erbo``, which goes on exploring at the edge of what is known. The default subtracts the experts' disagreement, which is
+large just there: it ends at 6.9.
 """
 
 import numpy as np
@@ -9,31 +11,40 @@ import numpy as np
 import edrbo
 from edrbo.report.diagnostics import context_shift
 
-rng = np.random.default_rng(3)
+DAYS = 30
+BEST = 8.25  # the mean load on the day after the last, and so the best setting for it
 space = edrbo.Space(design={"setting": (0, 10)}, context={"load": (0, 10)})
 
 
-def run(forgetting: float | None) -> edrbo.Optimizer:
+def loads(day: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """From about 2 to about 8, a little noisy."""
+    return 2 + 0.2 * day + 0.5 * rng.random((count, 1))
+
+
+def run(*, forgetting: float | None = None, forecasts: bool = False) -> tuple[edrbo.Optimizer, float]:
+    rng = np.random.default_rng(3)
     optimizer = edrbo.Optimizer(space, "erbo", seed=3, forgetting=forgetting)
-    for day in range(30):
-        suggestion = optimizer.ask()
-        load = 2 + 0.2 * day + 0.5 * rng.random()  # from 2 to 8
+    for day in range(DAYS):
+        suggestion = optimizer.ask(forecast=loads(day, 20, rng)) if forecasts else optimizer.ask()
+        load = float(loads(day, 1, rng)[0, 0])
         optimizer.tell(suggestion, {"load": load}, -((suggestion["setting"] - load) ** 2))
-    return optimizer
+    tomorrow = loads(DAYS, 20, rng) if forecasts else None
+    return optimizer, optimizer.recommend(forecast=tomorrow).design["setting"]
 
 
-remembers, forgets = run(None), run(forgetting=5)
-tomorrow = 8.0 + 0.5 * rng.random((20, 1))
-settings = {
-    "all contexts count the same": remembers.recommend().design["setting"],
-    "a context counts half after 5": forgets.recommend().design["setting"],
-    "with a forecast for tomorrow": remembers.recommend(forecast=tomorrow).design["setting"],
-}
-for words, setting in settings.items():
-    print(f"{words}: setting {setting:.2f}")
+remembers, lagging = run()
+_, following = run(forgetting=5)
+_, foreseeing = run(forecasts=True)
+for words, setting in (
+    ("all contexts count the same", lagging),
+    ("a context counts half after 5", following),
+    ("with a forecast for every day", foreseeing),
+):
+    print(f"{words}: setting {setting:.2f}, where {BEST} is best for tomorrow")
 
-loads = remembers.context_log.weighted(1, None)[0]
-print(context_shift(loads[:20], loads[20:], np.array([10.0]), ("load",)).words())
+seen = remembers.context_log.weighted(1, None)[0]
+print(context_shift(seen[:20], seen[20:], np.array([10.0]), ("load",)).words())
 
-errors = [abs(setting - 8.25) for setting in settings.values()]
-assert errors[0] > errors[1] > errors[2]
+assert abs(lagging - 5.15) < 0.3  # the mean of all loads so far
+assert abs(following - 6.7) < 0.3  # their mean with weights that halve every five days
+assert abs(foreseeing - BEST) < 0.1

@@ -76,12 +76,13 @@ class ContextShift:
         """The shift in a sentence or two."""
         head = f"The last {self.recent} contexts against the {self.earlier} before:"
         share = f"{100 * self.distance:.0f} % of the range apart, where chance alone makes {100 * self.usual:.0f} %"
+        chance = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         if self.p_value >= LIKELY:
-            return f"{head} no sign of a shift. They are {share} (p = {self.p_value:.2g})."
+            return f"{head} no sign of a shift. They are {share} ({chance})."
         way = "up" if self.moved > 0 else "down"
         surely = "have shifted" if self.p_value < SURE else "have probably shifted"
         change = f"{self.most_moved} went {way} by {abs(self.moved):.3g} on average"
-        return f"{head} they {surely}. They are {share} (p = {self.p_value:.2g}); {change}."
+        return f"{head} they {surely}. They are {share} ({chance}); {change}."
 
 
 def context_shift(earlier: Array, recent: Array, scale: Array, names: tuple[str, ...], seed: int = 0) -> ContextShift:
