@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo serve test test-slowest test-cpus lint bench docs clean
+.PHONY: setup demo serve test test-slowest test-cpus lint bench docs dist clean
 
 setup: $(STAMP)
 
@@ -45,6 +45,10 @@ bench: setup
 docs: setup
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Wheel and sdist in dist/, installed into empty environments with every extra and with none.
+dist: setup
+	$(BIN)/python scripts/check_wheel.py
 
 clean:
 	rm -rf .venv build dist src/*.egg-info
