@@ -1,8 +1,9 @@
-"""Build the wheel and the sdist, and see that a stranger can use them: in an empty environment, with every extra and with none.
+"""Build the wheel and the sdist, and see that a stranger can use them, with every extra and with none.
 
     python scripts/check_wheel.py [--extras none,study,web]
 
-Each extra gets an environment of its own, with the versions of constraints.txt, and a smoke test that uses what it brings.
+Each extra gets an empty environment of its own, with the versions of constraints.txt, and a smoke test that uses what it
+brings.
 """
 
 from __future__ import annotations
