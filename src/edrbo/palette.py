@@ -5,6 +5,8 @@ Their yellow is darkened, since it cannot be seen on white.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 VERMILION = "#D55E00"
 BLUE = "#0072B2"
 GREEN = "#009E73"
@@ -18,3 +20,17 @@ OKABE_ITO = (VERMILION, BLUE, GREEN, PURPLE, ORANGE, SKY, BLACK, OLIVE)
 GRAY = "#555555"  # what is not the point: truths, bounds, laws
 GRID = "#E6E6E6"
 COLOR_MAP = "cividis"
+
+
+@dataclass(frozen=True)
+class Look:
+    """Light or dark. Of the eight colors only black cannot be seen on a dark page: it becomes ``ink``."""
+
+    paper: str
+    ink: str
+    soft: str
+    grid: str
+
+
+LIGHT = Look("#FFFFFF", BLACK, GRAY, GRID)
+DARK = Look("#12161C", "#E8ECF1", "#A5AFBB", "#2F3742")

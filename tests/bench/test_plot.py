@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,33 +11,76 @@ import pytest
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
-from edrbo.bench.analysis.method_style import DASHES, FIXED, style
-from edrbo.bench.analysis.plot import (
+from edrbo.bench.analysis.curves import (
     WINDOW,
-    curves,
-    draw_ranks,
-    draw_regret,
-    draw_seconds,
-    save_figures,
+    best_rival,
+    curve_of,
+    days_text,
+    final_means,
+    seeds_text,
     smoothed_regret,
 )
+from edrbo.bench.analysis.method_style import DASHES, FIXED, style
+from edrbo.bench.analysis.plot import STRONG, THIN, draw_regret, draw_seconds, save_figures
+from edrbo.bench.analysis.rank_diagram import draw_ranks
 from edrbo.bench.analysis.results import export
 from edrbo.bench.analysis.stats import rank, summarize
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.run.plugin import PAPER_METHODS, method_names
 from edrbo.cli.bench import app
 from edrbo.errors import InvalidValueError
-from edrbo.palette import OKABE_ITO
+from edrbo.palette import BLACK, DARK, OKABE_ITO
 
 
-def test_curves_are_mean_and_deviation_up_to_the_shortest_run() -> None:
+def test_curves_are_means_up_to_the_shortest_run() -> None:
     runs = [run for run in made_up().runs if (run.problem, run.method) == ("ackley", "ucb")]
     runs[0] = replace(runs[0], regret=runs[0].regret[:15])
-    steps, mean, spread = curves(runs, lambda run: run.regret)
+    curve = curve_of(runs, lambda run: run.regret)
     table = np.stack([run.regret[:15] for run in runs])
-    np.testing.assert_array_equal(steps, np.arange(1, 16))
-    np.testing.assert_allclose(mean, table.mean(axis=0))
-    np.testing.assert_allclose(spread, table.std(axis=0, ddof=1))
+    np.testing.assert_array_equal(curve.steps, np.arange(1, 16))
+    np.testing.assert_allclose(curve.mean, table.mean(axis=0))
+    assert (curve.low < curve.mean).all()
+    assert (curve.mean < curve.high).all()
+    assert (curve.low > 0).all()
+
+
+def test_the_interval_of_the_mean_is_that_of_all_resamples() -> None:
+    """With four seeds all 256 resamples can be listed."""
+    runs = [run for run in made_up(seeds=4).runs if (run.problem, run.method) == ("ackley", "ucb")]
+    table = np.stack([run.regret for run in runs])
+    means = np.array([table[list(drawn)].mean(axis=0) for drawn in itertools.product(range(4), repeat=4)])
+    curve = curve_of(runs, lambda run: run.regret)
+    for end, level in ((curve.low, 0.025), (curve.high, 0.975)):
+        below, above = ((means < end - 1e-9).mean(axis=0), (means <= end + 1e-9).mean(axis=0))
+        assert (below <= level + 0.02).all()  # 1,000 draws know a level of 0.025 to ± 0.015, three times its deviation
+        assert (above >= level - 0.02).all()
+
+
+def test_one_seed_has_no_interval() -> None:
+    curve = curve_of([made_up().runs[0]], lambda run: run.regret)
+    np.testing.assert_allclose(curve.low, curve.high)
+
+
+def test_the_best_rival_is_of_our_own_runs() -> None:
+    results = made_up()
+    finals = final_means(results, "ackley")
+    table = {
+        m: np.mean([r.regret.sum() for r in results.runs if (r.problem, r.method) == ("ackley", m)]) for m in METHODS
+    }
+    assert finals == pytest.approx(table)
+    assert best_rival(finals | {"erbo (published)": 0.0}, "edrbo") == min(
+        set(METHODS) - {"edrbo"}, key=table.__getitem__
+    )
+    assert best_rival({"edrbo": 1.0}, "edrbo") is None
+
+
+def test_seeds_and_days_are_told() -> None:
+    results = made_up(seeds=3)
+    assert seeds_text(results) == "3 seeds (100–102)"
+    assert seeds_text(replace(results, runs=results.runs[:1])) == "1 seed (100)"
+    assert days_text(results) == ""
+    headers = tuple({"started": f"2026-11-{day}T10:00:00+00:00"} for day in (17, 15, 16))
+    assert days_text(replace(results, headers=headers)) == "run from 2026-11-15 to 2026-11-17"
 
 
 def test_smoothed_regret_is_a_moving_mean() -> None:
@@ -55,6 +99,8 @@ def test_every_method_has_its_own_look_and_keeps_it() -> None:
     assert dashes not in DASHES
     assert style("mine", ["mine", "yours"]) != style("yours", ["mine", "yours"])
     assert {style(name, FIXED)[0] for name in FIXED} <= set(OKABE_ITO)
+    (black,) = (name for name in FIXED[:8] if style(name, FIXED)[0] == BLACK)
+    assert style(black, FIXED, DARK)[0] == DARK.ink
 
 
 def test_regret_figure_has_a_panel_a_problem_and_a_line_a_method() -> None:
@@ -69,6 +115,27 @@ def test_regret_figure_has_a_panel_a_problem_and_a_line_a_method() -> None:
     np.testing.assert_allclose(line.get_ydata(), np.mean([np.cumsum(run.regret) for run in runs], axis=0))
     assert line.get_color() == style("edrbo", results.methods)[0]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == results.methods
+    assert "6 seeds (100–105)" in figure.get_suptitle()
+
+
+def test_two_lines_are_strong_and_none_is_cut() -> None:
+    results = made_up()
+    for axes, problem in zip(draw_regret(results).axes, PROBLEMS, strict=True):
+        rival = best_rival(final_means(results, problem), "edrbo")
+        widths = {method: line.get_linewidth() for method, line in zip(results.methods, axes.lines, strict=True)}
+        assert max(widths, key=widths.__getitem__) == "edrbo"
+        assert {method for method, width in widths.items() if width > THIN} == {"edrbo", rival}
+        assert len(axes.collections) == 2  # their bands
+        low, high = axes.get_ylim()
+        for line in axes.lines:
+            assert low < np.min(line.get_ydata())
+            assert np.max(line.get_ydata()) < high
+
+
+def test_another_method_can_be_in_question() -> None:
+    results = made_up()
+    for axes in draw_regret(results, method="ucb").axes:
+        assert axes.lines[results.methods.index("ucb")].get_linewidth() == STRONG
 
 
 def test_time_leaves_out_the_initial_designs() -> None:
@@ -90,6 +157,12 @@ def test_all_figures_are_written(tmp_path: Path) -> None:
     names = ("regret", "instantaneous-regret", "seconds", "ranks-final", "ranks-worst-case")
     assert {file.name for file in files} == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
     assert all(file.stat().st_size > 5_000 for file in files)
+
+
+def test_dark_figures_have_names_of_their_own(tmp_path: Path) -> None:
+    (file,) = (file for file in save_figures(made_up(seeds=2), tmp_path, ["svg"], dark=True) if "seconds" in file.name)
+    assert file.name == "seconds-dark.svg"
+    assert f"fill: {DARK.paper.lower()}" in file.read_text(encoding="utf-8")
 
 
 def test_zero_regret_and_one_seed_can_be_drawn(tmp_path: Path) -> None:

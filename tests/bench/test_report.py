@@ -65,6 +65,13 @@ def test_data_hold_the_numbers_of_the_tables() -> None:
     assert difference == pytest.approx(critical_difference(ranks).difference, rel=1e-4)
 
 
+def test_the_page_says_which_seeds_and_when() -> None:
+    data = page_data(results(), None, "title")
+    assert data["origin"].startswith("6 seeds (100–105); written on 20")
+    assert data["against"] == "edrbo"
+    assert page_data(results(), None, "title", "ucb")["tests"]["tables"]["final"][0][0] == "ucb against"
+
+
 def test_long_curves_are_thinned_and_keep_their_ends() -> None:
     curve = page_data(made_up(seeds=2, steps=1_000), None, "title")["curves"]["cumulative"]["ackley"]
     assert len(curve["steps"]) == len(curve["methods"]["ucb"]["mean"]) == 200
@@ -89,6 +96,16 @@ def test_every_control_does_what_it_says(tmp_path: Path) -> None:
         await page.evaluate("document.getElementById('published').click()")
         assert await page.evaluate(heading) == ["", *METHODS]
         first = "document.querySelector('polyline').getAttribute('points')"
+        assert await page.evaluate("document.querySelectorAll('.curve.strong[data-method=edrbo]').length") == len(
+            PROBLEMS
+        )
+        assert await page.evaluate("document.querySelectorAll('.band').length") == 2 * len(PROBLEMS)
+        await choose(page, "against", "erbo")
+        assert await page.evaluate("document.querySelectorAll('.curve.strong[data-method=erbo]').length") == len(
+            PROBLEMS
+        )
+        assert "against=erbo" in await page.evaluate("location.hash")
+        await choose(page, "against", "edrbo")
         for control, value in (("axis", "linear"), ("curve", "instantaneous")):
             before = await page.evaluate(first)
             await choose(page, control, value)
@@ -114,6 +131,35 @@ async def choose(page: Page, control: str, value: str) -> None:
         f"document.getElementById('{control}').value = '{value}';"
         f"document.getElementById('{control}').dispatchEvent(new Event('change'))"
     )
+
+
+LONG = "a-method-with-a-rather-long-name"
+LOOKS = "getComputedStyle(document.{0}).{1}"
+OUTSIDE = """[...document.querySelectorAll("#ranks text, #timing text, #panels text")].filter((text) => {
+  const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+  return box.left < frame.left - 1 || box.right > frame.right + 1; }).map((text) => text.textContent)"""
+
+
+@needs_browser
+def test_dark_pages_and_long_names(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_report(made_up(methods={"edrbo": 1.0, LONG: 1.3, "ucb": 2.0}), path)
+
+    async def main() -> None:
+        async with Browser(tmp_path) as page:
+            for width in (390, 1280):
+                await page.open(path.as_uri(), width=width, height=844)
+                assert await page.evaluate(OUTSIDE) == []
+            light = await page.evaluate(LOOKS.format("body", "backgroundColor"))
+            night = [{"name": "prefers-color-scheme", "value": "dark"}]
+            await page.call("Emulation.setEmulatedMedia", features=night)
+            dark = [await page.evaluate(LOOKS.format("body", part)) for part in ("backgroundColor", "color")]
+            assert (light, dark) == ("rgb(255, 255, 255)", ["rgb(18, 22, 28)", "rgb(232, 236, 241)"])
+            await page.call("Emulation.setEmulatedMedia", media="print", features=night)
+            assert await page.evaluate(LOOKS.format("body", "backgroundColor")) == light
+            assert page.problems == []
+
+    asyncio.run(main())
 
 
 @needs_browser

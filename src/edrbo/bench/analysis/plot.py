@@ -1,186 +1,182 @@
-"""Figures of results: regret curves, time per suggestion, critical differences. One look for all of them."""
+"""Figures of results: regret curves and time per suggestion. One look for all of them.
+
+The method in question and the best of the others in each panel are strong and have a band, the interval of the mean;
+the others are thin lines. With a band each, nothing could be told apart.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edrbo.bench.analysis.curves import (
+    IN_QUESTION,
+    WINDOW,
+    Series,
+    best_rival,
+    cumulative_regret,
+    curve_of,
+    days_text,
+    final_means,
+    in_question,
+    seeds_text,
+    smoothed_regret,
+    suggestion_seconds,
+)
 from edrbo.bench.analysis.method_style import style
-from edrbo.bench.analysis.results import PUBLISHED, Results, Run
-from edrbo.bench.analysis.stats import Ranks, cliques, critical_difference, rank, summarize, title_of
-from edrbo.bench.problems.oracle.distributions import Array
-from edrbo.palette import GRAY, GRID
+from edrbo.bench.analysis.rank_diagram import draw_ranks
+from edrbo.bench.analysis.results import Results
+from edrbo.bench.analysis.stats import rank, summarize, title_of
+from edrbo.palette import DARK, LIGHT, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Curve = Callable[[Run], Array]
-
-WINDOW = 5  # instantaneous regrets are averaged over so many steps: single ones jump with the context
-TRANSPARENT = 0.12
 LINES: dict[str, tuple[float, Sequence[float]]] = {
     "": (0, ()),
     "6 3": (0, (6, 3)),
     "2 2": (0, (2, 2)),
     "1 3": (0, (1, 2)),
 }
+STRONG, RIVAL, THIN = 2.6, 1.9, 0.8  # widths of lines
+BAND = 0.18  # opacity
 
 
-def curves(runs: Sequence[Run], of: Curve) -> tuple[Array, Array, Array]:
-    """Steps 1, …, T and the mean and standard deviation over runs, T the length of the shortest."""
-    series = [of(run) for run in runs]
-    steps = min(map(len, series))
-    table = np.stack([values[:steps] for values in series])
-    spread = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(steps)
-    return np.arange(1.0, steps + 1.0), table.mean(axis=0), spread
-
-
-def cumulative_regret(run: Run) -> Array:
-    return np.cumsum(run.regret)
-
-
-def smoothed_regret(run: Run) -> Array:
-    """Mean of the last ``WINDOW`` regrets, of fewer at the beginning."""
-    total = np.cumsum(run.regret)
-    before = np.concatenate([np.zeros(WINDOW), total])[: len(total)]
-    return np.asarray((total - before) / np.minimum(np.arange(1, len(total) + 1), WINDOW))
-
-
-def suggestion_seconds(run: Run) -> Array:
-    return run.seconds
-
-
-def draw_regret(results: Results, of: Curve = cumulative_regret) -> Figure:
-    """A panel a problem, a line a method: mean over seeds; of cumulative regrets ± one standard deviation as a band."""
+def draw_regret(
+    results: Results, of: Series = cumulative_regret, method: str = IN_QUESTION, look: Look = LIGHT
+) -> Figure:
+    """A panel a problem, a line a method: the mean over seeds."""
     from matplotlib.figure import Figure
 
+    chosen = in_question(results, method)
     columns = math.ceil(math.sqrt(len(results.problems)))
     rows = math.ceil(len(results.problems) / columns)
-    figure = Figure(figsize=(3.6 * columns + 0.4, 2.7 * rows + 0.8), layout="constrained")
+    figure = Figure(figsize=(3.6 * columns + 0.4, 2.7 * rows + 1.0), layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, problem in zip(panels, results.problems, strict=False):
-        _draw_panel(axes, results, problem, of)
+        _draw_panel(axes, results, problem, of, chosen, look)
     for axes in panels[len(results.problems) :]:
         axes.remove()
     for axes in panels[max(0, len(results.problems) - columns) : len(results.problems)]:
         axes.set_xlabel("evaluation", fontsize=9)
     what = "cumulative regret" if of is cumulative_regret else f"regret, mean of {WINDOW} steps"
-    figure.supylabel(what if results.goal == "expected" else f"{what}, under {results.goal}", fontsize=10)
-    _legend(figure, results.methods)
+    if results.goal != "expected":
+        what = f"{what}, under {results.goal}"
+    for axes in panels[: len(results.problems) : columns]:
+        axes.set_ylabel(what, fontsize=9)
+    _legend(figure, results.methods, look)
+    words = (
+        f"Mean over seeds; bands: 95 % interval of the mean, of {chosen} and of the best other method of each panel."
+    )
+    figure.suptitle(f"{words}\n{origin(results)}", fontsize=8, color=look.soft)
     return figure
 
 
-def _draw_panel(axes: Axes, results: Results, problem: str, of: Curve) -> None:
-    lowest = math.inf
-    for method in results.methods:
-        runs = list(results.of(problem, method).values())
-        if not runs:
-            continue
-        steps, mean, spread = curves(runs, of)
-        color, dashes = style(method, results.methods)
-        front = 3 if method.startswith("edrbo") else 2
+def origin(results: Results) -> str:
+    """Seeds and dates, for whoever finds a figure alone."""
+    return "; ".join(filter(None, (seeds_text(results), days_text(results), f"drawn on {date.today()}")))
+
+
+def _draw_panel(axes: Axes, results: Results, problem: str, of: Series, method: str, look: Look) -> None:
+    found = {name: curve_of(list(runs.values()), of) for name in results.methods if (runs := results.of(problem, name))}
+    rival = best_rival(final_means(results, problem), method)
+    reach: list[float] = []
+    for name, curve in found.items():
+        color, dashes = style(name, results.methods, look)
+        width = STRONG if name == method else RIVAL if name == rival else THIN
         # A regret that reached zero has no place on a log axis; the line ends there.
-        shown = np.where(mean > 0, mean, np.nan)
-        axes.plot(steps, shown, color=color, linestyle=LINES[dashes], linewidth=1.5, zorder=front)
-        if of is cumulative_regret:
-            if spread.any() and PUBLISHED not in method:
-                low = np.maximum(mean - spread, 0.01 * mean)
-                axes.fill_between(steps, low, mean + spread, color=color, alpha=TRANSPARENT, linewidth=0)
-            lowest = min(lowest, float(mean[min(runs[0].initial, len(mean)) - 1]))
+        shown = np.where(curve.mean > 0, curve.mean, np.nan)
+        axes.plot(curve.steps, shown, color=color, linestyle=LINES[dashes], linewidth=width, zorder=2 + width)
+        reach += shown[np.isfinite(shown)].tolist()
+        if width > THIN and (curve.high > curve.low).any():
+            low = np.maximum(curve.low, np.finfo(float).tiny)
+            edge = {"linewidth": 0.0} if name == method else {"linewidth": 0.7, "linestyle": LINES[dashes]}
+            axes.fill_between(
+                curve.steps, low, curve.high, facecolor=(color, BAND), edgecolor=(color, 0.6), zorder=1 + width, **edge
+            )
+            reach.append(float(curve.high.max()))
     _log_scale(axes)
-    if 0 < lowest < math.inf:
-        axes.set_ylim(bottom=0.7 * lowest)  # the initial designs are the same for all and only flatten the rest
+    if reach:  # every line is seen from its first step to its last; bands may go below
+        axes.set_ylim(0.9 * min(reach), 1.1 * max(reach))
     axes.set_title(problem, fontsize=10)
-    _plain(axes)
+    _plain(axes, look)
 
 
-def draw_seconds(results: Results) -> Figure:
+def draw_seconds(results: Results, method: str = IN_QUESTION, look: Look = LIGHT) -> Figure:
     """Seconds per suggestion against the number of evaluations, over all problems and seeds."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.subplots()
-    for method in results.methods:
-        runs = [run for run in results.runs if run.method == method]
-        steps, mean, _ = curves(runs, suggestion_seconds)
+    chosen = in_question(results, method)
+    for name in results.methods:
+        runs = [run for run in results.runs if run.method == name]
+        curve = curve_of(runs, suggestion_seconds)
         # Quasi-random designs cost nothing and would stretch the axis.
-        first = min(runs[0].initial, len(steps) - 1)
-        color, dashes = style(method, results.methods)
-        axes.plot(steps[first:], mean[first:], color=color, linestyle=LINES[dashes], linewidth=1.5, label=method)
+        first = min(runs[0].initial, len(curve.steps) - 1)
+        color, dashes = style(name, results.methods, look)
+        width = STRONG if name == chosen else 1.3
+        axes.plot(curve.steps[first:], curve.mean[first:], color=color, linestyle=LINES[dashes], linewidth=width)
     _log_scale(axes)
     axes.set_xlabel("evaluation")
-    axes.set_ylabel("seconds per suggestion")
-    _plain(axes)
-    _legend(figure, results.methods)
-    return figure
-
-
-def draw_ranks(ranks: Ranks, title: str, alpha: float = 0.05) -> Figure:
-    """Critical-difference diagram: average ranks on a line; a bar joins methods that do not differ significantly."""
-    from matplotlib.figure import Figure
-
-    test = critical_difference(ranks, alpha)
-    order = np.argsort(ranks.mean, kind="stable")
-    k, half = len(order), math.ceil(len(order) / 2)
-    bars = cliques(ranks, test.difference)
-    height = 1.5 + 0.25 * half + 0.15 * len(bars)
-    figure = Figure(figsize=(8.0, height))
-    axes = figure.add_axes((0.01, 0.01, 0.98, 1 - 0.5 / height))
-    axes.axis("off")
-    axes.set_xlim(0.2 - 0.35 * k, 0.8 + 1.35 * k)
-    axes.plot([1, k], [0, 0], color="black", linewidth=1)
-    for tick in range(1, k + 1):
-        axes.plot([tick, tick], [0, 0.25], color="black", linewidth=1)
-        axes.text(tick, 0.45, str(tick), ha="center", va="bottom", fontsize=9)
-    depth = 0.7 + 0.45 * len(bars)
-    for place, i in enumerate(order):
-        left = place < half
-        row = place if left else k - 1 - place
-        y, end = -(depth + 0.75 * row), (0.7 if left else k + 0.3)
-        color, _ = style(ranks.methods[i], ranks.methods)
-        axes.plot([ranks.mean[i], ranks.mean[i], end], [0, y, y], color=color, linewidth=1.2)
-        text = f"{ranks.methods[i]}  {ranks.mean[i]:.2f}"
-        axes.text(end + (-0.1 if left else 0.1), y, text, ha="right" if left else "left", va="center", fontsize=9)
-    by_name = dict(zip(ranks.methods, ranks.mean, strict=True))
-    for row, group in enumerate(bars):
-        ends = [by_name[group[0]] - 0.06, by_name[group[-1]] + 0.06]
-        axes.plot(ends, [-0.45 - 0.45 * row] * 2, color=GRAY, linewidth=3.5, solid_capstyle="round")
-    axes.plot([1, 1 + test.difference], [1.7, 1.7], color="black", linewidth=1.5, marker="|", markersize=7)
-    axes.text(1 + test.difference / 2, 1.85, f"critical difference {test.difference:.2f}", ha="center", fontsize=9)
-    figure.suptitle(
-        f"{title}\naverage rank over {len(ranks.problems)} problems; "
-        f"Friedman p = {test.friedman_p:.2g}, Nemenyi at {alpha:g}",
-        fontsize=9,
-    )
+    axes.set_ylabel("seconds per suggestion, mean")
+    _plain(axes, look)
+    _legend(figure, results.methods, look)
+    figure.suptitle(f"All problems; {origin(results)}", fontsize=8, color=look.soft)
     return figure
 
 
 def save_figures(
-    results: Results, directory: Path, formats: Sequence[str], published: Results | None = None
+    results: Results,
+    directory: Path,
+    formats: Sequence[str],
+    published: Results | None = None,
+    method: str = IN_QUESTION,
+    dark: bool = False,
 ) -> list[Path]:
     """Write all figures; returns the files."""
-    shown = results if published is None else Results((*results.runs, *published.runs), goal=results.goal)
-    figures: dict[str, Figure] = {
-        "regret": draw_regret(shown),
-        "instantaneous-regret": draw_regret(shown, smoothed_regret),
-        "seconds": draw_seconds(shown),
+    from matplotlib import rc_context
+
+    look = DARK if dark else LIGHT
+    directory.mkdir(parents=True, exist_ok=True)
+    files = []
+    with rc_context(_settings(look)):
+        for name, figure in _figures(results, published, method, look).items():
+            for kind in formats:
+                files.append(directory / f"{name}{'-dark' * dark}.{kind}")
+                stamp: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
+                figure.savefig(files[-1], dpi=150, bbox_inches="tight", **stamp)
+    return files
+
+
+def _settings(look: Look) -> dict[Any, str]:
+    """The look as matplotlib's settings."""
+    paper = {f"{part}.facecolor": look.paper for part in ("figure", "axes", "savefig")}
+    names = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+    return paper | {name: look.ink for name in names}
+
+
+def _figures(results: Results, published: Results | None, method: str, look: Look) -> dict[str, Figure]:
+    shown = results if published is None else replace(results, runs=(*results.runs, *published.runs))
+    figures = {
+        "regret": draw_regret(shown, cumulative_regret, method, look),
+        "instantaneous-regret": draw_regret(shown, smoothed_regret, method, look),
+        "seconds": draw_seconds(shown, method, look),
     }
     for name in ("final", "worst-case"):
         ranks = rank(summarize(results, name), results.problems, results.methods)
         if len(ranks.problems) > 1 and len(ranks.methods) > 2:
-            figures[f"ranks-{name}"] = draw_ranks(ranks, title_of(name, results.goal))
-    directory.mkdir(parents=True, exist_ok=True)
-    files = []
-    for name, figure in figures.items():
-        for kind in formats:
-            files.append(directory / f"{name}.{kind}")
-            figure.savefig(files[-1], dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    return files
+            figures[f"ranks-{name}"] = draw_ranks(
+                ranks, title_of(name, results.goal), look=look, origin=origin(results)
+            )
+    return figures
 
 
 def _log_scale(axes: Axes) -> None:
@@ -193,21 +189,24 @@ def _log_scale(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _plain(axes: Axes) -> None:
+def _plain(axes: Axes, look: Look) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, which="major", color=GRID, linewidth=0.6)
+    axes.grid(True, which="major", color=look.grid, linewidth=0.6)
     axes.tick_params(labelsize=8)
     axes.margins(x=0.01)
 
 
-def _legend(figure: Figure, methods: Sequence[str]) -> None:
+def _legend(figure: Figure, methods: Sequence[str], look: Look) -> None:
     """One legend below for all panels; every method once, in the common order."""
     from matplotlib.lines import Line2D
 
     handles = []
     for method in methods:
-        color, dashes = style(method, methods)
+        color, dashes = style(method, methods, look)
         handles.append(Line2D([], [], color=color, linestyle=LINES[dashes], linewidth=2, label=method))
-    most = max(2, int(figure.get_figwidth() / 1.6))
+    width = 0.7 + 0.085 * max(map(len, methods))  # inches of the longest name with its line
+    most = max(1, int(figure.get_figwidth() / width))
     columns = math.ceil(len(methods) / math.ceil(len(methods) / most))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9, handlelength=2.8
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from edrbo.cli.bench.results import Directory, Published, print_notes, read, say_written
+from edrbo.cli.bench.results import Against, Directory, Published, print_notes, read, say_written
 
 
 def register(app: typer.Typer) -> None:
@@ -19,13 +19,15 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="Directory of the figures; by default `figures` in DIR.")] = None,
     formats: Annotated[str, typer.Option("--format", help="png, svg, pdf, with commas between.")] = "png,svg",
     published: Published = None,
+    against: Against = "edrbo",
+    dark: Annotated[bool, typer.Option("--dark", help="For dark pages; the names end in -dark.")] = False,
 ) -> None:
     """Draw regret curves, time per suggestion and the critical-difference diagrams."""
     from edrbo.bench.analysis.plot import save_figures
 
     found, others = read(results, published)
     directory = out or (results / "figures" if results.is_dir() else Path("figures"))
-    say_written(*save_figures(found, directory, _read_formats(formats), others))
+    say_written(*save_figures(found, directory, _read_formats(formats), others, against, dark))
     print_notes(found)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Directory = Annotated[Path, typer.Argument(help="Directory of `edrbo bench run`, or a table of `edrbo bench export`.")]
 Published = Annotated[Path | None, typer.Option(help="Table of published runs to show next to ours.")]
+Against = Annotated[str, typer.Option(help="Method in question: shown strongly, and tested against all others.")]
 
 
 def read(path: Path, published: Path | None = None) -> tuple[Results, Results | None]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from edrbo.cli.bench.results import Directory, Published, read, say_written
+from edrbo.cli.bench.results import Against, Directory, Published, read, say_written
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +19,7 @@ def table(
     results: Directory,
     statistic: Annotated[str, typer.Option(help="all, or one of final, mean, simple, shift-down, …")] = "all",
     style: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
-    against: Annotated[str, typer.Option(help="Method to test against all others.")] = "edrbo",
+    against: Against = "edrbo",
     relative: Annotated[
         str | None, typer.Option(help="Show instead how large each method's numbers are relative to this one's.")
     ] = None,

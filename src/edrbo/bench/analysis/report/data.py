@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from typing import Any
 
 import numpy as np
 
+from edrbo.bench.analysis.curves import (
+    IN_QUESTION,
+    Series,
+    cumulative_regret,
+    curve_of,
+    days_text,
+    in_question,
+    seeds_text,
+    smoothed_regret,
+)
 from edrbo.bench.analysis.method_style import style
-from edrbo.bench.analysis.plot import Curve, cumulative_regret, curves, smoothed_regret
 from edrbo.bench.analysis.results import PUBLISHED, Results
 from edrbo.bench.analysis.significance import NOTE, significance
 from edrbo.bench.analysis.stats import STATISTICS, summarize, title_of
 from edrbo.bench.analysis.table import Table
 from edrbo.bench.analysis.tables import notes
 from edrbo.bench.problems.oracle.distributions import Array
+from edrbo.palette import DARK
 
 MOST_POINTS = 200  # of a curve; longer ones are thinned
 MOST_METHODS = 40  # critical values are stored up to here
 ALPHA = 0.05
-DEFAULT = "edrbo"  # the method whose differences are tested
 
 
-def page_data(results: Results, published: Results | None, title: str) -> dict[str, Any]:
+def page_data(results: Results, published: Results | None, title: str, against: str = IN_QUESTION) -> dict[str, Any]:
+    """``against`` is the method in question, which the page shows strongly and tests against the others."""
     shown = results if published is None else Results((*results.runs, *published.runs), goal=results.goal)
     return {
         "title": title,
+        "origin": "; ".join(filter(None, (seeds_text(results), days_text(results), f"written on {date.today()}"))),
+        "against": in_question(results, against),
         "problems": shown.problems,
         "methods": [_method(name, shown) for name in shown.methods],
         "curves": {
@@ -36,7 +49,7 @@ def page_data(results: Results, published: Results | None, title: str) -> dict[s
         "cells": {name: _cells(shown, name) for name in STATISTICS},
         "critical": _critical_values(),
         "alpha": ALPHA,
-        "tests": _tests(results),
+        "tests": _tests(results, in_question(results, against)),
         "notes": notes(results),
         "settings": _settings(results),
         "failures": [
@@ -52,6 +65,7 @@ def _method(name: str, results: Results) -> dict[str, Any]:
     return {
         "name": name,
         "color": color,
+        "dark": style(name, results.methods, DARK)[0],
         "dashes": dashes,
         "published": PUBLISHED in name,
         "runs": len(runs),
@@ -60,21 +74,19 @@ def _method(name: str, results: Results) -> dict[str, Any]:
     }
 
 
-def _curves(results: Results, of: Curve) -> dict[str, Any]:
-    """problem → {"steps", method → {"mean", "sd"}}; a panel begins to be interesting after ``initial`` steps."""
+def _curves(results: Results, of: Series) -> dict[str, Any]:
+    """problem → {"steps", "methods": method → {"mean", "low", "high"}}, the last two of the mean's 95 % interval."""
     table: dict[str, Any] = {}
     for problem in results.problems:
         found = {m: list(results.of(problem, m).values()) for m in results.methods}
-        drawn = {method: curves(runs, of) for method, runs in found.items() if runs}
-        length = min(len(steps) for steps, _, _ in drawn.values())
+        drawn = {method: curve_of(runs, of) for method, runs in found.items() if runs}
+        length = min(len(curve.steps) for curve in drawn.values())
         keep = np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(int))
-        initial = next(runs[0].initial for runs in found.values() if runs)
         table[problem] = {
             "steps": (keep + 1).tolist(),
-            "initial": initial,
             "methods": {
-                method: {"mean": _numbers(mean[keep]), "sd": _numbers(spread[keep])}
-                for method, (_, mean, spread) in drawn.items()
+                method: {part: _numbers(getattr(curve, part)[keep]) for part in ("mean", "low", "high")}
+                for method, curve in drawn.items()
             },
         }
     return table
@@ -95,11 +107,9 @@ def _critical_values() -> list[float | None]:
     return [None, None, *(round(float(value) / math.sqrt(2), 4) for value in values)]
 
 
-def _tests(results: Results) -> dict[str, Any]:
+def _tests(results: Results, against: str) -> dict[str, Any]:
     """The tests of every statistic, as text, and how to read them."""
-    if DEFAULT not in results.methods:
-        return {"note": NOTE, "tables": {}}
-    found = {name: significance(results, name, DEFAULT) for name in STATISTICS}
+    found = {name: significance(results, name, against) for name in STATISTICS}
     return {"note": NOTE, "tables": {name: _texts(one.table()) for name, one in found.items() if one is not None}}
 
 

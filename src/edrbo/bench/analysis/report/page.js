@@ -2,8 +2,8 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 360, HEIGHT = 240, LEFT = 46, RIGHT = 12, TOP = 6, BOTTOM = 24;
-const state = { off: new Set(), curve: "cumulative", axis: "log", statistic: "final", spread: true };
+const WIDTH = 360, HEIGHT = 256, LEFT = 60, RIGHT = 12, TOP = 6, BOTTOM = 40;
+const state = { off: new Set(), curve: "cumulative", axis: "log", statistic: "final", against: data.against, spread: true };
 
 // ---------- small helpers
 
@@ -57,27 +57,35 @@ function scale(low, high, from, to, log) {
 
 // ---------- regret curves
 
-function range(panel, methods) {
-  const log = state.axis === "log", values = [];
-  let floor = Infinity;
-  const begin = Math.max(0, panel.steps.findIndex((step) => step >= panel.initial));
-  for (const method of methods) {
+/** The strong curves of a panel: the method in question, and the other one with the least regret in the end. */
+function strongOf(problem, methods) {
+  const panel = data.curves.cumulative[problem];
+  const end = (method) => panel.methods[method.name].mean[panel.steps.length - 1];
+  const others = methods.filter((method) => method.name !== state.against && !method.published);
+  const rival = others.reduce((best, method) => (best && end(best) <= end(method) ? best : method), undefined);
+  return new Map([[state.against, "strong"], ...(rival ? [[rival.name, "rival"]] : [])]);
+}
+
+/** Every mean is seen from the first step to the last; bands may go below the axis. */
+function range(panel, methods, strong) {
+  const log = state.axis === "log";
+  const values = methods.flatMap((method) => {
     const curve = panel.methods[method.name];
-    if (!curve) continue;
-    curve.mean.forEach((value, i) => values.push(value, state.spread && !method.published ? value + curve.sd[i] : value));
-    floor = Math.min(floor, state.curve === "cumulative" ? 0.7 * curve.mean[begin] : Infinity);
-  }
+    return state.spread && strong.has(method.name) ? [...curve.mean, ...curve.high] : curve.mean;
+  });
   const positive = values.filter((value) => value > 0);
   const high = Math.max(...positive, 1e-300);
   if (!log) return [0, high * 1.02];
-  const low = floor < Infinity && floor > 0 ? floor : Math.min(...positive) * 0.8;
-  return positive.length ? [Math.max(low, high * 1e-8), high * 1.1] : [0.1, 1];
+  return positive.length ? [Math.max(Math.min(...positive) * 0.9, high * 1e-8), high * 1.1] : [0.1, 1];
 }
+
+/** How a method is colored, on light and on dark pages. */
+const ink = (method) => `--light:${method.color};--dark:${method.dark}`;
 
 function drawPanel(problem) {
   const panel = data.curves[state.curve][problem], log = state.axis === "log";
   const methods = shownMethods().filter((method) => panel.methods[method.name]);
-  const [low, high] = range(panel, methods), last = panel.steps[panel.steps.length - 1];
+  const strong = strongOf(problem, methods), [low, high] = range(panel, methods, strong), last = panel.steps[panel.steps.length - 1];
   const x = scale(1, Math.max(2, last), LEFT, WIDTH - RIGHT, false);
   const y = scale(low, high, HEIGHT - BOTTOM, TOP, log);
   const height = (value) => y(log ? Math.max(value, low * 1e-3) : value);
@@ -87,21 +95,24 @@ function drawPanel(problem) {
     svg.append(shape("text", { x: LEFT - 5, y: y(value) + 4, "text-anchor": "end" }, tickText(value)));
   }
   for (const value of ticks(1, last, false)) {
-    svg.append(shape("text", { x: x(value), y: HEIGHT - 8, "text-anchor": "middle" }, tickText(value)));
+    svg.append(shape("text", { x: x(value), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" }, tickText(value)));
   }
+  const what = byId("curve").querySelector(`[value="${state.curve}"]`).textContent;
+  svg.append(shape("text", { class: "axis", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "evaluation"));
+  svg.append(shape("text", { class: "axis", transform: `translate(13 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, what));
   const clip = `inside-${data.problems.indexOf(problem)}`, inside = shape("g", { "clip-path": `url(#${clip})` });
   const frame = shape("clipPath", { id: clip });
   frame.append(shape("rect", { x: LEFT, y: 0, width: WIDTH - LEFT, height: HEIGHT - BOTTOM }));
   svg.append(frame, inside);
-  for (const method of [...methods].reverse()) { // the first method is drawn last, on top
-    const curve = panel.methods[method.name];
+  const weight = (method) => ["strong", "rival"].indexOf(strong.get(method.name)) + 1 || 3;
+  for (const method of [...methods].sort((a, b) => weight(b) - weight(a))) { // what is strong is drawn last, on top
+    const curve = panel.methods[method.name], kind = strong.get(method.name) ?? "";
     const points = (values) => panel.steps.map((step, i) => `${x(step).toFixed(1)},${height(values[i]).toFixed(1)}`);
-    if (state.spread && !method.published && state.curve === "cumulative") {
-      const upper = points(curve.mean.map((value, i) => value + curve.sd[i]));
-      const lower = points(curve.mean.map((value, i) => Math.max(0, value - curve.sd[i])));
-      inside.prepend(shape("polygon", { class: "band", fill: method.color, points: [...upper, ...lower.reverse()].join(" ") }));
+    if (state.spread && kind) {
+      const band = [...points(curve.high), ...points(curve.low).reverse()].join(" ");
+      inside.append(shape("polygon", { class: `method band ${kind}`, "stroke-dasharray": method.dashes, style: ink(method), points: band }));
     }
-    inside.append(shape("polyline", { class: "curve", "data-method": method.name, stroke: method.color,
+    inside.append(shape("polyline", { class: `method curve ${kind}`, "data-method": method.name, style: ink(method),
       "stroke-dasharray": method.dashes, points: points(curve.mean).join(" ") }));
   }
   const cursor = shape("line", { class: "cursor", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
@@ -119,11 +130,11 @@ function point(event, svg, cursor, problem, x) {
   const where = x(panel.steps[nearest]);
   cursor.setAttribute("x1", where); cursor.setAttribute("x2", where); cursor.setAttribute("visibility", "visible");
   const rows = shownMethods().filter((method) => panel.methods[method.name])
-    .map((method) => ({ method, mean: panel.methods[method.name].mean[nearest], sd: panel.methods[method.name].sd[nearest] }))
-    .sort((a, b) => a.mean - b.mean)
-    .map(({ method, mean, sd }) => element("div", {},
-      element("span", {}, element("span", { class: "swatch", style: `background:${method.color}` }), method.name),
-      element("span", {}, `${format(mean)} ± ${format(sd, mean)}`)));
+    .map((method) => ({ method, at: (part) => panel.methods[method.name][part][nearest] }))
+    .sort((a, b) => a.at("mean") - b.at("mean"))
+    .map(({ method, at }) => element("div", {},
+      element("span", {}, element("span", { class: "method swatch", style: ink(method) }), method.name),
+      element("span", {}, `${format(at("mean"))} (${format(at("low"), at("mean"))} to ${format(at("high"), at("mean"))})`)));
   const tip = byId("tip");
   tip.replaceChildren(element("b", {}, `evaluation ${panel.steps[nearest]}`), ...rows);
   tip.hidden = false;
@@ -193,23 +204,26 @@ function drawTests() {
       element("th", { scope: "row" }, name), ...texts.map((text) => element("td", {}, text))))));
 }
 
-/** Horizontal lines with a dot each: rows are {method, value, half, text}. */
-function dots(rows, low, high, log, label) {
+/** Horizontal lines with a dot each: rows are {method, value, half, text}. Long names on a narrow page stand above. */
+function dots(rows, low, high, log, label, axis) {
   const width = Math.max(300, Math.min(640, document.querySelector("main").clientWidth));
-  const longest = Math.max(...rows.map(({ method }) => method.name.length));
-  const left = Math.min(0.5 * width, 24 + 7.4 * longest), right = 70, step = 24, height = rows.length * step + 30;
+  const beside = 24 + 8.4 * Math.max(...rows.map(({ method }) => method.name.length)), above = beside > 0.45 * width;
+  const left = above ? 14 : beside, right = 70, step = above ? 42 : 24, height = rows.length * step + 46;
   const x = scale(low, high, left, width - right, log);
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   for (const value of ticks(low, high, log)) {
-    svg.append(shape("line", { class: "grid", x1: x(value), x2: x(value), y1: 0, y2: height - 22 }));
-    svg.append(shape("text", { x: x(value), y: height - 8, "text-anchor": "middle" }, tickText(value)));
+    svg.append(shape("line", { class: "grid", x1: x(value), x2: x(value), y1: 0, y2: height - 38 }));
+    svg.append(shape("text", { x: x(value), y: height - 24, "text-anchor": "middle" }, tickText(value)));
   }
+  svg.append(shape("text", { class: "axis", x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, axis));
   rows.forEach(({ method, value, half, text }, i) => {
-    const y = i * step + step / 2;
-    svg.append(shape("text", { class: "name", x: left - 12, y: y + 4, "text-anchor": "end" }, method.name));
+    const y = i * step + step - 12;
+    const place = above ? { x: 2, y: y - 12 } : { x: left - 12, y: y + 4, "text-anchor": "end" };
+    svg.append(shape("text", { class: "name", ...place }, method.name));
     const ends = half === undefined ? [low, value] : [Math.max(low, value - half), Math.min(high, value + half)];
-    svg.append(shape("line", { x1: x(ends[0]), x2: x(ends[1]), y1: y, y2: y, stroke: method.color, "stroke-width": 3, opacity: 0.45 }));
-    svg.append(shape("circle", { cx: x(value), cy: y, r: 5, fill: method.color }));
+    const strength = method.name === state.against ? 5 : 3;
+    svg.append(shape("line", { class: "method", style: ink(method), x1: x(ends[0]), x2: x(ends[1]), y1: y, y2: y, "stroke-width": strength, opacity: 0.45 }));
+    svg.append(shape("circle", { class: "method", style: ink(method), cx: x(value), cy: y, r: strength + 2 }));
     svg.append(shape("text", { class: "name", x: width - right + 12, y: y + 4 }, text));
   });
   return svg;
@@ -226,7 +240,7 @@ function drawRanks() {
   const half = (q * Math.sqrt((k * (k + 1)) / (6 * n))) / 2;
   const rows = ranks.methods.map((method, j) => ({ method, value: ranks.mean[j], half, text: ranks.mean[j].toFixed(2) }));
   rows.sort((a, b) => a.value - b.value);
-  byId("ranks").replaceChildren(dots(rows, 0.5, k + 0.5, false, "average ranks"));
+  byId("ranks").replaceChildren(dots(rows, 0.5, k + 0.5, false, "average ranks", "average rank (1 is best)"));
 }
 
 function drawTiming() {
@@ -235,13 +249,15 @@ function drawTiming() {
   rows.sort((a, b) => a.value - b.value);
   if (!rows.length) return byId("timing").replaceChildren();
   const low = rows[0].value * 0.6, high = rows[rows.length - 1].value * 1.3;
-  byId("timing").replaceChildren(dots(rows, low, high, true, "seconds per suggestion"));
+  byId("timing").replaceChildren(dots(rows, low, high, true, "seconds per suggestion", "seconds"));
 }
 
 // ---------- what does not change
 
 function drawFixedParts() {
   document.title = byId("title").textContent = data.title;
+  byId("origin").textContent = data.origin;
+  byId("against").append(...data.methods.filter((method) => !method.published).map((method) => element("option", {}, method.name)));
   byId("notes").append(...data.notes.map((note) => element("li", {}, note)));
   byId("statistic").append(...Object.entries(data.statistics).map(([key, text]) => element("option", { value: key }, text)));
   byId("settings").append(...data.settings.map(([name, value]) => element("tr", {}, element("th", {}, name), element("td", {}, value))));
@@ -252,7 +268,7 @@ function drawFixedParts() {
     : element("p", {}, "None."));
   for (const method of data.methods) {
     const swatch = shape("svg", { width: 22, height: 8, "aria-hidden": "true" });
-    swatch.append(shape("line", { x1: 0, x2: 22, y1: 4, y2: 4, stroke: method.color, "stroke-width": 3, "stroke-dasharray": method.dashes }));
+    swatch.append(shape("line", { class: "method", style: ink(method), x1: 0, x2: 22, y1: 4, y2: 4, "stroke-width": 3, "stroke-dasharray": method.dashes }));
     const button = element("button", { type: "button", "data-method": method.name }, swatch, method.name);
     button.addEventListener("click", () => { state.off.delete(method.name) || state.off.add(method.name); update(); });
     byId("methods").append(button);
@@ -268,6 +284,7 @@ function readAddress() {
   state.curve = found.get("curve") in data.curves ? found.get("curve") : "cumulative";
   state.axis = found.get("axis") === "linear" ? "linear" : "log";
   state.statistic = found.get("statistic") in data.statistics ? found.get("statistic") : "final";
+  state.against = names.includes(found.get("against")) ? found.get("against") : data.against;
   state.spread = found.get("spread") !== "no";
 }
 
@@ -275,7 +292,7 @@ const published = data.methods.filter((method) => method.published).map((method)
 
 function update() {
   for (const button of byId("methods").children) button.setAttribute("aria-pressed", String(!state.off.has(button.dataset.method)));
-  for (const key of ["curve", "axis", "statistic"]) byId(key).value = state[key];
+  for (const key of ["curve", "axis", "statistic", "against"]) byId(key).value = state[key];
   byId("spread").checked = state.spread;
   byId("published").checked = published.some((name) => !state.off.has(name));
   byId("panels").replaceChildren(...data.problems.map(drawPanel));
@@ -285,7 +302,7 @@ function update() {
   drawTiming();
   const address = new URLSearchParams();
   if (state.off.size) address.set("off", [...state.off].join(","));
-  for (const [key, usual] of [["curve", "cumulative"], ["axis", "log"], ["statistic", "final"]])
+  for (const [key, usual] of [["curve", "cumulative"], ["axis", "log"], ["statistic", "final"], ["against", data.against]])
     if (state[key] !== usual) address.set(key, state[key]);
   if (!state.spread) address.set("spread", "no");
   const text = String(address);
@@ -293,7 +310,7 @@ function update() {
 }
 
 drawFixedParts();
-for (const key of ["curve", "axis", "statistic"])
+for (const key of ["curve", "axis", "statistic", "against"])
   byId(key).addEventListener("change", (event) => { state[key] = event.target.value; update(); });
 byId("spread").addEventListener("change", (event) => { state.spread = event.target.checked; update(); });
 byId("published").parentElement.hidden = !published.length;
