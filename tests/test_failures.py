@@ -11,6 +11,7 @@ import torch
 from edrbo import Categorical, Optimizer, Space
 from edrbo.optimizer.admissible import best_admissible, reachable
 from edrbo.optimizer.belief import Belief
+from edrbo.optimizer.choice import Choice
 from edrbo.optimizer.words import success_words
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
@@ -113,7 +114,7 @@ def test_the_bar_is_kept_whatever_the_gain() -> None:
             return self(x), torch.full_like(x, 1e3)
 
     for level in (0.6, 0.9):
-        x = best_admissible([Steep()], belief, SPACE, evidence.starts(), 0, level)
+        x = best_admissible([Steep()], belief, Choice(SPACE), evidence.starts(), 0, level)
         assert belief.feasibility is not None
         assert float(belief.feasibility.probability(x[None])) >= level - 2e-3
 

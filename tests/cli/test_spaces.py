@@ -40,3 +40,26 @@ def test_what_is_wrong_is_said(edrbo: Run, folder: Path) -> None:
     assert "'sped' at character 1 is no design variable" in ended.err
     assert "did you mean 'speed'" in ended.err
     assert not (folder / "line.toml").exists()
+
+
+def test_what_is_held_and_what_is_on_the_shelf(edrbo: Run, folder: Path) -> None:
+    words = ["-d", "speed=10:60 m/min", "-d", "kind=plain,glossy", "--constraint", "speed <= 50", "--initial", 9]
+    assert edrbo("new", "line.toml", *words).code == 0
+    (held,) = edrbo("ask", "--fix", "speed=30 m/min", "--json").json
+    assert held["design"]["speed"] == 30
+    (folder / "shelf.csv").write_text("speed,kind,price\n20,plain,1\n30,glossy,2\n60,plain,3\n")
+    ended = edrbo("ask", "--candidates", "shelf.csv", "-n", 2, "--json")
+    assert sorted(s["design"]["speed"] for s in ended.json) == [20, 30]
+    ended = edrbo("ask", "--candidates", "shelf.csv")
+    assert ended.code != 0
+    assert "all 2 candidates have been tried or are being tried" in ended.err
+    for run in (0, 1, 2):
+        assert edrbo("tell", run, "-v", run).code == 0
+    assert edrbo("ask", "--candidates", "shelf.csv").code != 0
+    assert edrbo("ask", "--candidates", "shelf.csv", "--repeat").code == 0
+    found = edrbo("recommend", "--candidates", "shelf.csv", "--fix", "kind=glossy", "--json").json
+    assert found["design"] == {"speed": 30, "kind": "glossy"}
+    assert "is not a design variable" in edrbo("ask", "--fix", "sped=3").err
+    assert "with the variables that are held" in edrbo("ask", "--fix", "speed=55").err
+    (folder / "empty.csv").write_text("price\n1\n")
+    assert "holds no design" in edrbo("ask", "--candidates", "empty.csv").err

@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edrbo.cli.options import ByOption, ContextOption, ForecastOption, JsonOption, NameOption, StudyOption
+from edrbo.cli.options import (
+    ByOption,
+    CandidatesOption,
+    ContextOption,
+    FixOption,
+    ForecastOption,
+    JsonOption,
+    NameOption,
+    StudyOption,
+)
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
-from edrbo.cli.read_words import read_context, read_forecast
+from edrbo.cli.read_words import read_candidates, read_context, read_design, read_forecast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,14 +37,26 @@ def ask(
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many suggestions.")] = 1,
     forecast: ForecastOption = None,
     context: ContextOption = None,
+    fix: FixOption = None,
+    candidates: CandidatesOption = None,
+    repeat: Annotated[
+        bool | None,
+        typer.Option(help="Whether candidates that were told may be tried again. Default: if there are contexts."),
+    ] = None,
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Suggest what to try next, and remember that it is being tried."""
     with opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now
-        known = {"forecast": read_forecast(space, forecast), "context": read_context(space, context)}
-        suggestions = opened_study.ask(count, **known)
+        suggestions = opened_study.ask(
+            count,
+            forecast=read_forecast(space, forecast),
+            context=read_context(space, context),
+            fixed=read_design(space, fix) or None,
+            candidates=read_candidates(space, candidates),
+            repeat=repeat,
+        )
     if as_json:
         print_json([{"id": suggestion.id, "design": suggestion.design} for suggestion in suggestions])
         return

@@ -32,6 +32,18 @@ ForecastOption = Annotated[
     Path | None,
     typer.Option("--forecast", help="CSV file of contexts: those to expect this time."),
 ]
+FixOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fix",
+        help="A variable that is held this time, as NAME=VALUE. Repeat for each.",
+        autocompletion=complete_designs,
+    ),
+]
+CandidatesOption = Annotated[
+    Path | None,
+    typer.Option("--candidates", help="CSV or Excel file of designs: choose one of these."),
+]
 ContextOption = Annotated[
     list[str] | None,
     typer.Option(

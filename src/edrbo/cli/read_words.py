@@ -85,5 +85,13 @@ def read_forecast(space: Space, path: Path | None) -> Any:
     return read_contexts(space, path)[0]
 
 
+def read_candidates(space: Space, path: Path | None) -> Any:
+    if path is None:
+        return None
+    from edrbo.study.csv_import import read_designs
+
+    return read_designs(space, path)
+
+
 def _they_are(kind: str, names: list[str]) -> str:
     return f"the {kind} variables are {', '.join(names)}" if names else f"this study has no {kind} variables"

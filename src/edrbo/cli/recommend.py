@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edrbo.cli.options import ContextOption, ForecastOption, JsonOption, NameOption, StudyOption
+from edrbo.cli.options import (
+    CandidatesOption,
+    ContextOption,
+    FixOption,
+    ForecastOption,
+    JsonOption,
+    NameOption,
+    StudyOption,
+)
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
-from edrbo.cli.read_words import read_context, read_forecast
+from edrbo.cli.read_words import read_candidates, read_context, read_design, read_forecast
 
 if TYPE_CHECKING:
     from edrbo.optimizer.recommendation import Recommendation
@@ -25,6 +33,8 @@ def recommend(
     name: NameOption = None,
     forecast: ForecastOption = None,
     context: ContextOption = None,
+    fix: FixOption = None,
+    candidates: CandidatesOption = None,
     goal: Annotated[
         str | None, typer.Option(help="Look at the same data under another goal: cvar:0.1, robust:0.1, reach:5, …")
     ] = None,
@@ -41,7 +51,12 @@ def recommend(
     with opened(study, name) as opened_study:
         space = opened_study.space_now
         found = opened_study.recommend(
-            goal=goal, forecast=read_forecast(space, forecast), context=read_context(space, context), ball=ball
+            goal=goal,
+            forecast=read_forecast(space, forecast),
+            context=read_context(space, context),
+            fixed=read_design(space, fix) or None,
+            candidates=read_candidates(space, candidates),
+            ball=ball,
         )
         settings = opened_study.settings
     if as_json:

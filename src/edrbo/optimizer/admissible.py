@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from edrbo.acquisition.feasible import Bar, feasible_ladder
-from edrbo.acquisition.maximizer import Objective, maximize
+from edrbo.acquisition.maximizer import Objective
 from edrbo.optimizer.belief import Belief
-from edrbo.space import Region, Space
+from edrbo.optimizer.choice import Choice
 from edrbo.surrogate.feasibility import Feasibility
 
 ALMOST = 0.98  # if no tried design is as sure as that, this part of the surest one's probability is asked for
@@ -24,32 +23,28 @@ CLOSE = 1e-3  # by how much the wall may be leaned on
 def best_admissible(
     ladder: Sequence[Objective],
     belief: Belief,
-    space: Space,
+    choice: Choice,
     starts: Tensor,
     seed: int,
     least_success: float,
     *,
     kinks: bool = False,
-    region: Region | None = None,
 ) -> Tensor:
-    """The design (d_x) that maximizes ``ladder`` among those that succeed with a probability of ``least_success``.
+    """The design (d_x) that maximizes ``ladder`` of a choice among those that succeed with a probability of
+    ``least_success``.
 
     If not even the designs tried (``starts``, S × d_x) are believed to, the bar is lowered to what they reach. Among
-    admissible designs the surer one is preferred if it costs little. ``region`` is where to look, in place of that of
-    the space's own constraints.
+    admissible designs the surer one is preferred if it costs little.
     """
-    region = space.region if region is None else region
-    if region is not None:  # what was tried need not lie there
-        starts = torch.from_numpy(region.admit(starts.numpy()))
+    starts = choice.starts(starts)
     feasibility = belief.feasibility
     if feasibility is None:
-        return maximize(ladder, space, seed=seed, starts=starts, kinks=kinks, region=region).x
+        return choice.best(ladder, seed=seed, starts=starts, kinks=kinks)
     level = reachable(feasibility, starts, least_success)
     unit = belief.outcome_range
     for steepness in STEEPNESS:
         bar = Bar(level, RISK * unit, steepness * unit)
-        barred = feasible_ladder(ladder, feasibility, bar)
-        x = maximize(barred, space, seed=seed, starts=starts, kinks=True, region=region).x
+        x = choice.best(feasible_ladder(ladder, feasibility, bar), seed=seed, starts=starts, kinks=True)
         if float(feasibility.probability(x[None])) >= level - CLOSE:
             return x
     tried = starts[feasibility.probability(starts) >= level]

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.goal import Aim
-from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.methods import Method, get_method
-from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
+from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer import json_record
 from edrbo.optimizer.belief import Belief, believe
-from edrbo.optimizer.initial import initial_design
+from edrbo.optimizer.choice import Choice, read_choice
 from edrbo.optimizer.learner import Learner
+from edrbo.optimizer.question import AskWishes, Law, Question, Wishes, read_law, read_question
 from edrbo.optimizer.recommendation import Knowledge, Prediction, Recommendation, best_design, known_of_law
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
@@ -31,7 +31,7 @@ from edrbo.optimizer.trust import earned_trust
 from edrbo.records.checks import read_number
 from edrbo.records.events import Asked, Event
 from edrbo.records.goals import CVaR, Expected, Goal, as_goal
-from edrbo.records.recorder import Make, Recorder, need_contexts, read_one_context
+from edrbo.records.recorder import Make, Recorder
 from edrbo.records.settings import DEFAULT, Choices, Settings
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
@@ -128,19 +128,21 @@ class Optimizer(Recorder):
     # ---------------------------------------------------------------- ask
 
     @overload
-    def ask(self, n: None = None, *, forecast: Any = None, context: Any = None) -> Suggestion: ...
+    def ask(self, n: None = None, **wishes: Unpack[AskWishes]) -> Suggestion: ...
     @overload
-    def ask(self, n: int, *, forecast: Any = None, context: Any = None) -> list[Suggestion]: ...
-    def ask(self, n: int | None = None, *, forecast: Any = None, context: Any = None) -> Suggestion | list[Suggestion]:
+    def ask(self, n: int, **wishes: Unpack[AskWishes]) -> list[Suggestion]: ...
+    def ask(self, n: int | None = None, **wishes: Unpack[AskWishes]) -> Suggestion | list[Suggestion]:
         """The next design, or a list of ``n`` that are aware of each other and of everything pending.
 
-        ``forecast`` (samples of contexts) is the law for this ask; ``context`` fixes the next context.
+        ``forecast`` (samples of contexts) is the law for this ask; ``context`` fixes the next context. ``fixed`` holds
+        variables at values by name; of ``candidates`` (designs) one is chosen that is not pending and, without contexts
+        or with ``repeat=False``, was not told.
         """
         count = 1 if n is None else n
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
         with self._lock:
-            designs = self._designs(int(count), self._read_law(forecast, context))
+            designs = self._designs(int(count), read_question(self.space, **wishes))
             first, version = self._state.next_id, self._state.version
             for i, x in enumerate(designs):
                 self.apply(Asked(id=first + i, x=x, version=version))
@@ -148,19 +150,20 @@ class Optimizer(Recorder):
         suggestions = [Suggestion(first + i, design) for i, design in enumerate(names)]
         return suggestions[0] if n is None else suggestions
 
-    def _designs(self, count: int, law: tuple[Array | None, Array | None]) -> list[Array]:
+    def _designs(self, count: int, question: Question) -> list[Array]:
         """``count`` designs (d_x each) that know of each other."""
         designs: list[Array] = []
         belief: Belief | None = None
         asked, evidence = self._state.suggested, self._evidence()
         for i in range(count):
+            choice = question.choice.without([*question.taken(self._state), *designs])
             if self._wants_initial(len(designs)):
-                designs.append(self._initial_design(asked + i))
+                designs.append(choice.initial(asked + i, stream_seed(self.settings.seed, "initial design")))
                 continue
             if belief is None:
                 pending = [*self._state.pending.values(), *designs]
-                belief = self._belief(evidence, law, pending, self._aim(evidence), asking=True)
-            x = self._best(belief, evidence.starts(), asked + i)
+                belief = self._belief(evidence, question.law, pending, self._aim(evidence), asking=True)
+            x = self._best(belief, choice, evidence.starts(), asked + i)
             designs.append(x)
             if i + 1 < count:
                 belief = belief.with_pending(torch.from_numpy(x)[None])
@@ -172,38 +175,36 @@ class Optimizer(Recorder):
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
         return len(self) == 0 or known < self.settings.initial
 
-    def _initial_design(self, index: int) -> Array:
-        return initial_design(self.space, index, stream_seed(self.settings.seed, "initial design"))
-
-    def _best(self, belief: Belief, starts: Tensor, index: int) -> Array:
+    def _best(self, belief: Belief, choice: Choice, starts: Tensor, index: int) -> Array:
         seed = stream_seed(self.settings.seed, "maximize", index)
         acquisition = belief.acquisition()
-        found = maximize(
-            belief.feasible(acquisition.ladder()), self.space, seed=seed, starts=starts, kinks=acquisition.has_kinks
-        )
-        return self.space.snap(found.x.numpy())
+        ladder = belief.feasible(acquisition.ladder())
+        x = choice.settled(choice.best(ladder, seed=seed, starts=starts, kinks=acquisition.has_kinks))
+        design: Array = x.numpy()
+        return design
 
     # ---------------------------------------------------------------- recommend
 
     def recommend(
-        self, *, goal: Goal | str | None = None, forecast: Any = None, context: Any = None, ball: float = 0.1
+        self, *, goal: Goal | str | None = None, ball: float = 0.1, **wishes: Unpack[Wishes]
     ) -> Recommendation:
         """The design that is best under the goal, for the estimated law, a ``forecast`` or one ``context``.
 
-        ``goal`` looks at the same data under another goal than the optimizer's own.
+        ``goal`` looks at the same data under another goal than the optimizer's own; ``fixed`` and ``candidates`` limit
+        the designs as in ``ask``.
         """
         if not 0 <= (radius := read_number(ball)) < math.inf:
             raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
         ball = radius
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
-        law, seed = self._read_law(forecast, context), stream_seed(self.settings.seed, "recommend", len(self))
-        known = self._knowledge(goal, law, seed)
-        x = average = self._best_answer(known.belief, known.evidence, seed)
+        question, seed = read_question(self.space, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
+        known = self._knowledge(goal, question.law, seed)
+        x = average = self._best_answer(known.belief, known.evidence, question.choice, seed)
         if known.aim.goal != Expected():
-            mean = self._belief(known.evidence, law, [], replace(known.aim, goal=Expected()), asking=False)
-            average = self._best_answer(mean, known.evidence, seed)
-        return known.recommend(x, average, ball)
+            mean = self._belief(known.evidence, question.law, [], replace(known.aim, goal=Expected()), asking=False)
+            average = self._best_answer(mean, known.evidence, question.choice, seed)
+        return known.recommend(x, average, ball, question.choice)
 
     def predict(
         self, designs: Any, *, goal: Goal | str | None = None, forecast: Any = None, context: Any = None
@@ -215,28 +216,28 @@ class Optimizer(Recorder):
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
         seed = stream_seed(self.settings.seed, "recommend", len(self))
-        return self._knowledge(goal, self._read_law(forecast, context), seed).predict(x)
+        return self._knowledge(goal, read_law(self.space, forecast, context), seed).predict(x)
 
     def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
         """Designs between the best on average and the best under ``goal``: its own, or the worst 10 % of contexts."""
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be traded off", "tell at least one value")
-        evidence, law = self._evidence(), self._read_law(forecast, None)
+        evidence, law = self._evidence(), read_law(self.space, forecast, None)
         aim = self._aim(evidence, goal)
         if aim.goal == Expected():
             aim = replace(aim, goal=CVaR(0.1))
         seed = stream_seed(self.settings.seed, "recommend", len(self))
         aims = (replace(aim, goal=Expected()), aim)
         beliefs = [self._belief(evidence, law, [], each, asking=False) for each in aims]
-        best = [self._best_answer(belief, evidence, seed) for belief in beliefs]
+        best = [self._best_answer(belief, evidence, read_choice(self.space), seed) for belief in beliefs]
         x = candidates(self.space, self.observations.x, best, seed)
         return trade_off(beliefs, x, self.settings, lambda some: self.predict(some, goal=aim.goal, forecast=forecast))
 
-    def _best_answer(self, belief: Belief, evidence: Evidence, seed: int) -> Tensor:
-        found = best_design(belief, self.space, evidence.starts(), seed, self.settings.least_success)
-        return torch.from_numpy(self.space.snap(found.numpy()))
+    def _best_answer(self, belief: Belief, evidence: Evidence, choice: Choice, seed: int) -> Tensor:
+        found = best_design(belief, choice, evidence.starts(), seed, self.settings.least_success)
+        return choice.settled(found)
 
-    def _knowledge(self, goal: Goal | str | None, law: tuple[Array | None, Array | None], seed: int) -> Knowledge:
+    def _knowledge(self, goal: Goal | str | None, law: Law, seed: int) -> Knowledge:
         """Everything an answer under this goal and law is made from."""
         evidence = self._evidence()
         belief = self._belief(evidence, law, [], self._aim(evidence, goal), asking=False)
@@ -256,7 +257,7 @@ class Optimizer(Recorder):
     def _belief(
         self,
         evidence: Evidence,
-        law: tuple[Array | None, Array | None],
+        law: Law,
         pending: list[Array],
         aim: Aim,
         *,
@@ -276,17 +277,6 @@ class Optimizer(Recorder):
             aim,
             asking=asking,
         )
-
-    def _read_law(self, forecast: Any, context: Any) -> tuple[Array | None, Array | None]:
-        if forecast is not None and context is not None:
-            raise InvalidContextError("both a forecast and a context were given", "give one of them")
-        if forecast is not None:
-            need_contexts(self.space)
-            rows = self.space.read_contexts(forecast)
-            if not len(rows):
-                raise InvalidContextError("the forecast is empty", "give at least one sample, or no forecast")
-            return rows, None
-        return None, None if context is None else read_one_context(self.space, context)[None]
 
     # ---------------------------------------------------------------- JSON
 

@@ -16,13 +16,13 @@ from edrbo.context.uncertainty import LawBelief, known_law, law_belief
 from edrbo.optimizer.admissible import best_admissible
 from edrbo.optimizer.answer import Prediction, Recommendation, TriedRun
 from edrbo.optimizer.belief import Belief
+from edrbo.optimizer.choice import Choice
 from edrbo.optimizer.goal_answer import GoalAnswers, text_of
 from edrbo.optimizer.interval import ValueBeliefs, value_beliefs
 from edrbo.optimizer.stopping import Rivals, outlook
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import Expected
-from edrbo.space import Space
 
 __all__ = ["Knowledge", "Prediction", "Recommendation", "TriedRun", "best_design", "known_of_law"]
 
@@ -33,11 +33,11 @@ NEAREST = 3  # tried runs that are named
 FAR = 0.5  # lengthscales from the nearest tried design to one that counts as untried
 
 
-def best_design(belief: Belief, space: Space, starts: Tensor, seed: int, least_success: float) -> Tensor:
+def best_design(belief: Belief, choice: Choice, starts: Tensor, seed: int, least_success: float) -> Tensor:
     """The design (d_x) that is believed to be best under the aim, less a little for what is not known, among those that
     succeed with a probability of ``least_success``."""
     value = belief.aim.belief(belief.model, belief.points)
-    return best_admissible(value.ladder(), belief, space, starts, seed, least_success, kinks=value.has_kinks)
+    return best_admissible(value.ladder(), belief, choice, starts, seed, least_success, kinks=value.has_kinks)
 
 
 def known_of_law(
@@ -79,12 +79,12 @@ class Knowledge:
     def predict(self, x: Tensor) -> Prediction:
         return self._prediction(x)[1]
 
-    def recommend(self, x: Tensor, on_average: Tensor, ball: float) -> Recommendation:
-        """What is known of the design ``x`` (d_x), which was found to be the best; ``on_average`` is for the mean."""
+    def recommend(self, x: Tensor, on_average: Tensor, ball: float, choice: Choice) -> Recommendation:
+        """What is known of the design ``x`` (d_x), the best of a choice; ``on_average`` is for the mean."""
         evidence, aim = self.evidence, self.aim
         found, answer, parts = self._prediction(x[None])
         effects = evidence.units.spread_to_user(context_effects(self.belief, x)).tolist()  # none for a model of x alone
-        rivals = Rivals(evidence.space, x, evidence.starts(), self.seed)
+        rivals = Rivals(evidence.space, x, evidence.starts(), self.seed, choice.admit)
         future = outlook(self.belief.model, self.law, rivals, self.trust, self.answers.measure)
         gains = np.quantile(future.gains, np.linspace(0.0, 1.0, 101), method="lower").tolist()
         nearest = self.nearest(x)

@@ -61,12 +61,16 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
-    """Where to look for better designs than ``x`` (d_x): anywhere, around it, and among those ``tried`` (n × d_x)."""
+    """Where to look for better designs than ``x`` (d_x): anywhere, around it, and among those ``tried`` (n × d_x).
+
+    ``admit`` gives those near points (n × d_x) that can be chosen; by default what the space lets be suggested.
+    """
 
     space: Space
     x: Tensor
     tried: Tensor
     seed: int
+    admit: Callable[[Array], Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +158,8 @@ def _contenders(model: Ensemble, points: ContextPoints, rivals: Rivals, trust: T
     """Designs that might be the best (K × d_x), the recommended one first: those of the largest value when f is some
     standard deviations off its mean."""
     designs = _candidates(rivals)
+    if not len(designs):  # only the recommended one can be chosen
+        return rivals.x[None]
     contexts = points.all
     paired, width = model.paired_with(contexts), model.num_experts * len(contexts) * model.gp.x.shape[-2]
     parts = [
@@ -174,7 +180,7 @@ def _candidates(rivals: Rivals) -> Tensor:
     points = sobol_points(space.d_x, SCREENED + NEAR, stream_seed(rivals.seed, "contenders"))
     reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(NEAR // len(REACHES))[:, None]
     around = (x + reach * torch.special.ndtri(points[SCREENED:].clamp(1e-6, 1.0 - 1e-6))).clamp(0.0, 1.0)
-    snapped = space.admit(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
+    snapped = (rivals.admit or space.admit)(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
     designs = torch.from_numpy(np.unique(snapped, axis=0))
     return designs[(designs != x).any(-1)]  # next to itself a design would seem to have a rival
 

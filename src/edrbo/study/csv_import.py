@@ -21,7 +21,7 @@ from edrbo.study.columns import Columns, match_columns
 from edrbo.study.known_rows import Known
 from edrbo.study.sheet import Sheet, read_sheet
 from edrbo.study.study import Study
-from edrbo.study.table_row import Parsed, parse_row
+from edrbo.study.table_row import Parsed, parse_design, parse_row
 
 Array = NDArray[np.float64]
 
@@ -144,7 +144,18 @@ def same_design(one: Array, other: Array) -> bool:
     return one.shape == other.shape and bool(np.abs(one - other).max(initial=0.0) <= 1e-5)
 
 
-# -------------------------------------------------------------------- contexts alone
+# -------------------------------------------------------------------- designs or contexts alone
+
+
+def read_designs(space: Space, path: Path) -> list[dict[str, Any]]:
+    """A table of designs, of which other columns do not matter."""
+    sheet = read_sheet(path)
+    columns = match_columns(sheet, None, space)
+    found = [parse_design(sheet, columns, space, row) for row in sheet.rows]
+    if not any(found):
+        hint = f"the columns are {', '.join(space.design_names)}"
+        raise StudyError(f"{sheet.file} holds no design", hint)
+    return [design for design in found if design]
 
 
 def read_contexts(space: Space, path: Path) -> tuple[Array, Array | None]:

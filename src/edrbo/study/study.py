@@ -29,6 +29,7 @@ from edrbo.study.turns import Turns
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
     from edrbo.optimizer.optimizer import Optimizer
+    from edrbo.optimizer.question import AskWishes
     from edrbo.optimizer.recommendation import Prediction, Recommendation
     from edrbo.optimizer.tradeoff import Tradeoff
     from edrbo.records.goals import Goal
@@ -213,18 +214,18 @@ class Study(Recorder):
     # ---------------------------------------------------------------- ask
 
     @overload
-    def ask(self, n: None = None, *, forecast: Any = None, context: Any = None) -> Suggestion: ...
+    def ask(self, n: None = None, **wishes: Unpack[AskWishes]) -> Suggestion: ...
     @overload
-    def ask(self, n: int, *, forecast: Any = None, context: Any = None) -> list[Suggestion]: ...
-    def ask(self, n: int | None = None, *, forecast: Any = None, context: Any = None) -> Suggestion | list[Suggestion]:
+    def ask(self, n: int, **wishes: Unpack[AskWishes]) -> list[Suggestion]: ...
+    def ask(self, n: int | None = None, **wishes: Unpack[AskWishes]) -> Suggestion | list[Suggestion]:
         """As ``Optimizer.ask``; the suggestion is stored, and stays pending until somebody tells it."""
         if n is None:
-            return self._ask(forecast, context)
+            return self._ask(wishes)
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
-        return [self._ask(forecast, context) for _ in range(n)]
+        return [self._ask(wishes) for _ in range(n)]
 
-    def _ask(self, forecast: Any, context: Any) -> Suggestion:
+    def _ask(self, wishes: AskWishes) -> Suggestion:
         """Compute first, take a number next: a process killed while computing leaves nothing behind.
 
         If others took numbers meanwhile, wait for their designs and compute again, knowing them. If others are at it
@@ -232,13 +233,13 @@ class Study(Recorder):
         """
         with self._thought() as thinker:
             before = self._snapshot
-            suggestion = None if before.open else thinker.ask(forecast=forecast, context=context)
+            suggestion = None if before.open else thinker.ask(**wishes)
             with self._turns.take() as number:
                 if suggestion is None or number != suggestion.id:
                     self._snapshot = self._turns.wait(number)
                     thinker = self._thinker()
                     thinker.go_on(self._snapshot.before(number))
-                    suggestion = thinker.ask(forecast=forecast, context=context)
+                    suggestion = thinker.ask(**wishes)
                 asked = thinker.state.history[-1]
                 assert isinstance(asked, Asked)
                 event = replace(asked, by=self.by, at=time.time())

@@ -74,6 +74,11 @@ def parse_row(sheet: Sheet, columns: Columns, space: Space, row: Row) -> Parsed:
     return parsed
 
 
+def parse_design(sheet: Sheet, columns: Columns, space: Space, row: Row) -> dict[str, Any]:
+    """The design of a row by name, whatever else stands there; empty if there is none."""
+    return _Reader(sheet, columns, space, row).design()
+
+
 class _Reader:
     def __init__(self, sheet: Sheet, columns: Columns, space: Space, row: Row) -> None:
         self._sheet, self._columns, self._space, self._row = sheet, columns, space, row

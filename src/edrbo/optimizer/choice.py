@@ -1,0 +1,123 @@
+"""What an answer may choose from: all designs of a space, those with some variables held, or those of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.acquisition.listed import best_listed
+from edrbo.acquisition.maximizer import Objective, maximize
+from edrbo.context.laws import sobol_points
+from edrbo.errors import EdrboError, InvalidDesignError, InvalidSpaceError
+from edrbo.space import Region, Space
+from edrbo.space.tables import close_match
+
+Array = NDArray[np.float64]
+
+BLOCK = 64  # designs that fill a region together, and
+CLOUD = 1024  # quasi-random points from which they are taken
+SAME = 1e-9  # how close the codes of one design are
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """``region`` is None where nothing limits the designs of ``space``; of ``listed`` designs (n × d_x) only those
+    count."""
+
+    space: Space
+    region: Region | None = None
+    listed: Array | None = None
+
+    def admit(self, points: Array) -> Array:
+        """Designs that can be chosen near ``points`` (n × d_x); all listed ones."""
+        if self.listed is not None:
+            return self.listed
+        return self.space.snap(points) if self.region is None else self.region.admit(points)
+
+    def starts(self, tried: Tensor) -> Tensor:
+        """Of designs ``tried`` (n × d_x) what a search may begin with."""
+        limited = self.region is not None or self.listed is not None
+        return torch.from_numpy(self.admit(tried.numpy())) if limited else tried
+
+    def initial(self, index: int, seed: int) -> Array:
+        """Number ``index`` of a quasi-random sequence of designs (d_x)."""
+        if self.region is None or self.listed is not None:
+            point: Array = sobol_points(self.space.d_x, index + 1, seed)[-1].numpy()
+            if self.listed is None:
+                return self.space.snap(point)
+            nearest: Array = self.listed[np.square(self.listed - point).sum(axis=1).argmin()]
+            return nearest
+        blocks = index // BLOCK + 1
+        cloud = sobol_points(self.space.d_x, CLOUD * blocks, seed).numpy()
+        found = self.region.points(cloud, BLOCK * blocks, seed)
+        chosen: Array = found[index % len(found)]
+        return chosen
+
+    def best(self, ladder: Sequence[Objective], *, seed: int, starts: Tensor, kinks: bool) -> Tensor:
+        """The design (d_x) with the largest objective ``ladder[-1]``."""
+        if self.listed is not None:
+            return best_listed(ladder, torch.from_numpy(self.listed)).x
+        return maximize(ladder, self.space, seed=seed, starts=starts, kinks=kinks, region=self.region).x
+
+    def settled(self, x: Tensor) -> Tensor:
+        """``x`` (d_x) on the steps, where nothing else has put it there."""
+        limited = self.region is not None or self.listed is not None
+        return x if limited else torch.from_numpy(self.space.snap(x.numpy()))
+
+    def without(self, taken: Sequence[Array]) -> Choice:
+        """The same list less designs that are taken; EdrboError if none is left."""
+        if self.listed is None or not len(taken):
+            return self
+        apart = np.abs(self.listed[:, None] - np.stack(taken)).max(axis=2)
+        left = self.listed[(apart > SAME).all(axis=1)]
+        if not len(left):
+            raise EdrboError(
+                f"all {len(self.listed)} candidates have been tried or are being tried",
+                "give others, or repeat=True to run some again",
+            )
+        return replace(self, listed=left)
+
+
+def read_choice(space: Space, fixed: Mapping[str, Any] | None = None, candidates: Any = None) -> Choice:
+    """From what people give: values by name that are held, and designs of which one is to be chosen."""
+    region = space.region if fixed is None else _holding(space, fixed)
+    return Choice(space, region, None if candidates is None else _listed(space, region, candidates))
+
+
+def _holding(space: Space, fixed: Any) -> Region | None:
+    if not isinstance(fixed, Mapping):
+        raise InvalidDesignError(f"fixed is {fixed!r}", 'give values by name, as in fixed={"speed": 30}')
+    held = np.full(space.d_x, np.nan)
+    for name, value in fixed.items():
+        column = next((column for column in space.columns if column.name == name), None)
+        if column is None:
+            hint = close_match(name, space.design_names, f"the design variables are {list(space.design_names)}")
+            raise InvalidDesignError(f"{name!r} is not a design variable", hint)
+        if np.ndim(value):
+            raise InvalidDesignError(f"{name!r} is held at {value!r}", "a variable is held at one value")
+        held[column.start : column.stop] = space.design[name].encode(name, np.array([value], dtype=object))[0]
+    if np.isnan(held).all():
+        return space.region
+    try:
+        return Region(list(space.design.items()), held=held) if space.region is None else space.region.holding(held)
+    except InvalidSpaceError as problem:
+        raise InvalidDesignError(problem.message, "hold other values, or fewer") from None
+
+
+def _listed(space: Space, region: Region | None, candidates: Any) -> Array:
+    rows = np.unique(space.encode_designs(candidates), axis=0)
+    if not len(rows):
+        raise InvalidDesignError("there are no candidates", "give at least one design")
+    if region is None:
+        return rows
+    inside = rows[region.inside(rows) & (np.isnan(region.held) | (np.abs(rows - region.held) <= SAME)).all(axis=1)]
+    if not len(inside):
+        what = "what is held or must hold" if not np.isnan(region.held).all() else "the constraints"
+        raise InvalidDesignError(f"none of the {len(rows)} candidates agrees with {what}", "give others")
+    return inside

@@ -1,0 +1,73 @@
+"""What is known and wanted when an answer is asked for: the law of the context, and the designs to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import InvalidContextError, InvalidValueError
+from edrbo.optimizer.choice import Choice, read_choice
+from edrbo.records.recorder import need_contexts, read_one_context
+from edrbo.records.state import State
+from edrbo.space import Space
+
+Array = NDArray[np.float64]
+Law = tuple[Array | None, Array | None]  # a forecast (n × d_c), or one context (1 × d_c)
+
+
+class Wishes(TypedDict, total=False):
+    """Keyword arguments of ``recommend``, and with ``repeat`` of ``ask``."""
+
+    forecast: Any
+    context: Any
+    fixed: Mapping[str, Any] | None
+    candidates: Any
+
+
+class AskWishes(Wishes, total=False):
+    repeat: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    law: Law
+    choice: Choice
+    repeat: bool = True  # whether listed designs may be suggested that were told already
+
+    def taken(self, state: State) -> list[Array]:
+        """Designs of a list that are not to be suggested."""
+        return [*state.pending.values(), *([] if self.repeat else state.observations.x)]
+
+
+def read_question(
+    space: Space,
+    *,
+    forecast: Any = None,
+    context: Any = None,
+    fixed: Mapping[str, Any] | None = None,
+    candidates: Any = None,
+    repeat: bool | None = None,
+) -> Question:
+    """``repeat`` is by default as it makes sense: another context may come, the same one tells nothing new."""
+    if repeat is not None and candidates is None:
+        raise InvalidValueError("repeat is for candidates", "give candidates, or leave it out")
+    if not isinstance(repeat, bool | None):
+        raise InvalidValueError(f"repeat is {repeat!r}", "it is True or False")
+    again = bool(space.d_c) if repeat is None else repeat
+    return Question(read_law(space, forecast, context), read_choice(space, fixed, candidates), again)
+
+
+def read_law(space: Space, forecast: Any, context: Any) -> Law:
+    if forecast is not None and context is not None:
+        raise InvalidContextError("both a forecast and a context were given", "give one of them")
+    if forecast is not None:
+        need_contexts(space)
+        rows = space.read_contexts(forecast)
+        if not len(rows):
+            raise InvalidContextError("the forecast is empty", "give at least one sample, or no forecast")
+        return rows, None
+    return None, None if context is None else read_one_context(space, context)[None]
