@@ -103,9 +103,13 @@ class Real:
         numbers = read_numbers(name, values, "design", InvalidDesignError)
         lower, upper = self.bounds()
         check_inside(name, numbers, lower, upper)
+        coded, low, high = numbers, lower, upper
         if self.log:
-            numbers, lower, upper = np.log(numbers), math.log(lower), math.log(upper)
-        return np.clip((numbers - lower) / (upper - lower), 0.0, 1.0)[:, None]
+            coded, low, high = np.log(numbers), math.log(lower), math.log(upper)
+        coded = np.clip((coded - low) / (high - low), 0.0, 1.0)
+        # The bounds are the ends exactly, although NumPy's logarithm and Python's may differ in the last bit.
+        coded = np.where(numbers == lower, 0.0, np.where(numbers == upper, 1.0, coded))
+        return coded[:, None]
 
     def decode(self, coded: Array) -> list[Scalar]:
         """(n, 1) coded → n floats inside the bounds; the ends of [0, 1] give the bounds exactly."""
