@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("context",),
     ("acquisition",),
     ("optimizer",),
-    ("theory", "study", "botorch"),
+    ("theory", "study", "botorch", "plot"),
     ("optuna", "report"),
     ("bench.problems",),
     ("bench.learners",),

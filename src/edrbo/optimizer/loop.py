@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from edrbo.acquisition.methods import Method
-from edrbo.errors import InvalidValueError
+from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
+from edrbo.optimizer.progress import Progress, watched
 from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.settings import DEFAULT
-from edrbo.records.units import Direction
 from edrbo.space import Space
 
 Function = Callable[[dict[str, Any]], Any]
-Progress = Callable[[Optimizer], None]
+LONGEST_REASON = 200  # characters of an error that are kept with the run
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,16 @@ def maximize(
     *,
     method: str | Method = DEFAULT,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    most_errors: int | None = 3,
     **settings: Any,
 ) -> Result:
     """Evaluate ``f`` ``evaluations`` times and recommend the design that is best on average over contexts.
 
     ``f(design)`` returns ``(context, value)``, both as the world gave them; for a space without contexts, the value
-    alone. An exception from ``f`` counts as a failed evaluation and is passed on as a warning. ``progress`` is called
-    after every evaluation. Ctrl-C stops early; what was evaluated is kept and used.
+    alone. An exception from ``f`` counts as a failed evaluation and is passed on as a warning; ``most_errors`` of them
+    in a row end the loop (None: never). ``progress`` is called after every evaluation; without one a bar is shown in a
+    terminal or a notebook (True: always, False: never). Ctrl-C stops early; what was evaluated is kept and used.
 
     >>> import edrbo, random
     >>> def sales(design):
@@ -50,7 +52,7 @@ def maximize(
     >>> space = edrbo.Space(design={"order": (0, 1)}, context={"demand": (0, 1)})
     >>> result = edrbo.maximize(sales, space, evaluations=8)
     """
-    return _run("maximize", f, space, evaluations, method, seed, progress, settings)
+    return _run(f, evaluations, progress, most_errors, Optimizer(space, method, seed=seed, **settings))
 
 
 def minimize(
@@ -60,43 +62,57 @@ def minimize(
     *,
     method: str | Method = DEFAULT,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    most_errors: int | None = 3,
     **settings: Any,
 ) -> Result:
     """The same for a cost: the design with the least expected value."""
-    return _run("minimize", f, space, evaluations, method, seed, progress, settings)
+    optimizer = Optimizer(space, method, seed=seed, direction="minimize", **settings)
+    return _run(f, evaluations, progress, most_errors, optimizer)
 
 
 def _run(
-    direction: Direction,
     f: Function,
-    space: Space,
     evaluations: int,
-    method: str | Method,
-    seed: int,
-    progress: Progress | None,
-    settings: Mapping[str, Any],
+    progress: Progress | bool | None,
+    most_errors: int | None,
+    optimizer: Optimizer,
 ) -> Result:
-    if evaluations < 1:
+    if isinstance(evaluations, bool) or not isinstance(evaluations, int) or evaluations < 1:
         raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
-    optimizer = Optimizer(space, method, direction=direction, seed=seed, **settings)
+    if most_errors is not None and (not isinstance(most_errors, int) or most_errors < 1):
+        raise InvalidValueError(f"most_errors is {most_errors!r}", "it is a whole number from 1, or None")
+    errors = 0  # in a row
     try:
-        for _ in range(evaluations):
-            suggestion = optimizer.ask()
-            try:
-                answer = f(dict(suggestion.design))
-            except Exception as problem:
-                warnings.warn(f"evaluation {suggestion.id} failed: {problem!r}", stacklevel=3)
-                optimizer.tell(suggestion, failed=True)
-            else:
-                context, value = _read_answer(answer, space)
-                optimizer.tell(suggestion, context, value)
-            if progress is not None:
-                progress(optimizer)
+        with watched(progress, evaluations) as advance:
+            for _ in range(evaluations):
+                suggestion = optimizer.ask()
+                try:
+                    answer = f(dict(suggestion.design))
+                except Exception as problem:
+                    errors += 1
+                    warnings.warn(f"evaluation {suggestion.id} failed: {problem!r}", stacklevel=3)
+                    optimizer.tell(suggestion, failed=True, why=repr(problem)[:LONGEST_REASON])
+                    if errors == most_errors:
+                        _give_up(optimizer, errors, problem)
+                        break
+                else:
+                    errors = 0
+                    context, value = _read_answer(answer, optimizer.space)
+                    optimizer.tell(suggestion, context, value)
+                advance(optimizer)
     except KeyboardInterrupt:
         if len(optimizer) == 0:
             raise
     return Result(optimizer.recommend(), optimizer)
+
+
+def _give_up(optimizer: Optimizer, errors: int, problem: Exception) -> None:
+    """The function is broken: an error, unless there are outcomes, which are worth an answer."""
+    words = f"the function failed {errors} times in a row, last with {problem!r}"
+    if len(optimizer) == 0:
+        raise EdrboError(words, "mend it, or say most_errors=None if most designs may fail") from problem
+    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", stacklevel=4)
 
 
 def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:

@@ -60,7 +60,12 @@ def read_value(given: Any) -> float:
     """An outcome."""
     number = read_number(given)
     if not math.isfinite(number):
-        raise InvalidValueError(f"the value is {given!r}", "give a finite number, or tell a failed run as failed")
+        hint = (
+            "give a number, not text"
+            if isinstance(given, str)
+            else "give a finite number, or tell a failed run as failed"
+        )
+        raise InvalidValueError(f"the value is {given!r}", hint)
     return number
 
 

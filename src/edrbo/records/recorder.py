@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,15 @@ from edrbo.errors import (
 from edrbo.records import events as e
 from edrbo.records.checks import read_id
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
+from edrbo.records.frame import frame_of
 from edrbo.records.observations import Observations
 from edrbo.records.run import Run
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Array = NDArray[np.float64]
 Told = Suggestion | Mapping[str, Any] | int  # a suggestion, a design of one's own, or the number of a run
@@ -74,6 +78,10 @@ class Recorder(ABC):
     def __len__(self) -> int:
         return len(self.state.told)
 
+    def to_frame(self) -> DataFrame:
+        """Every run as a row of a pandas data frame."""
+        return frame_of(self.state)
+
     # ---------------------------------------------------------------- tell
 
     def tell(
@@ -100,6 +108,14 @@ class Recorder(ABC):
         stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
 
         def make(state: State) -> e.Event:
+            if isinstance(value, Mapping | list | tuple):
+                raise InvalidValueError(
+                    f"the value is {value!r}",
+                    "it is one number; the context comes first: tell(suggestion, context, value)",
+                )
+            if context is not None and not state.space.d_c:
+                hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
+                raise InvalidContextError("this space has no context variables", hint)
             key, x = _identify(state, suggestion)
             if design is not None:
                 x = _really_set(state, key, x, design)
@@ -109,12 +125,9 @@ class Recorder(ABC):
                 if value is not None:
                     raise InvalidValueError("a failed evaluation has no value", "leave the value or `failed` out")
                 return e.Failed(why=why, **common)
-            if isinstance(value, Mapping):
-                raise InvalidValueError(
-                    "the value is a dict", "the context comes first: tell(suggestion, context, value)"
-                )
             if value is None:
-                raise InvalidValueError("the value is None", "give a number, or failed=True")
+                hint = "give a number, tell(suggestion, context, value), or failed=True"
+                raise InvalidValueError("the value is None", hint)
             return e.Told(value=value, noise=noise, **common)
 
         self._record(make)

@@ -1,0 +1,39 @@
+"""Runs as a pandas data frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from edrbo.errors import MissingExtraError
+from edrbo.records.run import Run
+from edrbo.records.state import State
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+OURS = ("status", "value", "noise", "dropped", "why")
+
+
+def frame_of(state: State) -> DataFrame:
+    """One row a run, also of those that failed, wait or are left out; the index is the run's number.
+
+    A variable that is called as one of our columns stands under design:NAME or context:NAME.
+    """
+    try:
+        from pandas import DataFrame, Index
+    except ImportError:
+        raise MissingExtraError("data frames need pandas", "pip install 'edrbo[pandas]'") from None
+    space = state.space
+    roles = [("design", name) for name in space.design_names] + [("context", name) for name in space.context_names]
+    heads = {(role, name): f"{role}:{name}" if name in OURS else name for role, name in roles}
+    rows = [_row(state, run, heads) for run in state.runs.values()]
+    columns = ["status", *heads.values(), "value", "noise", "dropped", "why"]
+    return DataFrame(rows, columns=columns, index=Index(list(state.runs), name="run"))
+
+
+def _row(state: State, run: Run, heads: dict[tuple[str, str], str]) -> dict[str, Any]:
+    space = state.space
+    row = {heads["design", name]: part for name, part in space.decode_designs(run.x)[0].items()}
+    if run.context is not None:
+        row |= {heads["context", name]: part for name, part in space.name_contexts(run.context[None])[0].items()}
+    return {**row, "status": run.status, "value": run.value, "noise": run.noise, "dropped": run.dropped, "why": run.why}
