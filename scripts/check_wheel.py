@@ -2,8 +2,8 @@
 
     python scripts/check_wheel.py [--extras none,study,web]
 
-Each extra gets an empty environment of its own, with the versions of constraints.txt, and a smoke test that uses what it
-brings.
+Each extra gets an empty environment of its own, with the versions of constraints.txt, and a smoke test that uses what
+it brings.
 """
 
 from __future__ import annotations
