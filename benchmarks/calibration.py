@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,24 +42,32 @@ Run = tuple[str, float, int, Any]  # problem, noise, seed, designs
 
 def judge(name: str, share: float, seed: int, designs: Any) -> dict[str, Any]:
     """One run (200 × d_x): what was answered at the checkpoints, and what is true."""
-    problem = _problem(name, share)
-    contexts = problem.sample_contexts(EVALUATIONS, stream(seed, "contexts", name))
-    learner = OptimizerLearner(Setup(problem.d_x, problem.d_c, seed, INITIAL), "edrbo")
+    problem = problem_of(name, share)
     looks: dict[int, dict[str, Any]] = {}
     later: dict[int, int] = {n + LATER: n for n in CHECKPOINTS if n + LATER <= EVALUATIONS}
-    for t, (x, c) in enumerate(zip(designs, contexts, strict=True)):
-        learner.observe(x, c, float(problem.observe(x, c, stream(seed, "observation noise", name, t))))
-        if t + 1 in CHECKPOINTS:
-            looks[t + 1] = _look(learner._optimizer, problem, name, seed)
-        if t + 1 in later:
-            x_then = np.array(list(learner._optimizer.recommend(ball=0.0).design.values()))
-            looks[later[t + 1]]["regret later"] = float(problem.regret(x_then))
+    for n, optimizer in replay(name, share, seed, designs, {*CHECKPOINTS, *later}):
+        if n in CHECKPOINTS:
+            looks[n] = _look(optimizer, problem, name, seed)
+        else:
+            x_then = np.array(list(optimizer.recommend(ball=0.0).design.values()))
+            looks[later[n]]["regret later"] = float(problem.regret(x_then))
     record = {"problem": name, "noise": share, "seed": seed, "range": problem.value_range}
     return {**record, "looks": {str(n): _rounded(look) for n, look in looks.items()}}
 
 
+def replay(name: str, share: float, seed: int, designs: Any, stops: Collection[int]) -> Iterator[tuple[int, Optimizer]]:
+    """The optimizer of a run after each number of outcomes in ``stops``."""
+    problem = problem_of(name, share)
+    contexts = problem.sample_contexts(EVALUATIONS, stream(seed, "contexts", name))
+    learner = OptimizerLearner(Setup(problem.d_x, problem.d_c, seed, INITIAL), "edrbo")
+    for t, (x, c) in enumerate(zip(designs, contexts, strict=True)):
+        learner.observe(x, c, float(problem.observe(x, c, stream(seed, "observation noise", name, t))))
+        if t + 1 in stops:
+            yield t + 1, learner._optimizer
+
+
 @cache
-def _problem(name: str, share: float) -> Problem:
+def problem_of(name: str, share: float) -> Problem:
     """Looking for its optimum takes a second."""
     base = problems.get(name)
     return with_noise(base, share * base.value_range)
