@@ -14,7 +14,7 @@ from edrbo import Optimizer, Space
 from edrbo.context.uncertainty import LawBelief, known_law
 from edrbo.optimizer.forecasts import Z95
 from edrbo.optimizer.interval import mixture_quantile, value_beliefs
-from edrbo.optimizer.trust import Trust, earned_trust, student
+from edrbo.optimizer.trust import MARGIN, Trust, earned_trust, student
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.warped import WarpedSurrogate
 
@@ -47,7 +47,7 @@ def _drawn(model: Ensemble, m: int, points: torch.Tensor, count: int) -> torch.T
 
 
 def plain_trust(model: Ensemble) -> Trust:
-    return Trust(10**9, 1.0, model.gp.hyper.noise)  # so many outcomes that Student is normal
+    return Trust(10**9, 1.0 / MARGIN, model.gp.hyper.noise)  # so many outcomes that Student is normal
 
 
 @pytest.mark.parametrize("weighting", ["equal", "evidence"])

@@ -114,7 +114,7 @@ class _Worlds:
         self.ends = np.round(np.cumsum([0.0, *self.shares.tolist()]) * count).astype(int).tolist()  # quotas, not lots
         freedom = max(trust.freedom, LEAST_FREEDOM)
         scale = freedom / stream(seed, "scale").chisquare(freedom, (count, 1))
-        self.stretch = torch.from_numpy(trust.inflation * np.sqrt(scale))
+        self.stretch = torch.from_numpy(trust.stretch * np.sqrt(scale))
         self.laws = LawBelief(points.atoms, points.weights, effective).small_sample().draw(LAWS, seed)
 
     def outcomes(self, design: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:

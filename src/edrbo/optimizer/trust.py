@@ -1,8 +1,8 @@
 """How far a model may be believed: by the errors it makes, and by how few data it has.
 
-A Gaussian process is as sure as its hyper-parameters say, and those are estimated. Two corrections, both measured in
-docs/calibration.md: its standard deviations are multiplied by what its own errors ask for, and the quantiles are
-Student's.
+A Gaussian process is as sure as its hyper-parameters say, and those are estimated. Three corrections, measured in
+docs/calibration.md: its standard deviations are multiplied by what its own errors ask for, in an interval by a margin
+more, and the quantiles are Student's.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from torch import Tensor
 from edrbo.optimizer.forecasts import leave_one_out
 from edrbo.surrogate.ensemble import Ensemble
 
-PER_FREEDOM, LEAST_FREEDOM = 4.0, 0.4  # one degree of freedom for so many outcomes; few outcomes leave a little
+PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
+MARGIN = 1.2  # in an interval: a design is recommended because the data make it look good, errors included
 PSEUDO = 1.0  # errors of just the foretold size, counted with the real ones
 
 
@@ -25,8 +26,8 @@ PSEUDO = 1.0  # errors of just the foretold size, counted with the real ones
 class Trust:
     """What is known of a model of ``observations`` outcomes besides what it says itself.
 
-    ``inflation`` multiplies its standard deviations; ``noise`` (M) is the variance of an outcome around f as each
-    expert sees it, in its standardized unit.
+    ``inflation`` multiplies its standard deviations, ``stretch`` those of an interval; ``noise`` (M) is the variance of
+    an outcome around f as each expert sees it, in its standardized unit.
     """
 
     observations: int
@@ -39,9 +40,13 @@ class Trust:
         return 0.0 if self.observations < 2 else LEAST_FREEDOM + self.observations / PER_FREEDOM
 
     @property
+    def stretch(self) -> float:
+        return MARGIN * self.inflation
+
+    @property
     def reach(self) -> float:
         """Half of a 95 % interval in standard deviations of the model."""
-        return self.inflation * student(self.freedom)
+        return self.stretch * student(self.freedom)
 
 
 def earned_trust(model: Ensemble) -> Trust:
