@@ -96,7 +96,7 @@ def _look(optimizer: Optimizer, problem: Problem, name: str, seed: int) -> dict[
         "ten more": answer.ten_more_runs,
         "untried": answer.untried,
         "unseen": answer.unseen,
-        "random off": ((problem.expected(anywhere) - belief.expected) / half).tolist(),
+        "random off": np.round((problem.expected(anywhere) - belief.expected) / half, 3).tolist(),
         "random half": float(half.mean()),
     }
 

@@ -23,7 +23,7 @@ from calibration_runs import CHECKPOINTS
 
 from edrbo.optimizer import stopping
 
-FACTORS = (1.0, 0.6, 0.5, 0.4)
+FACTORS = (1.0, 0.8, 0.6, 0.4)
 
 
 def try_factors(run: Run) -> Iterator[dict[str, Any]]:
