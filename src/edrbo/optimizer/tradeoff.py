@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 
 TRIED = 1024  # quasi-random designs looked at, beside those evaluated and the best ones
 AXIS_LETTERS = 48  # a line of an axis' label
+NEGLIGIBLE = 1e-3  # of what designs differ by at all
 SHOWN = 12  # of the frontier
 
 
@@ -88,9 +89,14 @@ def candidates(space: Space, tried: Array, best: list[Tensor], seed: int) -> Ten
 
 
 def frontier(mean: Array, value: Array) -> NDArray[np.intp]:
-    """Of numbers of which larger is better, the designs that none beats in both, from the best mean on; few enough."""
+    """Of numbers of which larger is better, the designs that none beats in both, from the best mean on; few enough.
+
+    Where there is next to nothing to trade it is the one that is best in the second.
+    """
     order = np.lexsort((-value, -mean))
     kept = [i for k, i in enumerate(order) if k == 0 or value[i] > value[order[:k]].max()]
+    if any(np.ptp(part[kept]) < NEGLIGIBLE * np.ptp(part) for part in (mean, value)):
+        kept = kept[-1:]
     chosen = np.unique(np.linspace(0, len(kept) - 1, min(len(kept), SHOWN)).round().astype(np.intp))
     return np.array(kept, dtype=np.intp)[chosen]
 
