@@ -188,7 +188,12 @@ def _slices(facts: Facts) -> str:
         drawn += [charts.goal_chart(facts, part) for part in facts.slices]
         note += f" Below, the goal along each of them: {facts.goal}."
     if facts.goal is not None and facts.space.d_c:
-        drawn.append(charts.tradeoff_chart(facts.optimizer.tradeoff()))
+        frontier = facts.optimizer.tradeoff()
+        if len(frontier.designs) > 1:
+            drawn.append(charts.tradeoff_chart(frontier))
+            note += " In the end, designs between the best on average and the best under the goal."
+        else:
+            note += " No design is known that is better under the goal and worse on average."
     return _section("Expected value", note, drawn)
 
 
