@@ -71,9 +71,12 @@ def facts_of(record: Mapping[str, Any], unit: str = "", goal_unit: str = "") -> 
     lines = []
     if record["goal"] != "expected":
         ends, words = record["value_interval"], _sure(record["value_interval"], goal_unit)
-        lines.append((record["title"], _with(f"{_to_match(record['value'], ends)}", goal_unit), words))
+        lines.append((record["title"], _with(_to_match(record["value"], ends), goal_unit), words))
     interval = record["interval"]
-    fine = lambda value: _with(_to_match(value, interval), unit)  # noqa: E731
+
+    def fine(value: float) -> str:
+        return _with(_to_match(value, interval), unit)
+
     lines.append(("expected on average", fine(record["expected"]), _sure(interval, unit)))
     lines.append(("the next single run", _range(record["outcome"], unit), "95 % of single results lie in this range"))
     if record["left_to_gain"] is not None:
