@@ -31,6 +31,7 @@ def show(
     study: StudyOption = None,
     name: NameOption = None,
     every: Annotated[bool, typer.Option("--all", help=f"Every run, not the last {LAST} only.")] = False,
+    doubtful: Annotated[bool, typer.Option("--doubtful", help="Runs that may have been told wrong, and why.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """What the study is about, what is being tried and what was found; with an ID, all that happened to that run."""
@@ -38,6 +39,8 @@ def show(
         state = opened_study.state_now
         if run is not None:
             _show_run(state, run, as_json)
+        elif doubtful:
+            _show_doubtful(state, as_json)
         elif as_json:
             print_json(_record(opened_study, state))
         else:
@@ -78,6 +81,21 @@ def _show_run(state: State, key: int, as_json: bool) -> None:
         return
     say(run_words(state, state.runs[key]) if key in state.runs else f"run {key}: its suggestion was taken back")
     print_table("history", ["when", "who", "what", "note"], rows)
+
+
+def _show_doubtful(state: State, as_json: bool) -> None:
+    from edrbo.records.plausible import doubtful
+    from edrbo.records.words import run_words
+
+    found = doubtful(state)
+    if as_json:
+        print_json([{"id": one.run, "reasons": list(one.reasons)} for one in found])
+        return
+    for one in found:
+        say(run_words(state, state.runs[one.run]))
+        for reason in one.reasons:
+            say(f"  {reason}", style="yellow")
+    say("correct with `edrbo edit`, leave out with `edrbo drop`" if found else "no run looks doubtful", style="dim")
 
 
 # -------------------------------------------------------------------- the study
