@@ -182,7 +182,7 @@ def test_a_failed_evaluation_has_no_value() -> None:
         optimizer.tell(optimizer.ask(), {"c": 0.5}, 1.0, failed=True)
 
 
-@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning", "ignore::edrbo.errors.NarrowContextsWarning")
 def test_forgetting_follows_a_drift() -> None:
     def drifted(forgetting: float | None) -> float:
         optimizer = Optimizer(SPACE, seed=0, forgetting=forgetting)

@@ -134,6 +134,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
 
 def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.cli.ask import print_suggestions
+    from edrbo.records.questions import narrow_contexts
     from edrbo.records.recorder import pending_of
     from edrbo.records.words import heading, plural
     from edrbo.study.storage import describe
@@ -158,6 +159,8 @@ def _print(study: Study, state: State, every: bool) -> None:
         f"{plural(len(state.log), 'context')} known",
     ]
     say(", ".join(counts))
+    for text in narrow_contexts(state).values():
+        say(text, style="yellow")
     if state.pending:
         print_suggestions("being tried", space, pending_of(state))
     rest = [run for run in state.runs.values() if run.status != "pending"]

@@ -24,7 +24,7 @@ from edrbo.surrogate.ensemble import Ensemble
 Array = NDArray[np.float64]
 
 # Points on the axis of each context variable, by how many there are; with more variables the law alone is expected.
-INNER = {1: 9, 2: 5, 3: 3}
+INNER = {1: 9, 2: 3, 3: 3}
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 LARGEST = 1e150  # numbers whose squares can be summed
 LARGEST_TABLE = 128  # rows that are believed
-DIGITS = 3  # after the first one of an interval's width
+DIGITS = 2  # after the first one of an interval's width
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,6 @@ def _along(points: Array, table: Array, place: float) -> Array:
 
 
 def _short(numbers: Array, unit: float) -> list[float]:
-    """Rounded to a few thousandths of ``unit``; as they are where that is no number."""
+    """Rounded to a hundredth of ``unit`` or less; as they are where that is no number."""
     digits = DIGITS - math.floor(math.log10(unit)) if 0.0 < unit < math.inf else None
     return [float(number) if digits is None else round(float(number), digits) for number in numbers]

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.records.expects import read_expects
+from edrbo.records.far import FEWEST, LIKELY, is_far, may_be, spread_of
+from edrbo.records.outliers import outliers
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
@@ -22,14 +24,11 @@ from edrbo.space.variables import Real, value_words
 
 Array = NDArray[np.float64]
 
-FEWEST = 5  # numbers before anything can be called unusual
-FAR = 5.0  # spreads from the middle of all seen: a context; a normal law goes there once in a million …
-BEYOND = 0.5  # … and so many of their ranges beyond them, since a law may drift
-FAR_VALUE, BEYOND_VALUE = 8.0, 3.0  # the same of an outcome: good designs are meant to stand out
+FAR_VALUE, BEYOND_VALUE = 8.0, 3.0  # of an outcome, as FAR and BEYOND of a context: good designs are meant to stand out
 # Half-widths of a 95 % interval from what was expected, and spreads of all outcomes: 21 of 30,000 outcomes of the
 # benchmark's runs are so far.
 FAR_EXPECTED, SURPRISING = 3.0, 3.0
-LIKELY = 3.0  # spreads within which a number may be one of these
+UNLEARNED = 'it is so far from all others that it is not learned from (outliers = "keep" changes that)'
 SCALES = (100.0, 10.0, 0.1, 0.01)  # a slip of the point, or percent for a share
 
 
@@ -58,9 +57,13 @@ def context_doubts(state: State, context: Mapping[str, float]) -> list[str]:
 
 def doubtful(state: State) -> list[Doubtful]:
     """The runs told that look wrong beside all others, or beside what was expected of them."""
-    everything = _Others.of(state)
-    found = [Doubtful(key, tuple(_doubts_about(state, everything, key))) for key in state.told]
-    return [one for one in found if one.reasons]
+    everything, apart = _Others.of(state), outliers(state)
+    found = []
+    for key, row in state.told.items():
+        reasons = _doubts_about(state, everything, key) + [UNLEARNED] * int(apart[row])
+        if reasons:
+            found.append(Doubtful(key, tuple(reasons)))
+    return found
 
 
 def doubts_about(state: State, key: int) -> list[str]:
@@ -128,7 +131,7 @@ class _Others:
             words = value_words(variable, number)
             if not _inside(variable, number):
                 found += [f"{name} is {words}, outside {variable.words()}"] * bounds
-            elif _is_far(seen, number):
+            elif is_far(seen, number):
                 found.append(f"{name} is {words}, far from {_range(variable, seen)}{_meant(seen, number)}")
         return found
 
@@ -138,10 +141,10 @@ class _Others:
         if expects is not None and len(told) >= FEWEST:
             near = expects.at(context)
             away = abs(value - near.value)
-            if not (near.half > 0 and away > FAR_EXPECTED * near.half and away > SURPRISING * _spread(told)[1]):
+            if not (near.half > 0 and away > FAR_EXPECTED * near.half and away > SURPRISING * spread_of(told)[1]):
                 return []
             words = f"expected was {outcome_words(settings, near.low)} to {outcome_words(settings, near.high)}"
-        elif _is_far(told, value, FAR_VALUE, BEYOND_VALUE):
+        elif is_far(told, value, FAR_VALUE, BEYOND_VALUE):
             ends = (outcome_words(settings, float(end)) for end in (told.min(), told.max()))
             words = f"far from the {' to '.join(ends)} told so far"
         else:
@@ -153,8 +156,8 @@ class _Others:
         for k, (name, variable) in enumerate(self.space.context.items()):
             number = float(context.get(name, np.nan))
             seen, told = self.seen[:, k], self.told
-            odd = not _inside(variable, number) or _is_far(seen, number) or _is_far(told, value)
-            if odd and _inside(variable, value) and _may_be(seen, value) and _may_be(told, number):
+            odd = not _inside(variable, number) or is_far(seen, number) or is_far(told, value)
+            if odd and _inside(variable, value) and may_be(seen, value) and may_be(told, number):
                 return [f"{self.settings.outcome} and {name} look as if they had been swapped"]
         return []
 
@@ -165,31 +168,6 @@ def _inside(variable: Real, number: float) -> bool:
     return bool(lower <= number <= upper)
 
 
-def _spread(seen: Array) -> tuple[float, float]:
-    """The middle of numbers and how far they are apart, as a standard deviation."""
-    low, middle, high = (float(end) for end in np.quantile(seen, (0.1, 0.5, 0.9)))  # np.median would load numpy.ma
-    spread = max(1.4826 * float(np.quantile(np.abs(seen - middle), 0.5)), (high - low) / 2.563)
-    return middle, max(spread, 1e-3 * abs(middle), 1e-9 * float(np.abs(seen).max(initial=0.0)))
-
-
-def _is_far(seen: Array, number: float, far: float = FAR, beyond: float = BEYOND) -> bool:
-    if len(seen) < FEWEST:
-        return False
-    low, high = float(seen.min()), float(seen.max())
-    if low == high or max(low - number, number - high) <= beyond * (high - low):  # a constant has no scale
-        return False
-    middle, spread = _spread(seen)
-    return abs(number - middle) > far * spread
-
-
-def _may_be(seen: Array, number: float) -> bool:
-    """Whether ``number`` may well be one of those ``seen``; not if these are few."""
-    if len(seen) < FEWEST or not np.isfinite(number):
-        return False
-    middle, spread = _spread(seen)
-    return abs(number - middle) <= LIKELY * spread
-
-
 def _range(variable: Real, seen: Array) -> str:
     low, high = (value_words(variable, float(end)) for end in (seen.min(), seen.max()))
     return f"the {low} to {high} seen so far"
@@ -198,6 +176,6 @@ def _range(variable: Real, seen: Array) -> str:
 def _meant(seen: Array, number: float) -> str:
     """A guess at a slip of the decimal point."""
     for scale in SCALES:
-        if not _is_far(seen, number * scale, LIKELY) and number != 0:
+        if not is_far(seen, number * scale, LIKELY) and number != 0:
             return f"; did you mean {number * scale:.6g}?"
     return ""

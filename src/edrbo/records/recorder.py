@@ -6,7 +6,6 @@ in a study, writes it down.
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -17,18 +16,18 @@ from numpy.typing import NDArray
 
 from edrbo.errors import (
     ConstraintWarning,
-    ImplausibleWarning,
     InvalidContextError,
     InvalidDesignError,
     InvalidEventError,
     InvalidValueError,
 )
 from edrbo.records import events as e
-from edrbo.records.checks import read_id, read_number
+from edrbo.records.checks import read_id
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.frame import frame_of
 from edrbo.records.observations import Observations
-from edrbo.records.plausible import Doubtful, doubtful, doubts
+from edrbo.records.plausible import Doubtful, doubtful
+from edrbo.records.questions import exact_conflict, questions, warn
 from edrbo.records.run import Run
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
@@ -113,7 +112,7 @@ class Recorder(ABC):
         holds what was really set, where that differs from the suggestion: some of its variables, or all.
         """
         stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
-        found: list[str] = []
+        found: list[Warning] = []
 
         def make(state: State) -> e.Event:
             if isinstance(value, Mapping | list | tuple):
@@ -136,12 +135,12 @@ class Recorder(ABC):
             if value is None:
                 hint = "give a number, tell(suggestion, context, value), or failed=True"
                 raise InvalidValueError("the value is None", hint)
-            suggested = state.runs.get(key) if design is None else None
-            found[:] = _questions(state, suggested, read_number(value), row)
+            found[:] = questions(state, None if design else state.runs.get(key), value, row)
+            found.extend(exact_conflict(state, key, x, row, value, noise))
             return e.Told(value=value, noise=noise, **common)
 
         self._record(make)
-        _warn(found)
+        warn(found)
 
     def tell_context(
         self,
@@ -155,19 +154,18 @@ class Recorder(ABC):
     ) -> None:
         """The context of an evaluation that was told without one."""
         number = number_of(suggestion)
-        found: list[str] = []
+        found: list[Warning] = []
 
         def make(state: State) -> e.Event:
             row = read_one_context(state.space, context)
-            found[:] = _questions(state, None, None, row)
+            found[:] = questions(state, None, None, row)
             return e.ContextTold(id=number, context=row, version=state.version, note=note, by=by, at=at, key=key)
 
         self._record(make)
-        _warn(found)
+        warn(found)
 
     def observe_context(self, samples: Any, weights: Any = None, **stamp: Any) -> None:
         """Contexts seen without an outcome; ``weights`` (one per sample) default to one."""
-
         need_contexts(self.space)
         rows = self.space.read_contexts(samples)
         given = ContextBatch(rows, read_weights(weights, len(rows)), len(rows))
@@ -287,17 +285,6 @@ def read_one_design(space: Space, design: Mapping[str, Any]) -> Array:
         words = ", ".join(repr(constraint.words()) for constraint in broken)
         warnings.warn(f"this design breaks {words}; it is kept as it was run", ConstraintWarning, stacklevel=2)
     return x
-
-
-def _questions(state: State, run: Run | None, value: float | None, row: Array | None) -> list[str]:
-    """Doubts about what is told; a context outside its bounds was warned of when it was read."""
-    context = None if row is None or not state.space.d_c else state.space.name_contexts(row[None])[0]
-    return doubts(state, run, value if value is not None and math.isfinite(value) else None, context, bounds=False)
-
-
-def _warn(found: list[str]) -> None:
-    for text in found:
-        warnings.warn(f"{text} (kept as it is; correct it if it is wrong)", ImplausibleWarning, stacklevel=3)
 
 
 def _identify(state: State, suggestion: Told) -> tuple[int, Array | None]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from edrbo.optimizer.forecasts import LeaveOneOut, leave_one_out, made_before, one_step_ahead
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Prediction, Recommendation
+from edrbo.optimizer.training import Evidence
 from edrbo.records.context_log import ContextLog
 from edrbo.records.goals import Expected
 from edrbo.records.units import Units
@@ -91,7 +92,7 @@ def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
     model = optimizer.model
     calibration = None if model is None or len(optimizer) < 2 else leave_one_out(model)
     slices = [_slice(optimizer, recommendation, name) for name in space.design_names]
-    units = Units.of(optimizer.direction, optimizer.observations.y)
+    units = Evidence(optimizer.state, True).units
     advice = None if not context else Advice(dict(context), optimizer.recommend(context=dict(context)))
     nearest = nearest_runs(optimizer, recommendation)
     made = time.time()

@@ -19,6 +19,8 @@ NEAREST = 3
 
 def answer_of(study: Study, context: Mapping[str, float] | None) -> dict[str, Any]:
     """Thinks, for the learned law or for one context."""
+    from edrbo.optimizer.words import support_words
+
     found = study.recommend() if context is None else study.recommend(context=dict(context))
     state = study.state
     record = {part.name: plain(getattr(found, part.name)) for part in fields(found)}
@@ -31,6 +33,7 @@ def answer_of(study: Study, context: Mapping[str, float] | None) -> dict[str, An
         "price": price_of(record),
         "goal": record.get("title") or state.settings.goal.to_text(),
         "nearest": nearest_runs(state, record["design"]),
+        "untested": support_words(state.settings, found),
         "observations": len(state.told),
     }
 
