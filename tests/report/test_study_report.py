@@ -273,6 +273,7 @@ def test_on_a_phone(page: str, tmp_path: Path) -> None:
     assert int(title[2]) > 2_000  # it is all there
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 def test_errors_are_right_when_a_large_value_came_without_its_context(tmp_path: Path) -> None:
     """The unit is that of the model, whatever values it was not fitted to."""
     study = Study.open(tmp_path / "study.db", Space({"speed": (1.0, 9.0)}, {"humidity": (0.0, 1.0)}))

@@ -236,3 +236,13 @@ def test_the_description_names_every_operation_and_loads_nothing(client: Client)
     page = client.get("/api/docs").text
     assert "/api/studies/{study}/tell" in page
     assert "https://" not in page
+
+
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
+def test_what_looks_mistyped_is_stored_and_questioned(study: Study, client: Client) -> None:
+    for k in range(8):
+        study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + 7 * k, k], 50.0 + k)
+    own = {"speed": 3, "layers": 1, "kind": "plain"}
+    assert "But" not in client.write("tell", value=55, design=own, context=CONTEXT).json["words"]
+    words = client.write("tell", value=550, design=own, context=CONTEXT).json["words"]
+    assert "far from the 50 to 57 told so far; did you mean 55?. If that is wrong, take it back" in words

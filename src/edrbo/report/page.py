@@ -152,7 +152,8 @@ def _advice(facts: Facts) -> str:
     found, space = facts.advice.recommendation, facts.space
     low, high = found.interval
     words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}. "
-    words += f"Expected is {number(found.expected)}, 95 % sure between {number(low)} and {number(high)}."
+    words += f"Expected is {number(found.expected)}, 95 % sure between {number(low)} and {number(high)}; "
+    words += "the next single outcome between {} and {}.".format(*map(number, found.outcome))
     return _section("For one context", words, [])
 
 
