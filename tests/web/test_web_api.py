@@ -175,6 +175,7 @@ def test_export_is_the_table_of_the_command_line(client: Client, study: Study) -
 
 def test_amendments_are_recorded(client: Client, study: Study) -> None:
     study.tell({"speed": 2, "layers": 1, "kind": "plain"}, [1, 2], 5.0)
+    study.amend({"space": {**study.space.to_dict(), "constraints": ["speed >= layers / 2"]}})
     variable = {"name": "speed", "kind": "real", "low": "1", "high": "12,5"}
     rest = [
         {"name": "layers", "kind": "integer", "low": 1, "high": 4},
@@ -185,6 +186,7 @@ def test_amendments_are_recorded(client: Client, study: Study) -> None:
     assert answer.status == 200, answer.text
     space = study.space
     assert space.design["speed"].upper == 12.5
+    assert [constraint.text for constraint in space.constraints] == ["speed >= layers / 2"]  # which no form shows yet
     assert space.design["kind"].choices == ("plain", "glossy", "matt")
     assert space.decode_designs(study.state.runs[0].x)[0]["angle"] == pytest.approx(45)
     assert isinstance(study.state.history[-1], e.Amended)
