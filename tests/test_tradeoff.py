@@ -54,6 +54,7 @@ def test_a_frontier_by_hand() -> None:
     mean, value = np.array([3.0, 1.0, 2.0, 3.0, 0.0]), np.array([0.0, 2.0, 0.5, 0.2, 1.0])
     assert frontier(mean, value).tolist() == [3, 2, 1]
     many = np.arange(100.0)
+    assert frontier(np.array([1.0, 0.9999, 0.0]), np.array([0.9999, 1.0, 0.0])).tolist() == [1]
     few = frontier(many, -many)
     assert len(few) == 12
     assert (few[0], few[-1]) == (99, 0)

@@ -58,6 +58,14 @@ class ConstraintWarning(UserWarning):
     """A design that was run breaks a constraint of its space; it is kept as it is."""
 
 
+class ImplausibleWarning(UserWarning):
+    """An outcome or a context is so far from what was expected that it may be a slip; it is kept as it is."""
+
+
+class NarrowContextsWarning(UserWarning):
+    """The contexts seen fill a small part of their bounds only, so that the model takes its scale from them."""
+
+
 class InvalidEventError(EdrboError, ValueError):
     """A record that is no event, or one that cannot have happened in this order."""
 

@@ -162,6 +162,24 @@ def test_what_is_plausible_is_not_questioned(experienced: Run, terminal: list[st
         assert experienced(*WORDS, "-v", value, "-c", f"humidity={humidity}").code == 0
 
 
+def test_doubtful_runs_are_listed_with_reasons(experienced: Run) -> None:
+    assert experienced("show", "--doubtful").out.strip() == "no run looks doubtful"
+    experienced(*WORDS, "-v", 650, "-c", "humidity=50", "--yes")
+    experienced(*WORDS, "-v", 50, "-c", "humidity=65", "--yes")  # which might be meant
+    ended = experienced("show", "--doubtful")
+    assert "gave gloss 650 GU" in ended.out
+    assert "gloss is 650 GU, far from the 50 GU to 68 GU told so far; did you mean 65?" in ended.out
+    assert [found["id"] for found in experienced("show", "--doubtful", "--json").json] == [9]
+
+
+def test_narrow_contexts_are_said_once_and_shown(experienced: Run) -> None:
+    assert experienced("amend", "-c", "humidity=0:10000").code == 0
+    ended = experienced(*WORDS, "-v", 65, "-c", "humidity=50")
+    assert ended.err.startswith("warning: humidity was 40 % to 60 % so far, a small part of 0 to 10000 %")
+    assert experienced(*WORDS, "-v", 64, "-c", "humidity=51").err == ""
+    assert "humidity was 40 % to 60 % so far" in experienced("show").out
+
+
 # -------------------------------------------------------------------- changing one's mind
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -31,11 +32,21 @@ def wavy(dim: int, seed: int) -> Callable[[Array], Array]:
 
 
 def as_tensors(field: Callable[[Array], tuple[Array, Array]]) -> Field:
-    def values_and_slopes(c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        value, slope = field(c.numpy())
+    """Of one design."""
+    return several([field])
+
+
+def several(fields: list[Callable[[Array], tuple[Array, Array]]]) -> Field:
+    """A field a design."""
+
+    def values_and_slopes(designs: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        value, slope = np.zeros(len(c)), np.zeros(c.shape)
+        for i, field in enumerate(fields):
+            mine = (designs == i).numpy()
+            value[mine], slope[mine] = field(c.numpy()[mine])
         return torch.from_numpy(value), torch.from_numpy(slope)
 
-    return Field(lambda c: values_and_slopes(c)[0], values_and_slopes)
+    return Field(len(fields), lambda i, c: values_and_slopes(i, c)[0], values_and_slopes)
 
 
 def law(dim: int, seed: int, atoms: int) -> ContextPoints:
@@ -91,7 +102,9 @@ def true_loss(field: Callable[[Array], tuple[Array, Array]], points: ContextPoin
     return float(weights @ own - max(dual(price, True) for price in tried))
 
 
-def caught(functional: Wasserstein, points: ContextPoints, field: Callable[[Array], tuple[Array, Array]]) -> float:
+def caught(
+    functional: Wasserstein | TotalVariation, points: ContextPoints, field: Callable[[Array], tuple[Array, Array]]
+) -> float:
     """The loss on the refined points."""
     targets = functional.refine(as_tensors(field), points)
     refined = ContextPoints(points.atoms, points.weights, targets)
@@ -134,7 +147,30 @@ def test_no_radius_no_contexts_nothing_to_refine() -> None:
     assert len(Wasserstein(0.0).refine(as_tensors(field), points)) == 0
     empty = torch.zeros(1, 0, dtype=torch.float64)
     nowhere = ContextPoints(empty, empty.new_ones(1), empty[:0])
-    assert len(Wasserstein(0.1).refine(Field(lambda c: c.sum(-1), lambda c: (c.sum(-1), c)), nowhere)) == 0
+    flat = Field(1, lambda i, c: c.sum(-1), lambda i, c: (c.sum(-1), c))
+    assert len(Wasserstein(0.1).refine(flat, nowhere)) == 0
+
+
+@pytest.mark.parametrize("functional", [Wasserstein(0.1), Wasserstein(0.1, order=2), TotalVariation(0.4)], ids=str)
+def test_designs_together_get_the_points_of_each(functional: Wasserstein | TotalVariation) -> None:
+    fields, points = [wavy(2, seed) for seed in range(3)], law(2, 5, atoms=12)
+    together = functional.refine(several(fields), points)
+    assert len(together) <= sum(len(functional.refine(as_tensors(field), points)) for field in fields)
+    shared = ContextPoints(points.atoms, points.weights, together)
+    for field in fields:
+        scores = torch.from_numpy(field(shared.all.numpy())[0])
+        loss = float((shared.mass * scores).sum() - functional(scores, shared))
+        assert loss >= 0.995 * caught(functional, points, field)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_stand_in_lies_between_the_worst_case_and_the_mean(order: Literal[1, 2]) -> None:
+    points = law(2, 3, atoms=12)
+    rows = torch.stack([torch.from_numpy(wavy(2, seed)(points.all.numpy())[0]) for seed in range(20)])
+    functional = Wasserstein(0.1, order=order)
+    stand_in, worst, mean = functional.rough()(rows, points), functional(rows, points), rows @ points.mass
+    assert bool((stand_in >= worst - 1e-12).all())
+    assert bool((stand_in < mean).all())
 
 
 def test_atoms_without_mass_move_nothing() -> None:

@@ -19,6 +19,7 @@ from edrbo.study.toml_file import read_toml, write_toml
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 # one value of each that is not the default; a new setting must be added here, or the first test fails
 OTHER: dict[str, Any] = {
+    "outliers": "keep",
     "method": "erbo",
     "direction": "minimize",
     "seed": 7,

@@ -113,6 +113,16 @@ def test_every_run_is_there_with_units_date_and_goal(tmp_path: Path) -> None:
     assert waiting.id not in apart
 
 
+@pytest.mark.parametrize(("tilt", "words"), [(6.0, "between the best on average and"), (0.0, "No design is known")])
+def test_the_frontier_is_drawn_where_there_is_one(tmp_path: Path, tilt: float, words: str) -> None:
+    """With the tilt the mean wants x = 1 and the worst contexts want x = 0."""
+    study = Study.open(tmp_path / "lever.db", Space({"x": (0.0, 1.0)}, {"c": (0.0, 1.0)}), goal="cvar:0.2")
+    draw = np.random.default_rng(0)
+    for x, c in draw.random((14, 2)):
+        study.tell({"x": x}, [c], tilt * x * (c - 0.35) - 0.3 * (x - 0.5) ** 2)
+    assert words in report_page(study)
+
+
 def test_the_slices_share_their_axis_of_outcomes(study: Study) -> None:
     from edrbo.report.charts import slice_chart
 
@@ -263,6 +273,7 @@ def test_on_a_phone(page: str, tmp_path: Path) -> None:
     assert int(title[2]) > 2_000  # it is all there
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 def test_errors_are_right_when_a_large_value_came_without_its_context(tmp_path: Path) -> None:
     """The unit is that of the model, whatever values it was not fitted to."""
     study = Study.open(tmp_path / "study.db", Space({"speed": (1.0, 9.0)}, {"humidity": (0.0, 1.0)}))

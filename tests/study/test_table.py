@@ -34,6 +34,7 @@ def copy_of(study: Study, folder: Path) -> Study:
     return other
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 def test_a_round_trip_is_exact(tmp_path: Path, everything: Space) -> None:
     study = Study.open(tmp_path / "study.db", everything)
     rng = np.random.default_rng(1)

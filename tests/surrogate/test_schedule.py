@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +31,10 @@ def inputs(size: int) -> Tensor:
     return torch.cat([X[:, :1], X[:, 1:] / X[:size, 1].max()], dim=-1)
 
 
+def first(noise: Tensor | None) -> Callable[[int], Tensor | None]:
+    return lambda size: None if noise is None else noise[:size]
+
+
 @pytest.fixture(scope="module")
 def sparse_fits() -> Iterator[None]:
     """Fits at 1 to 7, 9, 11, 14 and 18 observations: small data that still grow by rows between fits."""
@@ -44,7 +48,7 @@ def step_by_step(n: int, noise: Tensor | None) -> list[FittedModel]:
     models: list[FittedModel] = []
     for rows in range(1, n + 1):
         previous = models[-1] if models else None
-        models.append(advance(SURROGATE, previous, rows, inputs, Y, noise))
+        models.append(advance(SURROGATE, previous, rows, inputs, Y, first(noise)))
     return models
 
 
@@ -73,13 +77,13 @@ def test_every_path_to_a_model_gives_the_same_bits(noise: Tensor | None) -> None
     models = step_by_step(N, noise)
     # at once, from nothing
     for n in (1, 12, N):
-        assert_identical(advance(SURROGATE, None, n, inputs, Y, noise), models[n - 1])
+        assert_identical(advance(SURROGATE, None, n, inputs, Y, first(noise)), models[n - 1])
     # in one jump from a model of fewer rows
-    assert_identical(advance(SURROGATE, models[9], N, inputs, Y, noise), models[-1])
+    assert_identical(advance(SURROGATE, models[9], N, inputs, Y, first(noise)), models[-1])
     # from stored hyper-parameters, whose factors are gone
     for stored in (models[9], models[13], models[-1]):
         start = (stored.fitted, stored.hyper)
-        assert_identical(advance(SURROGATE, None, N, inputs, Y, noise, start=start), models[-1])
+        assert_identical(advance(SURROGATE, None, N, inputs, Y, first(noise), start=start), models[-1])
 
 
 @pytest.mark.usefixtures("sparse_fits")
@@ -98,7 +102,7 @@ def test_every_fit_starts_from_the_one_before(monkeypatch: pytest.MonkeyPatch) -
         return model
 
     monkeypatch.setattr(Surrogate, "fit", watched)
-    advance(SURROGATE, None, N, inputs, Y, None)
+    advance(SURROGATE, None, N, inputs, Y, first(None))
     assert starts[0] is None
     for start, before in zip(starts[1:], results, strict=False):
         assert start is not None
@@ -121,12 +125,12 @@ def test_a_stored_fit_on_more_data_than_there_are_is_passed_over() -> None:
     models = step_by_step(9, None)
     late = (models[-1].fitted, models[-1].hyper)
     assert late[0] == 9
-    assert_identical(advance(SURROGATE, None, 5, inputs, Y, None, start=late), models[4])
+    assert_identical(advance(SURROGATE, None, 5, inputs, Y, first(None), start=late), models[4])
 
 
 @pytest.mark.usefixtures("sparse_fits")
 def test_the_model_of_an_extended_data_set_is_conditioned_on_all_of_it() -> None:
-    model = advance(SURROGATE, None, N, inputs, Y, None)
+    model = advance(SURROGATE, None, N, inputs, Y, first(None))
     assert model.fitted < model.rows
     fresh = SURROGATE.at(inputs(model.fitted), Y, None, model.hyper)
     points = uniform(6, 2, seed=3)
@@ -139,6 +143,6 @@ def test_the_model_of_an_extended_data_set_is_conditioned_on_all_of_it() -> None
 def test_any_way_of_cutting_a_run(cuts: list[int]) -> None:
     model = None
     for n in cuts:
-        model = advance(SURROGATE, model, n, inputs, Y, None)
+        model = advance(SURROGATE, model, n, inputs, Y, first(None))
     assert model is not None
-    assert_identical(model, advance(SURROGATE, None, cuts[-1], inputs, Y, None))
+    assert_identical(model, advance(SURROGATE, None, cuts[-1], inputs, Y, first(None)))

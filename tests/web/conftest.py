@@ -11,6 +11,7 @@ from edrbo.space import Integer
 pytest.importorskip("fastapi", reason="needs edrbo[web]")
 
 from live import Client, study_server
+from load import new_database
 
 
 @pytest.fixture
@@ -30,6 +31,12 @@ def initial() -> int:
 @pytest.fixture
 def study(tmp_path: Path, space: Space, initial: int) -> Study:
     return Study.open(tmp_path / "coating.db", space, by="login", initial=initial)
+
+
+@pytest.fixture
+def postgresql(postgresql_server: str) -> str:
+    """The URL of a database of the test's own."""
+    return new_database(postgresql_server)
 
 
 @pytest.fixture

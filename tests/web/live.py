@@ -103,7 +103,7 @@ class Client:
         """Read again, as a page does, until it is ``good``."""
         pause = threading.Event()
         while not ((answer := self.get(path)).status < 400 and good(answer)):
-            assert answer.status in (200, 202), answer.text
+            assert answer.status in (200, 202, 204), answer.text
             pause.wait(0.05)
         return answer
 

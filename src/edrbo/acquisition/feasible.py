@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -85,6 +85,14 @@ class Feasible:
         value, gradient = self.objective.value_and_gradient(x)
         probability, by_design = self.feasibility.probability_and_gradient(x, self.risk.optimism)
         return value + self.risk.penalty(probability), gradient + self.risk.slope(probability)[:, None] * by_design
+
+    @property
+    def refines(self) -> bool:
+        return bool(getattr(self.objective, "refines", False))
+
+    def near(self, x: Tensor) -> Feasible:
+        """With the contexts that matter at designs ``x`` (k × d_x)."""
+        return replace(self, objective=self.objective.near(x))
 
 
 def feasible_ladder(ladder: Sequence[Objective], feasibility: Feasibility, risk: Risk) -> list[Objective]:

@@ -9,7 +9,7 @@ gain over μ̄ (for EDRBO β σ̄ − √2 ε̂) at every (x, c) and let the goa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -34,6 +34,7 @@ from edrbo.acquisition.functional import (
 )
 from edrbo.acquisition.functional.base import DEFAULT_SUPPORT
 from edrbo.acquisition.score import UCB, Score
+from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
 from edrbo.records import goals
@@ -43,6 +44,7 @@ from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs
 from edrbo.surrogate.ensemble import barycenter
 
 CAUTION = 0.1  # standard deviations of f taken off when designs are compared: of two equal means, the surer one
+ATOMS_BESIDE_SUPPORT = 32  # atoms of the law when a design is asked for that meets points of the context box as well
 MMD_SUPPORT = 32  # the quadratic program of an MMD ball grows fast with the points
 
 Acquisition = Any  # RobustAcquisition or GoalAcquisition: what the maximizer's ladder is made of
@@ -85,7 +87,7 @@ class Aim:
         if self.pointwise:
             return GoalAcquisition(model, score, points, self)
         functional = self.functional(soft=not score.integrated)
-        return RobustAcquisition(model, score, points, functional)
+        return RobustAcquisition(model, score, _affordable(points), functional)
 
     def belief(self, model: Beliefs, points: ContextPoints) -> Acquisition:
         """For recommending: the posterior expectation of the goal where marginals of f give it, else its value of the
@@ -149,6 +151,14 @@ class _OwnFunctional(Functional):
 
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
         return self.aim.sense * self.aim.value(values, points)
+
+
+def _affordable(points: ContextPoints) -> ContextPoints:
+    """With fewer atoms, where every design meets points of the context box besides."""
+    if not len(points.support) or len(points.atoms) <= ATOMS_BESIDE_SUPPORT:
+        return points
+    small = compress(points.atoms, points.weights, ATOMS_BESIDE_SUPPORT)
+    return replace(points, atoms=small.atoms, weights=small.weights)
 
 
 class GoalAcquisition:

@@ -45,7 +45,10 @@ class Budget:
     iterations: int = 15  # L-BFGS iterations of each
     line_search: int = 5  # evaluations of one line search at most,
     last_line_search: int = 3  # and once the hill is known: what fails then is a kink
-    finalists: int = 3  # ends that go on with the objective itself
+    finalists: int = 3  # ends that go on with the objective itself,
+    costly_finalists: int = 2  # and where its contexts are looked for near each of them
+    tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
+    stand_in_tolerance: float = 1e-3  # and where it only leads to such a search
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
@@ -100,10 +103,13 @@ def maximize(
         values = fair(candidates)
     units = _Units.of(values)
     starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
-    ends, values = _climb(fair, starts, area, units, budget)
-    best = values.argsort(descending=True, stable=True)[: budget.finalists]
-    if hasattr(objective, "near"):
-        objective = objective.near(ends[best])
+    refines = getattr(objective, "refines", False)
+    first = replace(budget, tolerance=budget.stand_in_tolerance) if refines else budget
+    ends, values = _climb(fair, starts, area, units, first)
+    count = budget.costly_finalists if refines else budget.finalists
+    best = values.argsort(descending=True, stable=True)[:count]
+    if refines:
+        objective = objective.near(ends[best])  # type: ignore[attr-defined]
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)
         ends, values = _climb(objective, ends[best], area, units, last)
@@ -178,7 +184,7 @@ def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budge
         max_iterations=budget.iterations,
         # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
         max_line_search=budget.line_search,
-        ftol=1e-4,
+        ftol=budget.tolerance,
         gtol=1e-4,
     )
     return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)

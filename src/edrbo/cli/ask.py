@@ -47,6 +47,9 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Suggest what to try next, and remember that it is being tried."""
+    from edrbo.records.expects import read_expects
+    from edrbo.records.words import outcome_words
+
     with opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now
         suggestions = opened_study.ask(
@@ -57,10 +60,25 @@ def ask(
             candidates=read_candidates(space, candidates),
             repeat=repeat,
         )
+        settings = opened_study.settings
     if as_json:
-        print_json([{"id": suggestion.id, "design": suggestion.design} for suggestion in suggestions])
+        names = ("value", "low", "high")
+        print_json(
+            [
+                {
+                    "id": one.id,
+                    "design": one.design,
+                    "expects": one.expects and {name: one.expects[name] for name in names},
+                }
+                for one in suggestions
+            ]
+        )
         return
     print_suggestions("try", space, suggestions)
+    for one in suggestions:
+        if (expects := read_expects(one.expects)) is not None:
+            ends = (outcome_words(settings, end) for end in (expects.overall.low, expects.overall.high))
+            say(f"{settings.outcome} expected of run {one.id}: {' to '.join(ends)} (95 %)")
     told = " ".join(["--value …", *(f"--context {name}=…" for name in space.context_names)])
     say(f"then: edrbo tell {suggestions[0].id} {told}", style="dim")
 

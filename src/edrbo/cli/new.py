@@ -17,7 +17,7 @@ from edrbo.errors import EdrboError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Space
 
-DESIGN_HELP = "What you set: speed=10:60, 'speed=10:60 m/min step 0.5', rate=1e-4:1:log, layers=1:8:int or kind=a,b,c."
+DESIGN_HELP = "What you set: 'speed=10:60 m/min step 0.5', rate=1e-4:1:log, layers=1:8:int, kind=a,b,c, 'size=s<m<l'."
 CONTEXT_HELP = "What the world sets: humidity=0:100, or just price if its bounds are not known. Repeat for each."
 
 CONSTRAINT_HELP = "What must hold between what you set: 'speed * dose <= 80', 'a + b + c == 1'. Repeat for each."

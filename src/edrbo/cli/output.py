@@ -16,7 +16,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from edrbo.errors import ConstraintWarning, ContextBoundsWarning, UnreadableRecordWarning
+from edrbo.errors import (
+    ConstraintWarning,
+    ContextBoundsWarning,
+    ImplausibleWarning,
+    NarrowContextsWarning,
+    UnreadableRecordWarning,
+)
+
+OURS = (ConstraintWarning, ContextBoundsWarning, ImplausibleWarning, NarrowContextsWarning, UnreadableRecordWarning)
 
 
 def printable(value: Any) -> str:
@@ -95,9 +103,8 @@ def plain_warnings() -> Iterator[None]:
     """Our warnings as a line on standard error, without the place in the code; nobody else's."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", ContextBoundsWarning)
-        warnings.simplefilter("always", ConstraintWarning)
-        warnings.simplefilter("always", UnreadableRecordWarning)
+        for ours in OURS:
+            warnings.simplefilter("always", ours)
         warnings.showwarning = lambda message, *rest, **more: warn(str(message))
         yield
 

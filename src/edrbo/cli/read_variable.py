@@ -15,7 +15,9 @@ RANGE = re.compile(rf"\s*({NUMBER})?\s*(?::|\.\.+|…|–|—|-|\bto\b|\bbis\b)\
 STEP = re.compile(rf"\b(?:in )?steps?(?: of|=| )\s*({NUMBER})")
 DIGITS = re.compile(r"\bdigits[= ](\d+)")
 UNIT = re.compile(r"\bunit=(\S+)")
-HELP = "write speed=10:60, 'speed=10:60 m/min step 0.5', rate=1e-4:1:log, layers=1:8:int or kind=a,b,c"
+HELP = (
+    "write speed=10:60, 'speed=10:60 m/min step 0.5', rate=1e-4:1:log, layers=1:8:int, kind=a,b,c or size=small<large"
+)
 
 
 def read_variable_word(word: str) -> tuple[str, Variable]:
@@ -25,13 +27,16 @@ def read_variable_word(word: str) -> tuple[str, Variable]:
 
 
 def read_specification(text: str) -> Variable:
-    """A range (LOW:HIGH, LOW-HIGH, LOW..HIGH, LOW to HIGH) with marks and a unit, or names with commas between."""
+    """A range (LOW:HIGH, LOW-HIGH, LOW..HIGH, LOW to HIGH) with marks and a unit, or names with
+    commas between, with < if they have an order."""
     from edrbo.space import Categorical, Integer, Real
 
     if not text.strip():
         return Real()
     found = RANGE.fullmatch(text)
     if found is None or (found[1] is None and found[2] is None):
+        if "<" in text and "," not in text:
+            return Categorical(tuple(part.strip() for part in text.split("<") if part.strip()), ordered=True)
         if "," not in text:
             raise InvalidSpaceError(f"{text!r} is neither a range nor a list of names", HELP)
         return Categorical(tuple(part.strip() for part in text.split(",") if part.strip()))
@@ -77,7 +82,7 @@ def specification(variable: Variable) -> str:
     """The inverse of ``read_specification`` for what people typed here."""
     record = variable.to_dict()
     if record["kind"] == "categorical":
-        return ",".join(map(str, record["choices"]))
+        return ("<" if "ordered" in record else ",").join(map(str, record["choices"]))
     ends = ["" if record[end] is None else f"{record[end]:.17g}" for end in ("lower", "upper")]
     text = "" if ends == ["", ""] else ":".join(ends)
     text += ":int" * (record["kind"] == "integer") + ":log" * record["log"]

@@ -44,7 +44,7 @@ def recommend(
     as_json: JsonOption = False,
 ) -> None:
     """The design to use, and what to expect of it."""
-    from edrbo.optimizer.words import interval_words, stopping_words, success_words, support_words
+    from edrbo.optimizer.words import interval_words, nearest_words, stopping_words, success_words, support_words
     from edrbo.records.goals import Expected, parse_goal
     from edrbo.records.words import heading, outcome_words, plural
 
@@ -83,8 +83,8 @@ def recommend(
         _print_price(found)
     say(interval_words(settings, found))
     say(stopping_words(settings, found))
-    if (warning := support_words(settings, found)) is not None:
-        say(warning, style="yellow")
+    warning = support_words(settings, found)
+    say(warning or nearest_words(settings, found), style="yellow" if warning else "")
 
 
 def _goal_rows(found: Recommendation, unit: str) -> list[list[str]]:

@@ -31,6 +31,7 @@ def show(
     study: StudyOption = None,
     name: NameOption = None,
     every: Annotated[bool, typer.Option("--all", help=f"Every run, not the last {LAST} only.")] = False,
+    doubtful: Annotated[bool, typer.Option("--doubtful", help="Runs that may have been told wrong, and why.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """What the study is about, what is being tried and what was found; with an ID, all that happened to that run."""
@@ -38,6 +39,8 @@ def show(
         state = opened_study.state_now
         if run is not None:
             _show_run(state, run, as_json)
+        elif doubtful:
+            _show_doubtful(state, as_json)
         elif as_json:
             print_json(_record(opened_study, state))
         else:
@@ -80,6 +83,21 @@ def _show_run(state: State, key: int, as_json: bool) -> None:
     print_table("history", ["when", "who", "what", "note"], rows)
 
 
+def _show_doubtful(state: State, as_json: bool) -> None:
+    from edrbo.records.plausible import doubtful
+    from edrbo.records.words import run_words
+
+    found = doubtful(state)
+    if as_json:
+        print_json([{"id": one.run, "reasons": list(one.reasons)} for one in found])
+        return
+    for one in found:
+        say(run_words(state, state.runs[one.run]))
+        for reason in one.reasons:
+            say(f"  {reason}", style="yellow")
+    say("correct with `edrbo edit`, leave out with `edrbo drop`" if found else "no run looks doubtful", style="dim")
+
+
 # -------------------------------------------------------------------- the study
 
 
@@ -116,6 +134,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
 
 def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.cli.ask import print_suggestions
+    from edrbo.records.questions import narrow_contexts
     from edrbo.records.recorder import pending_of
     from edrbo.records.words import heading, plural
     from edrbo.study.storage import describe
@@ -140,6 +159,8 @@ def _print(study: Study, state: State, every: bool) -> None:
         f"{plural(len(state.log), 'context')} known",
     ]
     say(", ".join(counts))
+    for text in narrow_contexts(state).values():
+        say(text, style="yellow")
     if state.pending:
         print_suggestions("being tried", space, pending_of(state))
     rest = [run for run in state.runs.values() if run.status != "pending"]

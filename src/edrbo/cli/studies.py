@@ -17,8 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
     """List the studies that are kept in one place."""
-    from edrbo.study import Study
-    from edrbo.study.opening import study_names
+    from edrbo.study.all_studies import all_studies
     from edrbo.study.storage import describe
     from edrbo.study.times import local_text
     from edrbo.study.toml_file import read_toml
@@ -27,10 +26,10 @@ def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
     place = read_toml(Path(where)).storage if where.endswith(".toml") else where
     rows = []
     with plain_warnings():
-        for name in study_names(place):
-            state = Study.open(place, name=name).state_now
+        for found in all_studies(place):
+            state = found.state_now
             latest = max((event.at for event in state.history if event.at is not None), default=None)
-            rows.append((name, state.settings.title, len(state.told), len(state.pending), local_text(latest)))
+            rows.append((found.name, state.settings.title, len(state.told), len(state.pending), local_text(latest)))
     if as_json:
         keys = ("name", "title", "outcomes", "pending", "last")
         print_json([dict(zip(keys, row, strict=True)) for row in rows])

@@ -24,7 +24,7 @@ from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
 from edrbo.cli.read_words import read_context, read_design, read_moment, read_value
-from edrbo.errors import ContextBoundsWarning, StudyError, UnknownSuggestionError
+from edrbo.errors import ContextBoundsWarning, ImplausibleWarning, StudyError, UnknownSuggestionError
 
 if TYPE_CHECKING:
     from edrbo.records.run import Run
@@ -75,9 +75,10 @@ def tell(
             raise UnknownSuggestionError(
                 f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
             )
-        settle(doubts(before, known, number, seen), yes=yes)
+        settle(doubts(before, None if design else known, number, seen), yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
+            warnings.simplefilter("ignore", ImplausibleWarning)
             opened_study.tell(
                 run if run is not None else read_design(before.space, design),
                 seen,

@@ -13,6 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.records.expects import read_expects
+from edrbo.records.state import State
+from edrbo.records.units import Units
 from edrbo.surrogate.ensemble import Ensemble
 
 Array = NDArray[np.float64]
@@ -89,6 +92,22 @@ def one_step_ahead(model: Ensemble) -> Foretold:
         error = torch.linalg.solve_triangular(model.gp.chol, residual, upper=False).squeeze(-1) * sd
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
     return Foretold(y[1:], mean[1:], spread[1:])
+
+
+def made_before(state: State, units: Units) -> Foretold:
+    """The outcomes of suggestions with what was stored of each when it was suggested, in the model's units."""
+    found = []
+    for key in state.told:
+        run = state.runs[key]
+        expects = read_expects(run.expects)
+        if expects is None:
+            continue
+        known = run.context is not None and state.space.d_c > 0
+        context = state.space.name_contexts(run.context[None])[0] if known and run.context is not None else None
+        interval = expects.at(context)
+        found.append((run.value, interval.value, 0.5 * (interval.high - interval.low) / Z95))
+    y, mean, sd = np.array(found, dtype=np.float64).reshape(-1, 3).T
+    return Foretold(units.to_model(y), units.to_model(mean), np.abs(units.to_model(sd)))
 
 
 def _in_units_of_y(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
 from edrbo.acquisition.methods import Method
@@ -46,14 +45,13 @@ class Learner:
         if fitted is not None and (fitted.rows > n or evidence.digest(fitted.rows) != self._digest):
             fitted = None  # something was corrected or undone
         if fitted is None or fitted.rows != n:
-            noise = evidence.noise[rows]
             fitted = advance(
                 self._method.surrogate,
                 fitted,
                 n,
                 evidence.inputs,
                 torch.from_numpy(evidence.outcomes[rows]),
-                None if np.isnan(noise).all() else torch.from_numpy(noise),
+                evidence.noise_of,
                 None if self.stored is None else self.stored.usable(evidence),
             )
             self._digest = evidence.digest(n)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
@@ -21,6 +22,7 @@ from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer import json_record
 from edrbo.optimizer.belief import Belief, believe
 from edrbo.optimizer.choice import Choice, read_choice
+from edrbo.optimizer.expecting import Expecting
 from edrbo.optimizer.learner import Learner
 from edrbo.optimizer.question import AskWishes, Law, Question, Wishes, read_law, read_question
 from edrbo.optimizer.recommendation import Knowledge, Prediction, Recommendation, best_design, known_of_law
@@ -142,32 +144,37 @@ class Optimizer(Recorder):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
         with self._lock:
-            designs = self._designs(int(count), read_question(self.space, **wishes))
+            found = self._designs(int(count), read_question(self.space, **wishes))
             first, version = self._state.next_id, self._state.version
-            for i, x in enumerate(designs):
-                self.apply(Asked(id=first + i, x=x, version=version))
-            names = self.space.decode_designs(np.stack(designs))
-        suggestions = [Suggestion(first + i, design) for i, design in enumerate(names)]
+            for i, (x, expects) in enumerate(found):
+                self.apply(Asked(id=first + i, x=x, expects=expects, version=version))
+            names = self.space.decode_designs(np.stack([x for x, _ in found]))
+        suggestions = [Suggestion(first + i, design, found[i][1]) for i, design in enumerate(names)]
         return suggestions[0] if n is None else suggestions
 
-    def _designs(self, count: int, question: Question) -> list[Array]:
-        """``count`` designs (d_x each) that know of each other."""
+    def _designs(self, count: int, question: Question) -> list[tuple[Array, Mapping[str, Any] | None]]:
+        """``count`` designs (d_x each) that know of each other, with what is expected of each that a model chose."""
         designs: list[Array] = []
+        expects: list[Mapping[str, Any] | None] = []
         belief: Belief | None = None
         asked, evidence = self._state.suggested, self._evidence()
         for i in range(count):
             choice = question.choice.without([*question.taken(self._state), *designs])
             if self._wants_initial(len(designs)):
                 designs.append(choice.initial(asked + i, stream_seed(self.settings.seed, "initial design")))
+                expects.append(None)
                 continue
             if belief is None:
                 pending = [*self._state.pending.values(), *designs]
                 belief = self._belief(evidence, question.law, pending, self._aim(evidence), asking=True)
+                known = self._learner.model(evidence) or belief.model
+                expecting = Expecting.by(known, belief.points, evidence, question.law[0])
             x = self._best(belief, choice, evidence.starts(), asked + i)
             designs.append(x)
+            expects.append(expecting.of(x))
             if i + 1 < count:
                 belief = belief.with_pending(torch.from_numpy(x)[None])
-        return designs
+        return list(zip(designs, expects, strict=True))
 
     def _wants_initial(self, more: int) -> bool:
         """A failed design is replaced, as it says nothing about f; but not more of them than were wanted at first."""

@@ -105,7 +105,7 @@ class Knowledge:
             ten_more_runs=max(future.more_runs, 0.0),
             gain_quantiles=tuple(gains),
             untried=nearest[0].distance > FAR,
-            unseen=bool(found.mean[0] > evidence.outcomes.max()),
+            unseen=bool(found.mean[0] > evidence.outcomes[evidence.kept].max()),
             nearest=tuple(nearest),
             robust=float(evidence.units.to_user(found.robust[0])),
             worst_case=self.answers.worst_case(x, ball) if effects and ball > 0 else float(answer.expected[0]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 TRIED = 1024  # quasi-random designs looked at, beside those evaluated and the best ones
+AXIS_LETTERS = 48  # a line of an axis' label
+NEGLIGIBLE = 1e-3  # of what designs differ by at all
 SHOWN = 12  # of the frontier
 
 
@@ -52,9 +55,21 @@ class Tradeoff:
         axes = figure.subplots()
         axes.plot(self.mean, self.value, "o-", color=BLUE, linewidth=1.6, markersize=5)
         for end, words in ((0, "best on average"), (-1, "best under the goal")):
-            axes.plot(self.mean[end], self.value[end], "o", color=VERMILION, markersize=8)
-            axes.annotate(words, (self.mean[end], self.value[end]), (6, 6), textcoords="offset points", fontsize=9)
-        axes.set(xlabel=self.mean_axis, ylabel=self.value_axis)
+            place = float(self.mean[end]), float(self.value[end])
+            axes.plot(*place, "o", color=VERMILION, markersize=8)
+            right = place[0] > self.mean.mean()  # words stand on the inner side of their dot
+            high = place[1] > self.value.mean()
+            axes.annotate(
+                words,
+                place,
+                (-10 if right else 10, -12 if high else 12),
+                textcoords="offset points",
+                fontsize=9,
+                horizontalalignment="right" if right else "left",
+                verticalalignment="top" if high else "bottom",
+            )
+        axes.set(xlabel=fill(self.mean_axis, AXIS_LETTERS), ylabel=fill(self.value_axis, AXIS_LETTERS))
+        axes.margins(0.08)
         axes.grid(color=GRID)
         return figure
 
@@ -74,9 +89,14 @@ def candidates(space: Space, tried: Array, best: list[Tensor], seed: int) -> Ten
 
 
 def frontier(mean: Array, value: Array) -> NDArray[np.intp]:
-    """Of numbers of which larger is better, the designs that none beats in both, from the best mean on; few enough."""
+    """Of numbers of which larger is better, the designs that none beats in both, from the best mean on; few enough.
+
+    Where there is next to nothing to trade it is the one that is best in the second.
+    """
     order = np.lexsort((-value, -mean))
     kept = [i for k, i in enumerate(order) if k == 0 or value[i] > value[order[:k]].max()]
+    if any(np.ptp(part[kept]) < NEGLIGIBLE * np.ptp(part) for part in (mean, value)):
+        kept = kept[-1:]
     chosen = np.unique(np.linspace(0, len(kept) - 1, min(len(kept), SHOWN)).round().astype(np.intp))
     return np.array(kept, dtype=np.intp)[chosen]
 

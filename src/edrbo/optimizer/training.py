@@ -13,7 +13,9 @@ from torch import Tensor
 
 from edrbo.context.laws import ContextHistory
 from edrbo.optimizer.belief import Extras, Runs
+from edrbo.optimizer.conflicts import reconciled
 from edrbo.records.observations import Observations
+from edrbo.records.outliers import outliers
 from edrbo.records.state import State
 from edrbo.records.units import Units
 from edrbo.space import Space
@@ -41,8 +43,13 @@ class Evidence:
         return self.state.observations
 
     @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which observations are learned from; the others are slips (``records/outliers.py``)."""
+        return ~outliers(self.state)
+
+    @cached_property
     def units(self) -> Units:
-        return Units.of(self.state.settings.direction, self.observations.y)
+        return Units.of(self.state.settings.direction, self.observations.y[self.kept])
 
     @cached_property
     def outcomes(self) -> Array:
@@ -56,12 +63,18 @@ class Evidence:
     @cached_property
     def training(self) -> NDArray[np.intp]:
         """The rows of the observations that the surrogate is fitted to, in the order in which it learns them."""
-        return self.state.training_order if self.uses_context else np.arange(len(self.observations), dtype=np.intp)
+        return self._complete if self.uses_context else np.flatnonzero(self.kept)
+
+    @cached_property
+    def _complete(self) -> NDArray[np.intp]:
+        """The rows with a known context, in the order in which they became so."""
+        order = self.state.training_order
+        return order[self.kept[order]]
 
     @cached_property
     def rest(self) -> NDArray[np.intp]:
         """The other rows: outcomes whose context is not known."""
-        return np.setdiff1d(np.arange(len(self.observations), dtype=np.intp), self.training)
+        return np.setdiff1d(np.flatnonzero(self.kept), self.training)
 
     def digest(self, count: int) -> str:
         """A fingerprint of the first ``count`` rows that are learned from, and of how: both can be amended."""
@@ -72,7 +85,7 @@ class Evidence:
 
     def scale(self, size: int | None = None) -> ContextScale:
         """The coding of contexts that belongs to a fit on the first ``size`` complete observations, or to the last."""
-        contexts = self.observations.c[self.state.training_order]
+        contexts = self.observations.c[self._complete]
         if size is None:
             size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
         seen = contexts[:size] if size else self.state.log.weighted(self.space.d_c, None)[0]
@@ -84,6 +97,13 @@ class Evidence:
         if not self.uses_context or not self.space.d_c:
             return torch.from_numpy(x.copy())
         return torch.from_numpy(np.concatenate([x, self.scale(size).encode(contexts)], axis=1))
+
+    def noise_of(self, size: int) -> Tensor | None:
+        """Known noise variances (size) of the first training observations, as these tell; None if none is known."""
+        rows, data = self.training[:size], self.observations
+        inputs = np.concatenate([data.x, data.c] if self.uses_context else [data.x], axis=1)[rows]
+        noise = reconciled(inputs, self.outcomes[rows], self.noise[rows])
+        return None if np.isnan(noise).all() else torch.from_numpy(noise)
 
     def box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
         """The coded context box: [0, 1], widened to hold every context that was seen."""
@@ -132,12 +152,13 @@ class Evidence:
 
     def _outcome_range(self) -> float:
         """How far outcomes are apart; of outcomes that are all the same, their size."""
-        return float(np.ptp(self.outcomes)) or float(np.abs(self.outcomes).max()) or 1.0
+        outcomes = self.outcomes[self.kept]
+        return float(np.ptp(outcomes)) or float(np.abs(outcomes).max()) or 1.0
 
     def starts(self) -> Tensor:
         """Designs tried best and last: good places to begin a search."""
         x = self.observations.x
-        best = np.argsort(-self.outcomes, kind="stable")[:GOOD_STARTS]
+        best = np.argsort(np.where(self.kept, -self.outcomes, np.inf), kind="stable")[:GOOD_STARTS]
         recent = np.arange(max(0, len(x) - RECENT_STARTS), len(x))
         return torch.from_numpy(np.unique(x[np.concatenate([best, recent])], axis=0))
 

@@ -47,10 +47,12 @@ def support_words(settings: Settings, found: Recommendation) -> str | None:
         what.append("this design is far from every one tried")
     if found.unseen:
         what.append("no run has come out as good as this is expected to be on average")
-    if not what:
-        return None
-    runs = "; ".join(_run(settings, one) for one in found.nearest)
-    return f"Untested: {' and '.join(what)}. The nearest runs: {runs}."
+    return f"Untested: {' and '.join(what)}. {nearest_words(settings, found)}" if what else None
+
+
+def nearest_words(settings: Settings, found: Recommendation) -> str:
+    """The runs that were most like it."""
+    return f"The nearest runs: {'; '.join(_run(settings, one) for one in found.nearest)}."
 
 
 def _run(settings: Settings, one: TriedRun) -> str:

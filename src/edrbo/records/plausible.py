@@ -1,90 +1,171 @@
-"""Is this what was meant? Numbers that look mistyped are questioned before they are stored, never refused.
+"""Is this what was meant? Numbers that look mistyped are questioned, never refused.
 
-What is expected comes from the suggestion itself where it says so (``Run.expects``), else from what was told so far:
-the middle and the spread of the others, both such that a few wild ones do not move them.
+What is expected comes from the suggestion itself where it says so (``records/expects.py``), else from what was told so
+far: the middle and the spread of the others, both such that a few wild ones do not move them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.records.expects import read_expects
+from edrbo.records.far import FEWEST, LIKELY, is_far, may_be, spread_of
+from edrbo.records.outliers import outliers
 from edrbo.records.run import Run
+from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.records.words import outcome_words
+from edrbo.space import Space
 from edrbo.space.variables import Real, value_words
 
 Array = NDArray[np.float64]
 
-FEWEST = 5  # numbers before anything can be called unusual
-FAR = 5.0  # spreads from the middle, and beyond all seen: a context; a normal law goes there once in a million
-FAR_VALUE = 8.0  # the same of an outcome: good designs are meant to stand out
-FAR_EXPECTED = 3.0  # half-widths of a 95 % interval
+FAR_VALUE, BEYOND_VALUE = 8.0, 3.0  # of an outcome, as FAR and BEYOND of a context: good designs are meant to stand out
+# Half-widths of a 95 % interval from what was expected, and spreads of all outcomes: 21 of 30,000 outcomes of the
+# benchmark's runs are so far.
+FAR_EXPECTED, SURPRISING = 3.0, 3.0
+UNLEARNED = 'it is so far from all others that it is not learned from (outliers = "keep" changes that)'
 SCALES = (100.0, 10.0, 0.1, 0.01)  # a slip of the point, or percent for a share
 
 
-def doubts(state: State, run: Run | None, value: float | None, context: Mapping[str, float] | None) -> list[str]:
-    """Questions about an outcome and a context that are about to be told, one text each; none if all looks well."""
-    found = [] if context is None else context_doubts(state, context)
-    if value is not None:
-        text = _expected_doubt(state, run, value) if run is not None and run.expects else _value_doubt(state, value)
-        found += [text] if text else []
-    return found
+@dataclass(frozen=True)
+class Doubtful:
+    """A run that may have been told wrong, and why; one text each."""
+
+    run: int
+    reasons: tuple[str, ...]
+
+
+def doubts(
+    state: State, run: Run | None, value: float | None, context: Mapping[str, float] | None, *, bounds: bool = True
+) -> list[str]:
+    """Questions about an outcome and a context that are about to be told, one text each; none if all looks well.
+
+    ``run`` is the suggestion, if its design was set. Without ``bounds`` a context outside of them is not mentioned.
+    """
+    return _Others.of(state).doubts(run, value, context, bounds=bounds)
 
 
 def context_doubts(state: State, context: Mapping[str, float]) -> list[str]:
     """Of one context, by name, in the user's units."""
+    return _Others.of(state).context_doubts(context)
+
+
+def doubtful(state: State) -> list[Doubtful]:
+    """The runs told that look wrong beside all others, or beside what was expected of them."""
+    everything, apart = _Others.of(state), outliers(state)
     found = []
-    rows = [row for batch in state.log.batches for row in batch.rows]
-    seen = np.array(rows, dtype=np.float64).reshape(len(rows), state.space.d_c)
-    for k, (name, variable) in enumerate(state.space.context.items()):
-        if name not in context:
-            continue
-        number = float(context[name])
-        words = value_words(variable, number)
-        lower = -np.inf if variable.lower is None else variable.lower
-        upper = np.inf if variable.upper is None else variable.upper
-        if not lower <= number <= upper:
-            found.append(f"{name} is {words}, outside {variable.words()}")
-        elif _is_far(seen[:, k], number):
-            found.append(f"{name} is {words}, far from {_range(variable, seen[:, k])}{_meant(seen[:, k], number)}")
+    for key, row in state.told.items():
+        reasons = _doubts_about(state, everything, key) + [UNLEARNED] * int(apart[row])
+        if reasons:
+            found.append(Doubtful(key, tuple(reasons)))
     return found
 
 
-def _expected_doubt(state: State, run: Run, value: float) -> str | None:
-    assert run.expects is not None
-    try:
-        middle, low, high = (float(run.expects[name]) for name in ("value", "low", "high"))
-    except (KeyError, TypeError, ValueError):
-        return _value_doubt(state, value)
-    reach = FAR_EXPECTED * max(high - middle, middle - low)
-    told = state.observations.y
-    if not reach > 0 or abs(value - middle) <= reach or not _is_far(told, value, FAR):
-        return None
-    settings = state.settings
-    expected = f"{outcome_words(settings, low)} to {outcome_words(settings, high)}"
-    return f"{settings.outcome} is {outcome_words(settings, value)}, expected was {expected}{_meant(told, value)}"
+def doubts_about(state: State, key: int) -> list[str]:
+    """The same of one run that was told; nothing of one that was not, or is left out."""
+    return _doubts_about(state, _Others.of(state), key) if key in state.told else []
 
 
-def _value_doubt(state: State, value: float) -> str | None:
-    told, settings = state.observations.y, state.settings
-    if not _is_far(told, value, FAR_VALUE):
-        return None
-    ends = f"{outcome_words(settings, float(told.min()))} to {outcome_words(settings, float(told.max()))}"
-    words = outcome_words(settings, value)
-    return f"{settings.outcome} is {words}, far from the {ends} told so far{_meant(told, value)}"
+def _doubts_about(state: State, everything: _Others, key: int) -> list[str]:
+    run = state.runs[key]
+    known = run.context is not None and state.space.d_c > 0
+    context = state.space.name_contexts(run.context[None])[0] if known and run.context is not None else None
+    return everything.without(key, state.told[key]).doubts(run, run.value, context)
 
 
-def _is_far(seen: Array, number: float, far: float = FAR) -> bool:
-    if len(seen) < FEWEST:
-        return False
-    low, middle, high = (float(end) for end in np.quantile(seen, (0.1, 0.5, 0.9)))  # np.median would load numpy.ma
-    spread = max(1.4826 * float(np.quantile(np.abs(seen - middle), 0.5)), (high - low) / 2.563)
-    spread = max(spread, 1e-3 * abs(middle), 1e-9 * float(np.abs(seen).max(initial=0.0)))
-    outside = number < float(seen.min()) or number > float(seen.max())
-    return outside and abs(number - middle) > far * spread
+@dataclass(frozen=True, eq=False)
+class _Others:
+    """What a number is compared with: outcomes ``told`` (n) and contexts ``seen`` (N × d_c), those of runs with their
+    ``owners`` (N; −1 for contexts alone)."""
+
+    settings: Settings
+    told: Array
+    seen: Array
+    owners: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, state: State) -> _Others:
+        rows, owners = [np.empty((0, state.space.d_c))], [np.empty(0, dtype=np.intp)]
+        for entry in state.seen:
+            if isinstance(entry, int):
+                run = state.runs[entry]
+                if run.context is None or run.dropped:
+                    continue
+                rows.append(run.context[None])
+                owners.append(np.array([entry], dtype=np.intp))
+            else:
+                rows.append(entry.rows)
+                owners.append(np.full(len(entry.rows), -1, dtype=np.intp))
+        return cls(state.settings, state.observations.y, np.concatenate(rows), np.concatenate(owners))
+
+    def without(self, key: int, row: int) -> _Others:
+        """Less the run ``key``, whose outcome is ``row`` of those told."""
+        kept = self.owners != key
+        return _Others(self.settings, np.delete(self.told, row), self.seen[kept], self.owners[kept])
+
+    @property
+    def space(self) -> Space:
+        return self.settings.space
+
+    def doubts(
+        self, run: Run | None, value: float | None, context: Mapping[str, float] | None, *, bounds: bool = True
+    ) -> list[str]:
+        found = [] if context is None else self.context_doubts(context, bounds=bounds)
+        if value is not None:
+            found += self._value_doubt(run, value, context)
+        if value is not None and context is not None:
+            found += self._swapped(value, context)
+        return found
+
+    def context_doubts(self, context: Mapping[str, float], *, bounds: bool = True) -> list[str]:
+        found = []
+        for k, (name, variable) in enumerate(self.space.context.items()):
+            if name not in context:
+                continue
+            number, seen = float(context[name]), self.seen[:, k]
+            words = value_words(variable, number)
+            if not _inside(variable, number):
+                found += [f"{name} is {words}, outside {variable.words()}"] * bounds
+            elif is_far(seen, number):
+                found.append(f"{name} is {words}, far from {_range(variable, seen)}{_meant(seen, number)}")
+        return found
+
+    def _value_doubt(self, run: Run | None, value: float, context: Mapping[str, float] | None) -> list[str]:
+        told, settings = self.told, self.settings
+        expects = None if run is None else read_expects(run.expects)
+        if expects is not None and len(told) >= FEWEST:
+            near = expects.at(context)
+            away = abs(value - near.value)
+            if not (near.half > 0 and away > FAR_EXPECTED * near.half and away > SURPRISING * spread_of(told)[1]):
+                return []
+            words = f"expected was {outcome_words(settings, near.low)} to {outcome_words(settings, near.high)}"
+        elif is_far(told, value, FAR_VALUE, BEYOND_VALUE):
+            ends = (outcome_words(settings, float(end)) for end in (told.min(), told.max()))
+            words = f"far from the {' to '.join(ends)} told so far"
+        else:
+            return []
+        return [f"{settings.outcome} is {outcome_words(settings, value)}, {words}{_meant(told, value)}"]
+
+    def _swapped(self, value: float, context: Mapping[str, float]) -> list[str]:
+        """Whether outcome and a context would each look well in the other's place."""
+        for k, (name, variable) in enumerate(self.space.context.items()):
+            number = float(context.get(name, np.nan))
+            seen, told = self.seen[:, k], self.told
+            odd = not _inside(variable, number) or is_far(seen, number) or is_far(told, value)
+            if odd and _inside(variable, value) and may_be(seen, value) and may_be(told, number):
+                return [f"{self.settings.outcome} and {name} look as if they had been swapped"]
+        return []
+
+
+def _inside(variable: Real, number: float) -> bool:
+    lower = -np.inf if variable.lower is None else variable.lower
+    upper = np.inf if variable.upper is None else variable.upper
+    return bool(lower <= number <= upper)
 
 
 def _range(variable: Real, seen: Array) -> str:
@@ -95,6 +176,6 @@ def _range(variable: Real, seen: Array) -> str:
 def _meant(seen: Array, number: float) -> str:
     """A guess at a slip of the decimal point."""
     for scale in SCALES:
-        if not _is_far(seen, number * scale, 3.0) and number != 0:
+        if not is_far(seen, number * scale, LIKELY) and number != 0:
             return f"; did you mean {number * scale:.6g}?"
     return ""

@@ -26,6 +26,8 @@ from edrbo.records.checks import read_id
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.frame import frame_of
 from edrbo.records.observations import Observations
+from edrbo.records.plausible import Doubtful, doubtful
+from edrbo.records.questions import exact_conflict, questions, warn
 from edrbo.records.run import Run
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
@@ -82,6 +84,10 @@ class Recorder(ABC):
         """Every run as a row of a pandas data frame."""
         return frame_of(self.state)
 
+    def doubtful(self) -> list[Doubtful]:
+        """Runs told that look wrong beside the others or beside what was expected of them, with the reasons."""
+        return doubtful(self.state)
+
     # ---------------------------------------------------------------- tell
 
     def tell(
@@ -106,6 +112,7 @@ class Recorder(ABC):
         holds what was really set, where that differs from the suggestion: some of its variables, or all.
         """
         stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
+        found: list[Warning] = []
 
         def make(state: State) -> e.Event:
             if isinstance(value, Mapping | list | tuple):
@@ -128,9 +135,12 @@ class Recorder(ABC):
             if value is None:
                 hint = "give a number, tell(suggestion, context, value), or failed=True"
                 raise InvalidValueError("the value is None", hint)
+            found[:] = questions(state, None if design else state.runs.get(key), value, row)
+            found.extend(exact_conflict(state, key, x, row, value, noise))
             return e.Told(value=value, noise=noise, **common)
 
         self._record(make)
+        warn(found)
 
     def tell_context(
         self,
@@ -144,21 +154,18 @@ class Recorder(ABC):
     ) -> None:
         """The context of an evaluation that was told without one."""
         number = number_of(suggestion)
-        self._record(
-            lambda state: e.ContextTold(
-                id=number,
-                context=read_one_context(state.space, context),
-                version=state.version,
-                note=note,
-                by=by,
-                at=at,
-                key=key,
-            )
-        )
+        found: list[Warning] = []
+
+        def make(state: State) -> e.Event:
+            row = read_one_context(state.space, context)
+            found[:] = questions(state, None, None, row)
+            return e.ContextTold(id=number, context=row, version=state.version, note=note, by=by, at=at, key=key)
+
+        self._record(make)
+        warn(found)
 
     def observe_context(self, samples: Any, weights: Any = None, **stamp: Any) -> None:
         """Contexts seen without an outcome; ``weights`` (one per sample) default to one."""
-
         need_contexts(self.space)
         rows = self.space.read_contexts(samples)
         given = ContextBatch(rows, read_weights(weights, len(rows)), len(rows))

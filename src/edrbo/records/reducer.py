@@ -98,7 +98,7 @@ class Draft:
             )
         else:
             run = Run(self._new_id(event.id), x, suggested=False)
-        return replace(run, context=context, x=run.x if x is None else x)
+        return _set(replace(run, context=context), x)
 
     def _context_told(self, event: e.ContextTold) -> None:
         run = self.runs.get(read_id(event.id))
@@ -143,8 +143,7 @@ class Draft:
             raise InvalidContextError(f"run {run.id} is {run.status}", "its context comes with its value")
         context, x, known = self._context(event), self._design(event), run.context is not None
         run = replace(
-            run,
-            x=run.x if x is None else x,
+            _set(run, x),
             value=run.value if event.value is None else event.value,
             noise=run.noise if event.noise is None else event.noise,
             context=run.context if context is None else context,
@@ -266,6 +265,11 @@ class Draft:
         row = read_context(event.context, self._space(event.version))
         context: Array = recode_contexts(row[None], self._steps(event.version))[0]
         return context
+
+
+def _set(run: Run, x: Array | None) -> Run:
+    """``run`` with the design that was really set; what was expected was expected of the other."""
+    return run if x is None or np.array_equal(x, run.x) else replace(run, x=x, expects=None)
 
 
 def undone(history: Sequence[e.Event]) -> set[str]:

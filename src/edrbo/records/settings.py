@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
 from edrbo.records.goals import Expected, Goal, as_goal
@@ -30,6 +30,9 @@ METHOD_NAMES = (
 )
 
 
+Outliers = Literal["robust", "keep"]
+
+
 class Choices(TypedDict, total=False):
     """The settings besides the space and the method, as keyword arguments."""
 
@@ -38,6 +41,7 @@ class Choices(TypedDict, total=False):
     forgetting: float | None
     initial: int
     goal: Goal | str
+    outliers: Outliers
     least_success: float
     outcome: str
     unit: str
@@ -60,6 +64,12 @@ def _read_method(given: Any) -> Any:
 def _read_direction(given: Any) -> str:
     if not isinstance(given, str) or given not in ("maximize", "minimize"):
         raise InvalidValueError(f"direction is {given!r}", 'write "maximize" or "minimize"')
+    return given
+
+
+def _read_outliers(given: Any) -> str:
+    if not isinstance(given, str) or given not in ("robust", "keep"):
+        raise InvalidValueError(f"outliers is {given!r}", 'write "robust" or "keep"')
     return given
 
 
@@ -151,6 +161,13 @@ class Settings:
         default=LEAST_SUCCESS,
         metadata=_about(
             _read_probability("least_success"), "Designs that succeed with less probability are not recommended.", float
+        ),
+    )
+
+    outliers: Outliers = field(
+        default="robust",
+        metadata=_about(
+            _read_outliers, "robust: single outcomes absurdly far from all others are not learned from; keep."
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -11,12 +11,12 @@ from typing import Any
 class Suggestion(Mapping[str, Any]):
     """A design to evaluate, as a mapping of names to values. ``id`` names it until it is told.
 
-    ``expects`` is what is believed of its outcome, if that was worked out.
+    ``expects`` is what is believed of its outcome, if a model chose it (``records/expects.py``).
     """
 
     id: int
     design: dict[str, Any]
-    expects: Mapping[str, Any] | None = None
+    expects: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def __getitem__(self, name: str) -> Any:
         return self.design[name]

@@ -23,8 +23,7 @@ def progress(facts: Facts) -> Chart:
     sign = 1.0 if facts.optimizer.direction == "maximize" else -1.0
     best = sign * np.maximum.accumulate(sign * y)
     order = np.arange(1, len(y) + 1, dtype=float)
-    low, high = span([*y.tolist(), facts.recommendation.expected, *facts.recommendation.interval])
-    chart = Chart("Progress", (0.4, len(y) + 0.6), (low, high), "run told", outcome_axis(facts))
+    chart = Chart("Progress", (0.4, len(y) + 0.6), shared_span(facts), "run told", outcome_axis(facts))
     expected = [facts.recommendation.expected] * 2
     ends = [0.4, len(y) + 0.6]
     chart.band(ends, [facts.recommendation.interval[0]] * 2, [facts.recommendation.interval[1]] * 2, "green")
@@ -114,8 +113,9 @@ def slice_chart(facts: Facts, part: Slice) -> Chart:
 
 
 def shared_span(facts: Facts) -> tuple[float, float]:
-    """One axis of outcomes for all slices, so that a flat line is seen to be flat."""
-    reach = [facts.optimizer.observations.y]
+    """One axis of outcomes for all charts that show them: a flat line is seen to be flat, and a dot is where it was."""
+    found = facts.recommendation
+    reach = [facts.optimizer.observations.y, np.array([found.expected, *found.interval])]
     for part in facts.slices:
         robust = SQRT2 * part.belief.disagreement
         reach += [part.belief.lower, part.belief.upper, part.belief.expected - robust, part.belief.expected + robust]
@@ -138,7 +138,7 @@ def outcome_by_context(facts: Facts, k: int) -> Chart:
     rows = np.flatnonzero(np.isfinite(data.c[:, k]))
     values, y = data.c[rows, k], data.y[rows]
     title = f"{facts.study.settings.outcome} against {name}"
-    chart = Chart(title, span(values), span(y), variable_axis(facts, name), outcome_axis(facts))
+    chart = Chart(title, span(values), shared_span(facts), variable_axis(facts, name), outcome_axis(facts))
     ids = list(facts.optimizer.state.told)
     keep = _thin(len(rows))
     tips = [f"run {ids[rows[i]]}: {name} {number(values[i])}, {number(y[i])}" for i in keep]

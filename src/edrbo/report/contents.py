@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.optimizer.forecasts import LeaveOneOut, leave_one_out, one_step_ahead
+from edrbo.optimizer.forecasts import LeaveOneOut, leave_one_out, made_before, one_step_ahead
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Prediction, Recommendation
+from edrbo.optimizer.training import Evidence
 from edrbo.records.context_log import ContextLog
 from edrbo.records.goals import Expected
 from edrbo.records.units import Units
-from edrbo.report.diagnostics import ContextShift, calibration_words, context_shift
+from edrbo.report.diagnostics import FEW, ContextShift, calibration_words, context_shift
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.streams import stream
 from edrbo.study import Study
@@ -91,11 +92,14 @@ def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
     model = optimizer.model
     calibration = None if model is None or len(optimizer) < 2 else leave_one_out(model)
     slices = [_slice(optimizer, recommendation, name) for name in space.design_names]
-    units = Units.of(optimizer.direction, optimizer.observations.y)
+    units = Evidence(optimizer.state, True).units
     advice = None if not context else Advice(dict(context), optimizer.recommend(context=dict(context)))
     nearest = nearest_runs(optimizer, recommendation)
     made = time.time()
-    trust = "" if model is None or calibration is None else calibration_words(calibration, one_step_ahead(model))
+    before = made_before(optimizer.state, units)
+    if model is not None and len(before.y) < FEW:
+        before = one_step_ahead(model)  # too few of its suggestions were made by a model
+    trust = "" if calibration is None else calibration_words(calibration, before)
     answers = (recommendation, slices, contexts, recent, shift, calibration, units, nearest, advice, made, trust)
     return Facts(study, optimizer, *answers)
 

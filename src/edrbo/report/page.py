@@ -152,7 +152,8 @@ def _advice(facts: Facts) -> str:
     found, space = facts.advice.recommendation, facts.space
     low, high = found.interval
     words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}. "
-    words += f"Expected is {number(found.expected)}, 95 % sure between {number(low)} and {number(high)}."
+    words += f"Expected is {number(found.expected)}, 95 % sure between {number(low)} and {number(high)}; "
+    words += "the next single outcome between {} and {}.".format(*map(number, found.outcome))
     return _section("For one context", words, [])
 
 
@@ -188,7 +189,12 @@ def _slices(facts: Facts) -> str:
         drawn += [charts.goal_chart(facts, part) for part in facts.slices]
         note += f" Below, the goal along each of them: {facts.goal}."
     if facts.goal is not None and facts.space.d_c:
-        drawn.append(charts.tradeoff_chart(facts.optimizer.tradeoff()))
+        frontier = facts.optimizer.tradeoff()
+        if len(frontier.designs) > 1:
+            drawn.append(charts.tradeoff_chart(frontier))
+            note += " In the end, designs between the best on average and the best under the goal."
+        else:
+            note += " No design is known that is better under the goal and worse on average."
     return _section("Expected value", note, drawn)
 
 

@@ -1,4 +1,4 @@
-"""Variables whose values have names and no order."""
+"""Variables whose values have names, in no order or in one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edrbo.errors import InvalidDesignError, InvalidSpaceError
 from edrbo.space.steps import check_unit, extras_words, given_extras, number_text
@@ -17,10 +18,14 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True, repr=False)
 class Categorical:
-    """One of two or more ``choices``, in no order; coded as a one-hot row."""
+    """One of two or more ``choices``, in no order; coded as a one-hot row.
+
+    ``ordered`` choices (small, medium, large) stand in one column at equal distances, so that neighbors are alike.
+    """
 
     choices: tuple[Scalar, ...]
     unit: str = ""
+    ordered: bool = False
 
     kind: ClassVar[str] = "categorical"
 
@@ -33,14 +38,18 @@ class Categorical:
             raise InvalidSpaceError(f"the choices {choices!r} repeat", "name each once; True equals 1")
         if len(choices) < 2:
             raise InvalidSpaceError(f"{choices!r} leaves no choice", "leave a constant out of the space")
+        if not isinstance(self.ordered, bool):
+            raise InvalidSpaceError(f"ordered is {self.ordered!r}", "it is True or False")
         object.__setattr__(self, "choices", choices)
         check_unit(self.unit)
 
     def __repr__(self) -> str:
-        return f"Categorical({list(self.choices)!r}{extras_words(self)})"
+        return f"Categorical({list(self.choices)!r}{', ordered=True' if self.ordered else ''}{extras_words(self)})"
 
     def words(self) -> str:
-        """For people: "a, b or c"."""
+        """For people: "a, b or c", or "a < b < c"."""
+        if self.ordered:
+            return f"{' < '.join(map(str, self.choices))}{self.unit and ' ' + self.unit}"
         *first, last = map(str, self.choices)
         return f"{', '.join(first)} or {last}{self.unit and ' ' + self.unit}"
 
@@ -50,7 +59,7 @@ class Categorical:
 
     @property
     def width(self) -> int:
-        return len(self.choices)
+        return 1 if self.ordered else len(self.choices)
 
     @property
     def size(self) -> int:
@@ -58,7 +67,7 @@ class Categorical:
         return len(self.choices)
 
     def encode(self, name: str, values: AnyArray) -> Array:
-        """(n,) values → (n, width) one-hot; InvalidDesignError names an unknown choice."""
+        """(n,) values → (n, width) coded; InvalidDesignError names an unknown choice."""
         position = {choice: index for index, choice in enumerate(self.choices)}
         indices = np.zeros(len(values), dtype=np.intp)
         for row, value in enumerate(map(_plain, values)):
@@ -72,22 +81,31 @@ class Categorical:
         return self.levels()[indices]
 
     def decode(self, coded: Array) -> list[Scalar]:
-        """(n, width) → the choice with the largest entry in each row."""
-        return [self.choices[index] for index in np.argmax(coded, axis=-1)]
+        """(n, width) → the choice nearest to each row."""
+        return [self.choices[index] for index in self.positions(coded)]
+
+    def positions(self, coded: Array) -> NDArray[np.intp]:
+        """(..., width) → which choice (...): that of the largest entry, or in whose share of [0, 1] the entry lies."""
+        if not self.ordered:
+            largest: NDArray[np.intp] = np.argmax(coded, axis=-1)
+            return largest
+        shares = np.floor(np.clip(coded[..., 0], 0.0, 1.0) * self.size).astype(np.intp)
+        return np.minimum(shares, self.size - 1)
 
     def snap(self, coded: Array) -> Array:
-        """(..., width) → the nearest one-hot row."""
-        snapped: Array = self.levels()[np.argmax(coded, axis=-1)]
+        """(..., width) → the nearest coded value."""
+        snapped: Array = self.levels()[self.positions(coded)]
         return snapped
 
     settle = snap
 
     def levels(self) -> Array:
         """Every coded value, in order, (size, width)."""
-        return np.eye(len(self.choices))
+        return (np.arange(self.size)[:, None] + 0.5) / self.size if self.ordered else np.eye(self.size)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "choices": list(self.choices), **given_extras(self)}
+        order = {"ordered": True} if self.ordered else {}
+        return {"kind": self.kind, "choices": list(self.choices), **order, **given_extras(self)}
 
 
 def _read_choices(given: Any) -> tuple[Any, ...]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edrbo.space.variables import Real, Variable
+from edrbo.space.variables import Categorical, Real, Variable
 
 
 @dataclass(frozen=True)
 class Column:
     """Where a design variable stands in a coded design: columns ``start`` to ``stop`` (excluded).
 
-    ``kind`` is "real", "integer" or "categorical"; ``size`` the number of values, 0 for a real.
+    ``kind`` is "real", "integer" or "categorical"; ``size`` the number of values, 0 for a real. Ordered choices count
+    as an integer.
     """
 
     name: str
@@ -28,6 +29,7 @@ def columns_of(design: Iterable[tuple[str, Variable]]) -> tuple[Column, ...]:
     start = 0
     for name, variable in design:
         size = 0 if isinstance(variable, Real) else variable.size
-        columns.append(Column(name, start, start + variable.width, variable.kind, size))
+        kind = "integer" if isinstance(variable, Categorical) and variable.ordered else variable.kind
+        columns.append(Column(name, start, start + variable.width, kind, size))
         start += variable.width
     return tuple(columns)

@@ -115,7 +115,9 @@ def read_constraints(
     given: Any, design: Mapping[str, Variable], context: Iterable[str]
 ) -> tuple[tuple[Constraint, ...], tuple[Relation, ...]]:
     """Constraints as people give them, and the relations they come to, in all design variables in their order."""
-    if isinstance(given, str | bytes) or callable(given) or not isinstance(given, Iterable):
+    if given is None:
+        return (), ()
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):  # sets have no order that stays
         raise InvalidSpaceError(f"constraints is {given!r}", 'give a list, as in constraints=["x1 + x2 <= 1"]')
     items = list(given)
     if len(items) > MOST:

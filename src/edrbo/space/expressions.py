@@ -153,7 +153,11 @@ class Comparison:
 
 
 SIGNS: dict[type[ast.cmpop], str] = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "=="}
-SPELLINGS = (("≤", "<="), ("≥", ">="), ("−", "-"), ("·", "*"), ("×", "*"))
+SPELLINGS = (("≤", "<="), ("≥", ">="), ("=<", "<="), ("=>", ">="), ("−", "-"), ("·", "*"), ("×", "*"))
+HINTS: dict[type[ast.expr], str] = {
+    ast.BoolOp: "give each comparison as an entry of its own",
+    ast.Tuple: "write decimals with a point, and one comparison at a time",
+}
 QUOTED = re.compile(r"`[^`]*`")
 
 
@@ -180,7 +184,8 @@ class Reader:
 
         tree = _parse(QUOTED.sub(stand_in, text), text)
         if not isinstance(tree, ast.Compare):
-            raise _error(text, "it compares nothing", 'write one comparison, as "x1 + x2 <= 1"')
+            hint = HINTS.get(type(tree), 'write one comparison, as "x1 + x2 <= 1"')
+            raise _error(text, "it is not a comparison", hint)
         reading = _Reading(text, quoted, self)
         parts = [reading.expression(node) for node in (tree.left, *tree.comparators)]
         signs = [SIGNS.get(type(sign)) for sign in tree.ops]
@@ -218,7 +223,9 @@ def _parse(source: str, text: str) -> ast.expr:
             return ast.parse(source, mode="eval").body
     except SyntaxError as problem:
         place = f" at character {problem.offset}" if problem.offset else " to its end"
-        raise _error(text, f"it cannot be read{place}", 'write it as "x1 + x2 <= 1"') from None
+        product = re.search(r"(?<![\w.])\d+(\.\d+)?\s*[^\W\d]", source)
+        hint = "write products with *, as in 2 * x" if product else 'write it as "x1 + x2 <= 1"'
+        raise _error(text, f"it cannot be read{place}", hint) from None
     except (ValueError, RecursionError, MemoryError):
         raise _error(text, "it cannot be read", "write it more simply") from None
 

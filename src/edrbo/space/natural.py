@@ -23,7 +23,7 @@ def natural_values(design: Design, columns: Sequence[Column], coded: Array) -> t
     for k, ((_, variable), column) in enumerate(zip(design, columns, strict=True)):
         code = coded[:, column.start]
         if isinstance(variable, Categorical):
-            values[:, k] = np.argmax(coded[:, column.start : column.stop], axis=1)
+            values[:, k] = variable.positions(coded[:, column.start : column.stop])
             continue
         start, end = _ends(variable)
         if variable.log:

@@ -19,6 +19,8 @@ PLAIN = 2.0
 # What lies farther from the median than this many interquartile ranges (40 standard deviations of a normal law) is a
 # slip of the sensor, not a part of the range.
 GROSS = 30.0
+# Contexts that fill less than this part of their bounds are coded by what is seen of them, once there are as many.
+SLIVER, FEWEST_SEEN = 0.1, 10
 LARGEST = float(np.finfo(np.float64).max)
 SMALLEST = float(np.finfo(np.float64).tiny)
 # Below this part of the magnitude a spread is rounding error.
@@ -98,16 +100,17 @@ def _drawn_out(coded: Array) -> Array:
     return drawn
 
 
-def robust_range(lower: float | None, upper: float | None, values: Array) -> tuple[float, float]:
-    """The bounds, with an absent one replaced by the median of ``values`` (n,) minus or plus 2.5 spreads.
+def robust_range(lower: float | None, upper: float | None, values: Array, log: bool = False) -> tuple[float, float]:
+    """The bounds, or what is seen of them where that is a sliver (``seen_of_bounds``).
 
-    The spread is the 5 % to 95 % quantile range over 3.29, a standard deviation that outliers do not move, be they
-    few or, if they are as far away as slips are, up to a quarter of the data; where that vanishes, the standard
-    deviation; where that vanishes too (a constant, or no data), 0.4 max(1, |median|). A bound that is given stays, and
-    the other end is at least 2.5 spreads from it.
+    An absent bound is replaced by the median of ``values`` (n,) minus or plus 2.5 spreads. The spread is the 5 % to
+    95 % quantile range over 3.29, a standard deviation that outliers do not move, be they few or, if they are as far
+    away as slips are, up to a quarter of the data; where that vanishes, the standard deviation; where that vanishes too
+    (a constant, or no data), 0.4 max(1, |median|). A bound that is given beside an absent one stays, and the other end
+    is at least 2.5 spreads from it.
     """
     if lower is not None and upper is not None:
-        return lower, upper
+        return seen_of_bounds(lower, upper, values, log) or (lower, upper)
     bound = lower if upper is None else upper
     if len(values) == 0:
         values = np.array([0.0 if bound is None else bound])
@@ -123,6 +126,27 @@ def robust_range(lower: float | None, upper: float | None, values: Array) -> tup
         low = low / 2 if lower is None else low
         high = high / 2 if upper is None else high
     return low, high
+
+
+def seen_of_bounds(lower: float, upper: float, values: Array, log: bool = False) -> tuple[float, float] | None:
+    """The range of ``values`` (n) if they fill a sliver of their bounds only; None if not, or if they are few.
+
+    By such bounds all contexts would be coded as nearly the same, and a model would not see what they do.
+    """
+    if len(values) < FEWEST_SEEN or (log and not (values > 0.0).all()):
+        return None
+    if log:
+        found = seen_of_bounds(float(np.log(lower)), float(np.log(upper)), np.log(values))
+        return None if found is None else (float(np.exp(found[0])), float(np.exp(found[1])))
+    values = _without_slips(values)
+    low, high = float(values.min()), float(values.max())
+    if high / 2 - low / 2 >= SLIVER * (upper / 2 - lower / 2):
+        return None
+    if high - low <= NEGLIGIBLE * max(abs(low), abs(high)):
+        return None  # a constant says nothing of a scale
+    median, spread = _location_and_spread(values)
+    ends = median - REACH * spread, median + REACH * spread
+    return (max(ends[0], lower), min(ends[1], upper)) if lower <= low and high <= upper else ends
 
 
 def _location_and_spread(values: Array) -> tuple[float, float]:

@@ -241,7 +241,7 @@ class Space:
         over.
         """
         known = raw[np.isfinite(raw).all(axis=1)]
-        ranges = [robust_range(v.lower, v.upper, known[:, i]) for i, (_, v) in enumerate(self._context)]
+        ranges = [robust_range(v.lower, v.upper, known[:, i], v.log) for i, (_, v) in enumerate(self._context)]
         lower, upper = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
         return ContextScale(lower, upper, tuple(variable.log for _, variable in self._context))
 

@@ -60,7 +60,7 @@ def _open(
                 raise StudyError(f"there is no study {name!r} in {describe(where)}", hint)
             _create(storage, name, settings)
         study_id = storage.get_study_id_from_name(name)
-        return storage, study_id, _settings(storage, study_id, settings, where)
+        return storage, study_id, stored_settings(storage, study_id, settings, where)
 
 
 def _remove_unfinished(path: Path) -> None:
@@ -97,7 +97,8 @@ def _create(storage: BaseStorage, name: str, settings: Settings) -> None:
         logger.setLevel(level)
 
 
-def _settings(storage: BaseStorage, study_id: int, given: Settings | None, where: str | Path) -> Settings:
+def stored_settings(storage: BaseStorage, study_id: int, given: Settings | None, where: str | Path) -> Settings:
+    """The settings that a study was made with; those that are ``given`` are stored if it has none."""
     record: Any = storage.get_study_system_attrs(study_id).get(SETTINGS)
     if record is None:
         if given is None:

@@ -12,6 +12,7 @@ dose = [1.0, 9.0]
 rate = { low = 1e-4, high = 1.0, log = true }
 layers = { low = 1, high = 8, integer = true }
 kind = { choices = ["a", "b"] }
+size = { choices = ["small", "medium", "large"], ordered = true }
 
 [context]
 humidity = [0.0, 1.0]
@@ -36,7 +37,7 @@ from edrbo.study.storage import is_url
 from edrbo.study.study import Study
 
 FORMAT = 1
-VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "unit", "step", "digits")
+VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "ordered", "unit", "step", "digits")
 HOW = "write [low, high], or {choices = [...]}"
 ALWAYS = ("direction", "method", "seed")  # written also when they are the defaults
 PLAIN = tuple(choice.name for choice in Settings.choices())

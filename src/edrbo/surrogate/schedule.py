@@ -35,6 +35,12 @@ def _is_new_scale(size: int) -> bool:
     return size <= 10 or size.bit_length() > sizes[-2].bit_length()
 
 
+def _is_recoded(before: Tensor, after: Tensor) -> bool:
+    """Whether an input (n × d) is spread twice as far as before, or half: then old lengthscales say little."""
+    old, new = (X.amax(0) - X.amin(0) for X in (before, after))
+    return bool(((new > 2.0 * old) | (old > 2.0 * new)).any())
+
+
 @dataclass(frozen=True)
 class FittedModel:
     """An ensemble on ``rows`` observations, and ``base``, that on the first ``fitted`` of them, which was fitted."""
@@ -55,16 +61,16 @@ def advance(
     n: int,
     inputs: Callable[[int], Tensor],
     Y: Tensor,
-    Yvar: Tensor | None,
+    noise: Callable[[int], Tensor | None],
     start: tuple[int, Hyperparameters] | None = None,
 ) -> FittedModel:
     """The model of all ``n`` ≥ 1 observations, from a model of fewer, from stored hyper-parameters, or from nothing.
 
-    ``inputs(size)`` gives the n × d inputs in the coding that belongs to a fit on ``size`` observations. ``start`` is
-    (size, hyper-parameters) of an earlier fit whose factors are gone, say after loading from a file.
+    ``inputs(size)`` gives the n × d inputs in the coding that belongs to a fit on ``size`` observations,
+    ``noise(size)`` what is known of the noise of the first ``size``, from these alone. ``start`` is (size,
+    hyper-parameters) of an earlier fit whose factors are gone, say after loading from a file.
     """
     sizes = fit_sizes(n)
-    noise = (lambda size: None) if Yvar is None else (lambda size: Yvar[:size])
     base, fitted, hyper = None, 0, None
     if previous is not None:
         base, fitted, hyper = previous.base, previous.fitted, previous.hyper
@@ -73,7 +79,8 @@ def advance(
     for size in sizes:
         if size > fitted:
             X = inputs(size)[:size]
-            base = surrogate.fit(X, Y[:size], noise(size), start=hyper, cold=_is_new_scale(size))
+            cold = _is_new_scale(size) or (fitted > 0 and _is_recoded(inputs(fitted)[:fitted], X[:fitted]))
+            base = surrogate.fit(X, Y[:size], noise(size), start=hyper, cold=cold)
             fitted, hyper = size, base.gp.hyper
     X = inputs(fitted)
     if base is None:

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from edrbo.optimizer.recommendation import FAR
+from edrbo.optimizer.words import ROUNDING
+from edrbo.records.goals import parse_goal
 from edrbo.records.state import State
 from edrbo.study.study import Study
 from edrbo.web.numbers import shown, shown_of
 from edrbo.web.variables import describe_variable, unit_of
 
-NEAREST = 3
-
 
 def answer_of(study: Study, context: Mapping[str, float] | None) -> dict[str, Any]:
     """Thinks, for the learned law or for one context."""
     found = study.recommend() if context is None else study.recommend(context=dict(context))
-    state = study.state
+    settings = study.state.settings
     record = {part.name: plain(getattr(found, part.name)) for part in fields(found)}
+    units = settings.unit, parse_goal(found.goal).unit(settings.unit)
     return {
         "context": context,
         "design": record["design"],
-        "settings": [_setting(state, name, value) for name, value in record["design"].items()],
+        "settings": [_setting(study.state, name, value) for name, value in record["design"].items()],
         "record": record,
-        "facts": facts_of(record),
+        "facts": facts_of(record, *units),
+        "parts": parts_of(record, settings.unit),
+        "doubts": doubts_of(record, settings.least_success),
         "price": price_of(record),
-        "goal": record.get("title") or state.settings.goal.to_text(),
-        "nearest": nearest_runs(state, record["design"]),
-        "observations": len(state.told),
+        "goal": found.title,
+        "nearest": [{**run, "away": _away(run["distance"])} for run in record["nearest"]],
+        "observations": found.observations,
+        "at": time.time(),
     }
 
 
@@ -60,85 +66,108 @@ def _setting(state: State, name: str, value: Any) -> dict[str, Any]:
     }
 
 
-def facts_of(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Lines of (what, number, meaning); only of what this version works out."""
-    lines: list[tuple[str, str, str]] = []
-    interval, outcome = record.get("interval"), record.get("outcome")
-    if isinstance(record.get("value"), float) and record.get("goal") != "expected":
-        interval_words = _between(record.get("value_interval"), "95 % sure: between {} and {}")
-        lines.append(("under the goal", shown(record["value"]), interval_words))
-    lines.append(("expected on average", shown(record["expected"]), _between(interval, "95 % sure: between {} and {}")))
-    if outcome:
-        lines.append(("the next single run", _range(outcome), "95 % of single outcomes, noise and context included"))
-    for name, title, meaning in _MEANINGS:
-        if isinstance(record.get(name), float):
-            lines.append((title, shown(record[name]), meaning.format(percent=f"{100 * (record.get('ball') or 0):.0f}")))
-    if isinstance(record.get("success"), float):
+def facts_of(record: Mapping[str, Any], unit: str = "", goal_unit: str = "") -> list[tuple[str, str, str]]:
+    """Lines of (what, number, meaning)."""
+    lines = []
+    if record["goal"] != "expected":
+        ends, words = record["value_interval"], _sure(record["value_interval"], goal_unit)
+        lines.append((record["title"], _with(_to_match(record["value"], ends), goal_unit), words))
+    interval = record["interval"]
+
+    def fine(value: float) -> str:
+        return _with(_to_match(value, interval), unit)
+
+    lines.append(("expected on average", fine(record["expected"]), _sure(interval, unit)))
+    lines.append(("the next single run", _range(record["outcome"], unit), "95 % of single results lie in this range"))
+    if record["left_to_gain"] is not None:
+        most, more = (_with(shown(record[name], 2), goal_unit) for name in ("left_to_gain", "ten_more_runs"))
+        lines.append(("left to gain", f"at most {most}", "95 % sure that nothing is better than this by more"))
+        lines.append(
+            ("ten more runs would bring", f"about {more}", "how much better the answer is then expected to be")
+        )
+    lines.append(("on the safe side", fine(record["robust"]), "the average, allowing for models that disagree"))
+    if record["context_effect"]:
+        moved = f"the average if conditions move by {record['ball']:.0%} of their range in the worst way; 95 % sure"
+        lines.append(("if conditions turn against us", fine(record["worst_case"]), moved))
+    if record["success"] is not None:
         lines.append(("succeeds with", f"{record['success']:.0%}", "how probable it is that such a run gives a result"))
-    for name, part in (record.get("interval_parts") or {}).items():
-        if isinstance(part, float):
-            lines.append(
-                (f"not known of the {_PARTS.get(name, name)}", f"± {shown(part)}", "its share of the interval")
-            )
-    for name, effect in (record.get("context_effect") or {}).items():
-        if isinstance(effect, float):
-            lines.append((f"moves with {name}", f"± {shown(effect)}", "how much the outcome changes with it here"))
     return lines
 
 
+def parts_of(record: Mapping[str, Any], unit: str = "") -> list[tuple[str, str, str]]:
+    """Where the uncertainty comes from, and what moves the outcome; lines as those of ``facts_of``."""
+    lines = []
+    for name, part in record["interval_parts"].items():
+        if part is not None:
+            lines.append(
+                (_PARTS[name], _with(f"± {shown(part, 2)}", unit), "its part of the 95 %; they add in squares")
+            )
+    for name, effect in record["context_effect"].items():
+        lines.append(
+            (f"moves with {name}", _with(f"± {shown(effect, 2)}", unit), "how much the outcome changes with it")
+        )
+    return lines
+
+
+def doubts_of(record: Mapping[str, Any], least_success: float) -> list[str]:
+    """What to check before relying on the answer."""
+    doubts = []
+    if record["untried"]:
+        doubts.append("Nothing like this was tried: even the nearest run is far away. Try it before relying on it.")
+    if record["unseen"]:
+        doubts.append("No run has come out as well as this is expected to on average. Try it before relying on it.")
+    success = record["success"]
+    if success is not None and success < least_success - ROUNDING:
+        doubts.append(f"It may well fail: nothing that was tried succeeds with the {least_success:.0%} asked for.")
+    return doubts
+
+
 def price_of(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Lines of (what, of this design, of the one that is best on average); empty where nothing is known of it."""
-    price = record.get("price") or {}
-    here, average = price.get("recommended"), price.get("on average")
-    if not here or not average:
+    """Lines of (what, of this design, of the one that is best on average); none if the average is the goal."""
+    if record["goal"] == "expected":
         return []
-    return [(name, _number(value), _number(average.get(name))) for name, value in here.items()]
+    here, average = record["price"]["recommended"], record["price"]["on average"]
+    return [(name, _number(value), _number(average[name])) for name, value in here.items()]
 
 
-def _number(value: Any) -> str:
-    return shown(value) if isinstance(value, float) else "not known"
+_PARTS = {
+    "model": "not known of the process",
+    "contexts": "not known of the conditions",
+    "experts": "not known which model is right",
+}
 
 
-_PARTS = {"model": "process", "contexts": "conditions", "experts": "right model"}
-_MEANINGS = (
-    ("robust", "on the safe side", "the same, allowing for models that disagree"),
-    (
-        "worst_case",
-        "if conditions turn against us",
-        "the mean when conditions move by {percent} % in the worst way; 95 % sure",
-    ),
-    ("left_to_gain", "left to gain", "at most this much more could be found by going on"),
-)
+def _number(value: float | None) -> str:
+    return "not known" if value is None else shown(value)
 
 
-def _between(interval: Any, words: str) -> str:
-    if not interval or any(end is None for end in interval):
+def _with(text: str, unit: str) -> str:
+    return f"{text} {unit}".strip()
+
+
+def _to_match(value: float, interval: Sequence[float | None]) -> str:
+    """With as many digits as its interval is worth: those of a tenth of its half-width."""
+    low, high = interval
+    if low is None or high is None or not high > low:
+        return shown(value)
+    places = 1 - math.floor(math.log10((high - low) / 2))
+    return shown(round(value, places), 12)
+
+
+def _sure(interval: Sequence[float | None], unit: str) -> str:
+    low, high = interval
+    if low is None or high is None:
         return "too early to say how sure this is"
-    return words.format(*(shown(float(end)) for end in interval))
+    return f"95 % sure: between {_to_match(low, interval)} and {_with(_to_match(high, interval), unit)}"
 
 
-def _range(interval: Any) -> str:
-    return "not known yet" if any(end is None for end in interval) else " to ".join(shown(float(x)) for x in interval)
+def _range(interval: Sequence[float | None], unit: str) -> str:
+    low, high = interval
+    if low is None or high is None:
+        return "not known yet"
+    return f"{_to_match(low, interval)} to {_with(_to_match(high, interval), unit)}"
 
 
-def nearest_runs(state: State, design: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tried runs whose settings are nearest to ``design``; 0 % is the same, 100 % the far end of a range."""
-    x = state.space.encode_designs(dict(design))[0]
-    told = [state.runs[key] for key in state.told]
-    weights = np.concatenate(
-        [np.full(c.stop - c.start, 0.5 if c.size and c.stop - c.start > 1 else 1.0) for c in state.space.columns]
-    )
-    parts = len(state.space.columns)
-    away = [(float(np.sqrt(((run.x - x) ** 2 * weights).sum() / parts)), run) for run in told]
-    return [
-        {
-            "id": run.id,
-            "away": f"{100 * distance:.0f} %",
-            "value": run.value,
-            "design": state.space.decode_designs(run.x)[0],
-            "context": None
-            if run.context is None
-            else dict(zip(state.space.context_names, run.context.tolist(), strict=True)),
-        }
-        for distance, run in sorted(away, key=lambda pair: (pair[0], pair[1].id))[:NEAREST]
-    ]
+def _away(distance: float) -> str:
+    """A distance in lengthscales of the model in a word; from half of one on a design counts as untried."""
+    return "the same" if distance < 0.02 else "near" if distance <= FAR else "far"

@@ -11,6 +11,8 @@ from fastapi import APIRouter, Request, Response
 
 from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.records import events as e
+from edrbo.records.plausible import doubts_about
+from edrbo.records.questions import narrow_with
 from edrbo.space import Space
 from edrbo.study.csv_file import export_csv
 from edrbo.study.study import Study
@@ -41,6 +43,10 @@ def record(desk: Desk, body: bodies.Entry, write: Write) -> dict[str, Any]:
         desk.prepare()
     state = desk.state
     said = views.event_words(event, state)
+    if isinstance(event, e.Told | e.ContextTold) and (found := doubts_about(state, event.id)):
+        said += f". But {'; '.join(found)}. If that is wrong, take it back"
+    if isinstance(event, e.Told | e.ContextTold) and new:
+        said += "".join(f". {text}" for text in narrow_with(state, event.id))
     return {"ref": event.ref, "stored": True, "again": not new, "words": said, "observations": len(state.told)}
 
 

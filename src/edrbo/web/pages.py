@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from edrbo.web import views
 from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
 from edrbo.web.numbers import shown, shown_of, when
-from edrbo.web.setup import amendments_of, setup_of
+from edrbo.web.setup import amendments_of, goals_of, setup_of
 
 PATIENCE = 0.3  # seconds a page waits for what may be known already
 
@@ -149,29 +150,34 @@ class Pages:
 
     def _thoughts(self, router: APIRouter) -> None:
         @router.get("/s/{study}/answer")
-        def answer(request: Request, study: str, part: str = "") -> Response:
+        def answer(request: Request, study: str, part: str = "", seen: str = "") -> Response:
             desk = self.desks.get(study)
-            state = desk.state
-            context = views.context_of_query(state.space, request.query_params)
-            job = desk.answer(context) if len(state.told) else None
-            values = {"context": context, "ranges": views.context_ranges(state), "last": views.last_context(state)}
-            return self._thought(request, "answer", desk, state, job, part, **values)
+            context = views.context_of_query(desk.state.space, request.query_params)
+            return self._thought(request, "answer", desk, lambda: desk.answer(context), part, seen, context=context)
 
         @router.get("/s/{study}/charts")
-        def charts(request: Request, study: str, part: str = "") -> Response:
+        def charts(request: Request, study: str, part: str = "", seen: str = "") -> Response:
             desk = self.desks.get(study)
-            state = desk.state
-            job = desk.charts() if len(state.told) else None
-            return self._thought(request, "charts", desk, state, job, part)
+            return self._thought(request, "charts", desk, desk.charts, part, seen)
 
     def _thought(
-        self, request: Request, here: str, desk: Desk, state: State, job: Job | None, part: str, **values: Any
+        self, request: Request, here: str, desk: Desk, begin: Callable[[], Job], part: str, seen: str, **values: Any
     ) -> Response:
-        """A page about something that is being worked out, or the part of it that waits."""
+        """A page about something that is being worked out, or the part of it that waits.
+
+        A part that was ``seen`` stays until what is known has changed and the new one is there; it comes after asks.
+        """
+        state = desk.state
+        if part and seen and (seen == desk.evidence(state) or desk.worker.open_jobs("ask", "prepare")):
+            return Response(status_code=204)
+        job = begin() if len(state.told) else None
         if job is not None:
             job.ended.wait(PATIENCE)
-        query = {name: value for name, value in request.query_params.items() if name != "part"}
+            if part and seen and job.open:
+                return Response(status_code=204)
+        query = {name: value for name, value in request.query_params.items() if name not in ("part", "seen")}
         values |= {"desk": desk, "state": state, "job": job, "query": query, "evidence": desk.evidence(state)}
+        values |= {"ranges": views.context_ranges(state), "last": views.last_context(state)}
         values["variables"] = views.variables_of(state.space)
         name = f"{here}_live.html" if part else f"{here}.html"
         return self.render(request, name, here=here, **values)
@@ -194,7 +200,7 @@ class Pages:
 
         @router.get("/new")
         def new(request: Request) -> Response:
-            return self.render(request, "new.html", here="new")
+            return self.render(request, "new.html", here="new", goals=goals_of())
 
 
 def _entry(desk: Desk, state: State, number: int | None, kind: str) -> dict[str, Any]:

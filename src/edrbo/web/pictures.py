@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from edrbo.report import charts
-from edrbo.report.contents import Facts, gather
-from edrbo.report.svg import Chart, number, span
+from edrbo.report.contents import gather
 from edrbo.study.study import Study
 
 Section = tuple[str, str, list[str]]
@@ -18,7 +15,7 @@ def pictures_of(study: Study) -> list[Section]:
     sections: list[Section] = [
         (
             "Progress",
-            "Every outcome, and the best so far. The band is what can be expected of the answer.",
+            "Every outcome, and the best so far. The green band is what can be expected of the answer on average.",
             [charts.progress(facts).svg()],
         ),
         (
@@ -27,8 +24,14 @@ def pictures_of(study: Study) -> list[Section]:
             [charts.slice_chart(facts, part).svg() for part in facts.slices],
         ),
     ]
+    if facts.goal is not None:
+        drawn = [charts.goal_chart(facts, part).svg() for part in facts.slices]
+        if facts.space.d_c:
+            drawn.append(charts.tradeoff_chart(facts.optimizer.tradeoff()).svg())
+        sections.append(("Under the goal", f"The goal along each setting: {facts.goal}.", drawn))
     if facts.space.d_c and len(facts.contexts):
-        sections.append(("Outcome against conditions", "Every outcome at the conditions it met.", _against(facts)))
+        met = [charts.outcome_by_context(facts, k).svg() for k in range(facts.space.d_c)]
+        sections.append(("Outcome against conditions", "Every outcome at the conditions it met.", met))
         words = "Too few to look for a shift yet." if facts.shift is None else facts.shift.words()
         drawn = []
         for k in range(facts.space.d_c):
@@ -37,18 +40,3 @@ def pictures_of(study: Study) -> list[Section]:
     if facts.calibration is not None:
         sections.append(("Can the model be trusted?", facts.trust, [charts.calibration(facts).svg()]))
     return sections
-
-
-def _against(facts: Facts) -> list[str]:
-    """One chart a context variable, all with the same axis of outcomes."""
-    data = facts.optimizer.observations
-    known = np.isfinite(data.c).all(axis=1)
-    y, height = data.y[known], span(data.y.tolist())
-    drawn = []
-    for k, name in enumerate(facts.space.context_names):
-        c = data.c[known][:, k]
-        chart = Chart(f"Outcome against {name}", span(c.tolist()), height, name, "outcome")
-        tips = [f"{name} {number(a)}: {number(b)}" for a, b in zip(c.tolist(), y.tolist(), strict=True)]
-        chart.dots(c.tolist(), y.tolist(), tips, "blue")
-        drawn.append(chart.svg())
-    return drawn

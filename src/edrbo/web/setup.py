@@ -5,11 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from edrbo.records.goals import Direction, parse_goal
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.web.numbers import shown
 from edrbo.web.variables import describe_variable
 from edrbo.web.views import history_of, variables_of
+
+# One of each kind, for people to choose from and to change the numbers of.
+GOALS = (
+    "expected",
+    "cvar:0.1",
+    "quantile:0.1",
+    "worst-case",
+    "robust:0.1",
+    "mean-sd:1",
+    "reach:5",
+    "within:3,5",
+    "hit:5",
+)
+
+
+def goals_of(direction: Direction = "maximize", outcome: str = "the result") -> list[tuple[str, str]]:
+    """Goals as they are written, with what they mean."""
+    return [(text, parse_goal(text).title(direction, outcome)) for text in GOALS]
 
 
 def setup_of(state: State) -> dict[str, Any]:
@@ -17,6 +36,8 @@ def setup_of(state: State) -> dict[str, Any]:
     return {
         "variables": variables_of(state.space),
         "goal": settings.goal.to_text(),
+        "goal_title": settings.goal.title(settings.direction, settings.outcome),
+        "goals": goals_of(settings.direction, settings.outcome),
         "direction": settings.direction,
         "forgetting": settings.forgetting,
         "method": settings.method if isinstance(settings.method, str) else "one of your own",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from edrbo.errors import InvalidContextError, UnknownSuggestionError
 from edrbo.records import events as e
+from edrbo.records.expects import read_expects
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.state import State
@@ -186,11 +186,10 @@ def context_ranges(state: State) -> dict[str, tuple[float, float]]:
 
 def plausible(state: State, run: Run | None) -> tuple[float, float] | None:
     """Outside of this a value is asked about: the belief when the run was suggested, else the spread of all values."""
-    expects = {} if run is None or run.expects is None else run.expects
-    interval = expects.get("outcome")
-    if isinstance(interval, list | tuple) and len(interval) == 2 and all(map(math.isfinite, interval)):
-        low, high = map(float, interval)
-        return low - (high - low), high + (high - low)
+    expects = None if run is None else read_expects(run.expects)
+    if expects is not None:
+        ends = expects.reach()
+        return ends.low - (ends.high - ends.low), ends.high + (ends.high - ends.low)
     values = state.observations.y
     if len(values) < FEWEST:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,10 +21,27 @@ __all__ = ["Expectation", "Functional", "Minimum", "WorstCase"]
 
 @dataclass(frozen=True)
 class Field:
-    """The scores of one design as a function of the context (k × d_c): ``values`` (k), with or without slopes."""
+    """The scores of ``count`` designs as functions of the context, for many pairs of the two at once.
 
-    values: Callable[[Tensor], Tensor]
-    values_and_slopes: Callable[[Tensor], tuple[Tensor, Tensor]]  # k and k × d_c
+    ``values`` takes the designs' numbers (r) and contexts (r × d_c) to scores (r), the other one also to slopes
+    (r × d_c).
+    """
+
+    count: int
+    values: Callable[[Tensor, Tensor], Tensor]
+    values_and_slopes: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+    def everywhere(self, contexts: Tensor) -> Tensor:
+        """Scores (count × p) at contexts that are each design's own (count × p × d_c)."""
+        return self.values(self._each(contexts), contexts.flatten(0, 1)).reshape(contexts.shape[:-1])
+
+    def slopes_everywhere(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        """The same with slopes (count × p × d_c)."""
+        values, slopes = self.values_and_slopes(self._each(contexts), contexts.flatten(0, 1))
+        return values.reshape(contexts.shape[:-1]), slopes.reshape(contexts.shape)
+
+    def _each(self, contexts: Tensor) -> Tensor:
+        return torch.arange(self.count).repeat_interleave(contexts.shape[1])
 
 
 DEFAULT_SUPPORT = 64  # points of the context box a worst case may move mass to, besides the atoms
@@ -46,13 +64,15 @@ class Functional(ABC):
     # Whether the worst-case weights stay the same under small changes of the row, so that an integrated score under
     # them has an exact gradient.
     locally_linear: ClassVar[bool] = False
+    # Whether ``refine`` finds a support of its own.
+    refines: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
         """``values`` (... × (m + p)) at ``points.all``, differentiable; returns (...)."""
 
     def refine(self, field: Field, points: ContextPoints) -> Tensor:
-        """The support (p × d_c) that matters for one design, whose scores are ``field``; by default the general one."""
+        """The support (p × d_c) that matters for the designs whose scores are ``field``; by default the general one."""
         return points.support
 
     def rough(self) -> Functional:
@@ -90,6 +110,7 @@ class Minimum(WorstCase):
 
     support_size: int = 0
     locally_linear: ClassVar[bool] = True
+    refines: ClassVar[bool] = True
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         return all_on_minimum(values)
@@ -104,19 +125,25 @@ def all_on_minimum(values: Tensor) -> Tensor:
 
 
 def lowest_points(field: Field, points: ContextPoints) -> Tensor:
-    """The lowest of ``points``, and the ends of descents from them in the box that holds them all (k × d_c)."""
-    lower, upper = points.all.amin(0), points.all.amax(0)
+    """For each design the lowest of ``points``, and the ends of descents from them in the box that holds them all; each
+    once (k × d_c), and no atom, which is there anyway."""
+    contexts, atoms = points.all, len(points.atoms)
+    lower, upper = contexts.amin(0), contexts.amax(0)
     if lower.numel() == 0:
         return points.support
-    lowest = points.all[field.values(points.all).argsort(stable=True)]
+    order = field.everywhere(contexts.expand(field.count, -1, -1)).argsort(dim=-1, stable=True)
+    starts = order[:, :DESCENTS]
+    designs = torch.arange(field.count).repeat_interleave(starts.shape[1])
 
-    def scores(contexts: Array, rows: list[int]) -> tuple[Array, Array]:
-        value, slope = field.values_and_slopes(torch.from_numpy(contexts))
+    def scores(places: Array, rows: list[int]) -> tuple[Array, Array]:
+        value, slope = field.values_and_slopes(designs[rows], torch.from_numpy(places))
         return value.numpy(), slope.numpy()
 
-    start, box = lowest[:DESCENTS].numpy(), (lower.numpy(), upper.numpy())
+    start, box = contexts[starts.flatten()].numpy(), (lower.numpy(), upper.numpy())
     ends, _ = minimize_batch(scores, start, *box, max_iterations=DESCENT_STEPS, ftol=1e-6, max_line_search=5)
-    return torch.cat([torch.from_numpy(ends), lowest[:LOWEST]])
+    low = order[:, :LOWEST].flatten()
+    found = np.concatenate([ends, contexts[low[low >= atoms]].numpy()])
+    return torch.from_numpy(np.unique(found, axis=0))
 
 
 def check_radius(radius: float) -> None:

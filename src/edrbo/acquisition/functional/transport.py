@@ -11,16 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.functional.base import Field
 from edrbo.context.laws import ContextPoints
 
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
 MAX_CUTS = 500  # a limit that is not met: ten to thirty cuts are usual
 FIRST_STEPS = {1: (1.0, 4.0), 2: (0.5, 1.0, 2.0)}  # in radii, downhill from every atom: by order, what a move is like
 ROUNDS = 1  # of column generation, and
 DOWNHILL = 3  # steps of every atom in each: at least 0.97 of the loss (tests/functional/test_transport.py)
+NEAR = 0.25  # of the radius: targets on a line are rounded to multiples of it
 LONGEST = 0.3  # step, in the unit cube
 
 
@@ -41,35 +47,36 @@ class Plans:
 
 
 def moving_costs(atoms: Tensor, targets: Tensor, order: int) -> Tensor:
-    """‖c_j − c'_k‖^order (m × n)."""
-    costs = (atoms[:, None] - targets[None]).square().sum(-1)
+    """‖c_j − c'_k‖^order (... × m × n) from atoms (m × d_c) to targets (... × n × d_c)."""
+    costs = (atoms[:, None] - targets.unsqueeze(-3)).square().sum(-1)
     return costs if order == 2 else costs.sqrt()
 
 
 def cheapest_plans(values: Tensor, weights: Tensor, costs: Tensor, budget: float) -> Plans:
-    """Plans for values (b × n) at targets of which the atoms are the first, weights (m) and moving costs (m × n).
+    """Plans for values (b × n) at targets of which the atoms are the first, weights (m) and moving costs (m × n), or
+    those of each row's own targets (b × m × n).
 
     The mean score of a plan plus λ · its mean cost is a line in λ that touches the concave dual function from above.
     Starting with a plan over the budget and one within it, their lines are intersected; the plan that is best there
     replaces one of the two, until no plan is better at the intersection: then λ is exact.
     """
-    atoms = torch.arange(len(weights))
-    low = values.amin(-1, keepdim=True)
-    scale = (values.amax(-1) - low.squeeze(-1)).clamp_min(1e-300)
+    v, w, c = values.numpy(), weights.numpy(), costs.numpy()  # rows are few and short: torch is slow to start
+    low = v.min(axis=-1, keepdims=True)
+    scale = np.maximum(v.max(axis=-1) - low[:, 0], 1e-300)
     # λ = 0: all mass to the nearest of the minimizers; λ = ∞: all mass stays.
-    over = costs.masked_fill((values != low).unsqueeze(1), torch.inf).argmin(-1)
-    within = atoms.expand_as(over).clone()
-    over_line, within_line = _line(values, weights, costs, over), _line(values, weights, costs, within)
+    over = np.where((v == low)[:, None], c, np.inf).argmin(axis=-1)
+    within = np.broadcast_to(np.arange(len(w)), over.shape).copy()
+    over_line, within_line = _line(v, w, c, over), _line(v, w, c, within)
     live = (over_line[1] > budget) & (within_line[1] < budget) & (within_line[0] > over_line[0])
     for _ in range(MAX_CUTS):
-        rows = live.nonzero().squeeze(-1)
+        rows = np.flatnonzero(live)
         if len(rows) == 0:
             break
         (score_a, cost_a), (score_b, cost_b) = over_line[:, rows], within_line[:, rows]
         multiplier = (score_b - score_a) / (cost_a - cost_b)
-        totals = torch.addcmul(values[rows, None], multiplier[:, None, None], costs)
-        plan = torch.from_numpy(totals.numpy().argmin(-1))  # several times faster than PyTorch's
-        line = _line(values[rows], weights, costs, plan)
+        scores, own = v[rows], c if c.ndim == 2 else c[rows]
+        plan = (scores[:, None] + multiplier[:, None, None] * own).argmin(axis=-1)
+        line = _line(scores, w, own, plan)
         gain = score_a + multiplier * cost_a - (line[0] + multiplier * line[1])
         live[rows] = better = gain > 1e-13 * scale[rows]
         for side, side_line, chosen in (
@@ -79,80 +86,96 @@ def cheapest_plans(values: Tensor, weights: Tensor, costs: Tensor, budget: float
             side[rows[chosen]] = plan[chosen]
             side_line[:, rows[chosen]] = line[:, chosen]
     gap = over_line[1] - within_line[1]
-    positive = torch.where(gap > 0, gap, 1.0)
-    share = ((budget - within_line[1]) / positive).clamp(0.0, 1.0)
+    positive = np.where(gap > 0, gap, 1.0)
+    share = np.clip((budget - within_line[1]) / positive, 0.0, 1.0)
     # where even the plan to the minimum is within the budget, cost is no matter
-    multiplier = torch.where(over_line[1] > budget, (within_line[0] - over_line[0]).clamp_min(0.0) / positive, 0.0)
-    return Plans(over, within, share, multiplier)
+    multiplier = np.where(over_line[1] > budget, np.maximum(within_line[0] - over_line[0], 0.0) / positive, 0.0)
+    return Plans(*map(torch.from_numpy, (over, within, share, multiplier)))
 
 
-def _line(values: Tensor, weights: Tensor, costs: Tensor, plan: Tensor) -> Tensor:
+def _line(values: Array, weights: Array, costs: Array, plan: Integers) -> Array:
     """Mean score and mean moving cost of plans (b × m targets): 2 × b."""
-    score = (weights * values.gather(-1, plan)).sum(-1)
-    cost = (weights * costs.expand(len(plan), -1, -1).gather(-1, plan.unsqueeze(-1)).squeeze(-1)).sum(-1)
-    return torch.stack([score, cost])
+    rows, atoms = np.arange(len(plan))[:, None], np.arange(len(weights))
+    spent = costs[atoms, plan] if costs.ndim == 2 else costs[rows, atoms, plan]
+    return np.stack([values[rows, plan] @ weights, spent @ weights])
 
 
 def worst_targets(field: Field, points: ContextPoints, radius: float, order: int, rounds: int = ROUNDS) -> Tensor:
-    """Contexts (k × d_c) the worst law of a ball moves mass to, for scores ``field`` of one design; k at most 2 m.
+    """Contexts (k × d_c) the worst laws of a ball move mass to, for the designs of ``field``; at most 2 m a design.
 
     Targets stay in the box that holds all of ``points``: its support has the corners of the context box.
     """
-    lower, upper = points.all.amin(0), points.all.amax(0)
+    box = points.all.amin(0), points.all.amax(0)
     mass = points.weights > 0
     atoms, weights = points.atoms[mass], points.weights[mass]
     if radius == 0.0 or atoms.shape[1] == 0:
         return atoms[:0]
-    scores, slopes = field.values_and_slopes(atoms)
+    own = atoms.expand(field.count, -1, -1)
+    scores, slopes = field.slopes_everywhere(own)  # k × m, k × m × d_c
     downhill = -slopes / torch.linalg.vector_norm(slopes, dim=-1, keepdim=True).clamp_min(1e-300)
-    steps = torch.cat([atoms + step * radius * downhill for step in FIRST_STEPS[order]]).clamp(lower, upper)
-    others = torch.cat([points.atoms[~mass], points.support, steps])
-    targets, values = torch.cat([atoms, others]), torch.cat([scores, field.values(others)])
+    steps = torch.cat([own + step * radius * downhill for step in FIRST_STEPS[order]], dim=1).clamp(*box)
+    fixed = torch.cat([points.atoms[~mass], points.support])
+    others = torch.cat([fixed.expand(field.count, -1, -1), steps], dim=1)
+    targets, values = torch.cat([own, others], dim=1), torch.cat([scores, field.everywhere(others)], dim=1)
+    costs, budget = moving_costs(atoms, targets, order), radius**order
     for _ in range(rounds):
-        plans = cheapest_plans(values[None], weights, moving_costs(atoms, targets, order), radius**order)
-        price = float(plans.multiplier[0])
-        best = (values + price * moving_costs(atoms, targets, order)).argmin(-1)
-        arrived, reached = _go_downhill(field, atoms, targets[best], price, radius, order, (lower, upper))
-        targets, values = torch.cat([targets, arrived]), torch.cat([values, reached])
-    plans = cheapest_plans(values[None], weights, moving_costs(atoms, targets, order), radius**order)
-    used = torch.zeros(len(targets), dtype=torch.bool)
-    used[plans.over[0]] = used[plans.within[0]] = True
-    used[: len(atoms)] = False
-    return targets[used]
+        price = cheapest_plans(values, weights, costs, budget).multiplier
+        best = torch.addcmul(values[:, None], price[:, None, None], costs).argmin(-1)
+        start = targets.gather(1, best[..., None].expand_as(own))
+        arrived, reached = _go_downhill(field, own, start, price[:, None], radius, order, box)
+        targets, values = torch.cat([targets, arrived], dim=1), torch.cat([values, reached], dim=1)
+        costs = torch.cat([costs, moving_costs(atoms, arrived, order)], dim=-1)
+    plans = cheapest_plans(values, weights, costs, budget)
+    used = torch.zeros(values.shape, dtype=torch.bool)
+    used.scatter_(1, plans.over, True).scatter_(1, plans.within, True)
+    used[:, : len(atoms)] = False
+    found = targets[used]
+    if found.shape[1] == 1:
+        # Where mass arrives it costs as much to go on as it brings: on a line targets may be moved a little, and so
+        # become fewer.
+        found = ((found / (NEAR * radius)).round() * NEAR * radius).clamp(*box)
+    return torch.from_numpy(np.unique(found.numpy(), axis=0))
 
 
 def _go_downhill(
-    field: Field, atoms: Tensor, start: Tensor, price: float, radius: float, order: int, box: tuple[Tensor, Tensor]
+    field: Field,
+    atoms: Tensor,
+    start: Tensor,
+    price: Tensor,
+    radius: float,
+    order: int,
+    box: tuple[Tensor, Tensor],
 ) -> tuple[Tensor, Tensor]:
-    """From each ``start`` (m × d_c) a few steps down s(c') + price · ‖c_j − c'‖^order: ends and scores there.
+    """From each ``start`` (k × m × d_c) a few steps down s(c') + price · ‖c_j − c'‖^order: ends and scores there.
 
     At order 2 the first step is the one that solves the problem for a linear s; at order 1 it is a radius long. A step
     that does not lead down is taken back and shortened.
     """
     here = start
-    scores, slopes = field.values_and_slopes(here)
+    scores, slopes = field.slopes_everywhere(here)
     total = scores + price * _own_cost(atoms, here, order)
-    length = torch.full_like(scores, min(0.5 / max(price, 1e-300), 1e3) if order == 2 else radius)
+    first = (0.5 / price.clamp_min(1e-300)).clamp_max(1e3) if order == 2 else torch.full_like(price, radius)
+    length = first.expand_as(scores)
     for _ in range(DOWNHILL):
         away = here - atoms
         if order == 2:
-            move = -length[:, None] * (slopes + 2.0 * price * away)
+            move = -length[..., None] * (slopes + 2.0 * price[..., None] * away)
         else:
             distance = torch.linalg.vector_norm(away, dim=-1, keepdim=True).clamp_min(1e-9)
-            gradient = slopes + price * away / distance
+            gradient = slopes + price[..., None] * away / distance
             size = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True).clamp_min(1e-300)
-            move = -length[:, None] * gradient / size
+            move = -length[..., None] * gradient / size
         there = (here + move.clamp(-LONGEST, LONGEST)).clamp(*box)
-        there_scores, there_slopes = field.values_and_slopes(there)
+        there_scores, there_slopes = field.slopes_everywhere(there)
         there_total = there_scores + price * _own_cost(atoms, there, order)
         lower = there_total < total
-        here, slopes = torch.where(lower[:, None], there, here), torch.where(lower[:, None], there_slopes, slopes)
+        here, slopes = (torch.where(lower[..., None], *both) for both in ((there, here), (there_slopes, slopes)))
         scores, total = torch.where(lower, there_scores, scores), torch.where(lower, there_total, total)
         length = length * torch.where(lower, 1.5, 0.3)
     return here, scores
 
 
 def _own_cost(atoms: Tensor, targets: Tensor, order: int) -> Tensor:
-    """‖c_j − c'_j‖^order (m)."""
+    """‖c_j − c'_j‖^order (k × m)."""
     square = (atoms - targets).square().sum(-1)
     return square if order == 2 else square.sqrt()

@@ -57,6 +57,7 @@ class Wasserstein(WorstCase):
     rounds: int = ROUNDS
     has_kinks: ClassVar[bool] = False
     locally_linear: ClassVar[bool] = True
+    refines: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_radius(self.radius)
@@ -75,3 +76,21 @@ class Wasserstein(WorstCase):
 
     def refine(self, field: Field, points: ContextPoints) -> Tensor:
         return worst_targets(field, points, self.radius, self.order, self.rounds)
+
+    def rough(self) -> Functional:
+        return _OneTarget(self.radius, self.order)
+
+
+@dataclass(frozen=True)
+class _OneTarget(Functional):
+    """The worst case when mass moves to one point only, the same share of every atom: above ``Wasserstein``."""
+
+    radius: float
+    order: Literal[1, 2]
+    support_size: int = 0
+
+    def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
+        cost = points.weights @ moving_costs(points.atoms, points.all, self.order)
+        share = (self.radius**self.order / cost.clamp_min(1e-300)).clamp_max(1.0)
+        mean = (points.mass * values).sum(-1)
+        return mean + (share * (values - mean[..., None])).amin(-1).clamp_max(0.0)

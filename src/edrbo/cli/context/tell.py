@@ -13,7 +13,7 @@ from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
 from edrbo.cli.read_words import read_context
-from edrbo.errors import ContextBoundsWarning
+from edrbo.errors import ContextBoundsWarning, ImplausibleWarning
 
 
 def register(app: typer.Typer) -> None:
@@ -39,6 +39,7 @@ def tell(
         settle(context_doubts(opened_study.state_now, seen), yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
+            warnings.simplefilter("ignore", ImplausibleWarning)
             opened_study.tell_context(run, seen, note=note)
         state = opened_study.state_now
     if as_json:

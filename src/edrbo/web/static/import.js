@@ -79,7 +79,7 @@
     const counts = Object.entries(found.counts).map(([status, count]) => `${count} ${status}`);
     if (found.known) counts.push(`${found.known} known already`);
     const more = found.total > found.rows.length ? ` The first ${found.rows.length} of ${found.total} rows are shown.` : "";
-    const head2 = found.errors.length ? `${found.errors.length} cells cannot be read.` : found.problem || counts.join(", ") || "Nothing new.";
+    const head2 = found.errors.length ? `${found.errors.length} ${found.errors.length === 1 ? "cell" : "cells"} cannot be read.` : found.problem || counts.join(", ") || "Nothing new.";
     document.getElementById("counts").textContent = head2 + more;
     confirmed.disabled = !found.ready;
   }

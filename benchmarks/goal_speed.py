@@ -1,0 +1,86 @@
+"""CPU time of finding the next design under each goal, as a multiple of the mean's, at 200 observations.
+
+    OMP_NUM_THREADS=1 python benchmarks/goal_speed.py
+
+Two design variables, one to three context variables, a smooth made-up f. The mean over three seeds of the best of three
+times; only the search is timed, on a model that is fitted already.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from edrbo import Space, Surrogate
+from edrbo.acquisition.goal import Aim
+from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.score import BarycenterUCB
+from edrbo.context.laws import ContextHistory, Empirical
+from edrbo.records.goals import parse_goal
+from edrbo.records.units import Units
+
+GOALS = (
+    "expected",
+    "cvar:0.1",
+    "quantile:0.1",
+    "worst-case",
+    "robust:0.1",
+    "robust:0.2:total-variation",
+    "robust:0.1:kl",
+    "robust:0.1:chi-square",
+    "robust:0.2:mmd",
+    "mean-sd:1",
+    "reach:0.5",
+    "within:0,1",
+    "hit:0.5",
+)
+OBSERVATIONS, SEEDS, TIMES = 200, 3, 3
+
+
+class State:
+    """A fitted model of 200 observations and what is known of the contexts."""
+
+    def __init__(self, d_c: int) -> None:
+        draw = torch.Generator().manual_seed(0)
+        self.x = torch.rand(OBSERVATIONS, 2, generator=draw, dtype=torch.float64)
+        c = (0.5 + 0.2 * torch.randn(OBSERVATIONS, d_c, generator=draw, dtype=torch.float64)).clamp(0.0, 1.0)
+        tilt = (c * torch.linspace(0.5, 1.0, d_c, dtype=torch.float64)).sum(-1) * (self.x[:, 0] - 0.3)
+        y = torch.sin(3 * self.x.sum(-1)) * torch.cos(4 * c[:, 0]) + tilt + 0.3 * torch.sin(6 * c.sum(-1))
+        zero = torch.zeros(d_c, dtype=torch.float64)
+        self.history = ContextHistory(c, torch.ones(OBSERVATIONS, dtype=torch.float64), zero, zero + 1)
+        self.space = Space(
+            design={"x1": (0.0, 1.0), "x2": (0.0, 1.0)}, context={f"c{k}": (0.0, 1.0) for k in range(d_c)}
+        )
+        self.model = Surrogate().fit(torch.cat([self.x, c], dim=-1), y)
+
+    def seconds(self, text: str) -> float:
+        aim = Aim(parse_goal(text), Units())
+        points = Empirical().points(self.history, aim.functional(soft=True).support_size, 0)
+        return float(np.mean([min(self._once(aim, points, seed) for _ in range(TIMES)) for seed in range(SEEDS)]))
+
+    def _once(self, aim: Aim, points: object, seed: int) -> float:
+        started = time.process_time()
+        acquisition = aim.acquisition(self.model, BarycenterUCB(), points)  # type: ignore[arg-type]
+        maximize(acquisition.ladder(), self.space, seed=seed, starts=self.x[-30:], kinks=acquisition.has_kinks)
+        return time.process_time() - started
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    states = [State(d_c) for d_c in (1, 2, 3)]
+    print("| goal | one context | two | three |\n|---|---:|---:|---:|")
+    means: list[float] = []
+    for text in GOALS:
+        found = [state.seconds(text) for state in states]
+        means = means or found
+        cells = (
+            f"{1e3 * one:.0f} ms" if text == "expected" else f"{one / mean:.1f}"
+            for one, mean in zip(found, means, strict=True)
+        )
+        print(f"| `{text}` | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

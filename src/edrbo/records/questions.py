@@ -1,0 +1,91 @@
+"""What is to be said of something that is told in Python: warnings, given once it is kept."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import ImplausibleWarning, NarrowContextsWarning
+from edrbo.records.checks import read_number
+from edrbo.records.plausible import doubts
+from edrbo.records.run import Run
+from edrbo.records.state import State
+from edrbo.records.words import outcome_words
+from edrbo.space.scale import seen_of_bounds
+from edrbo.space.variables import value_words
+
+Array = NDArray[np.float64]
+
+
+def questions(state: State, suggested: Run | None, value: Any, row: Array | None) -> list[Warning]:
+    """Of an outcome of a run in its context (d_c), as far as they are told; ``suggested`` if that design was set."""
+    context = None if row is None or not state.space.d_c else state.space.name_contexts(row[None])[0]
+    number = read_number(value)
+    # A context outside its bounds was warned of when it was read.
+    texts = doubts(state, suggested, number if math.isfinite(number) else None, context, bounds=False)
+    found: list[Warning] = [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in texts]
+    return found + [NarrowContextsWarning(text) for text in newly_narrow(state, row)]
+
+
+def exact_conflict(state: State, key: int, x: Array | None, row: Array | None, value: Any, noise: Any) -> list[Warning]:
+    """Of an outcome told with no noise at all, if another one of the same design (d_x) and context is too."""
+    design = x if x is not None else state.runs[key].x if key in state.runs else None
+    if read_number(noise) != 0.0 or design is None or (row is None and state.space.d_c):
+        return []
+    data = state.observations
+    same = (data.x == design).all(axis=1) & (data.noise == 0.0) & (data.y != read_number(value))
+    same &= (data.c == (np.empty(0) if row is None else row)).all(axis=1)
+    ids = [run for run, place in state.told.items() if same[place]]
+    if not ids:
+        return []
+    other = outcome_words(state.settings, float(data.y[state.told[ids[0]]]))
+    text = f"run {ids[0]} gave {other} at the same design and context, and both were told with noise=0"
+    return [ImplausibleWarning(f"{text}; their difference is taken for noise")]
+
+
+def warn(found: Sequence[Warning]) -> None:
+    """For a method that the user called."""
+    for warning in found:
+        warnings.warn(warning, stacklevel=3)
+
+
+def narrow_contexts(state: State, contexts: Array | None = None) -> dict[str, str]:
+    """The context variables that fill a sliver of their bounds only, with what that means; of ``contexts`` (n × d_c) or
+    of those that outcomes met."""
+    data = state.observations
+    rows = data.c[data.complete] if contexts is None else contexts
+    found = {}
+    for k, (name, variable) in enumerate(state.space.context.items()):
+        if variable.lower is None or variable.upper is None:
+            continue
+        if seen_of_bounds(variable.lower, variable.upper, rows[:, k], variable.log) is not None:
+            low, high = (value_words(variable, float(end)) for end in (rows[:, k].min(), rows[:, k].max()))
+            found[name] = (
+                f"{name} was {low} to {high} so far, a small part of {variable.words()}: the model takes its scale "
+                "from what was seen; narrower bounds say the same"
+            )
+    return found
+
+
+def newly_narrow(state: State, row: Array | None) -> list[str]:
+    """What there is to say of that once ``row`` (d_c) is told, if it was not so before."""
+    if row is None or not state.space.d_c:
+        return []
+    data = state.observations
+    before, rows = narrow_contexts(state), np.concatenate([data.c[data.complete], row[None]])
+    return [text for name, text in narrow_contexts(state, rows).items() if name not in before]
+
+
+def narrow_with(state: State, key: int) -> list[str]:
+    """The same of a run that was told last."""
+    data = state.observations
+    others = data.complete.copy()
+    if key in state.told:
+        others[state.told[key]] = False
+    before = narrow_contexts(state, data.c[others])
+    return [text for name, text in narrow_contexts(state).items() if name not in before]
