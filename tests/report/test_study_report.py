@@ -106,6 +106,9 @@ def test_every_run_is_there_with_units_date_and_goal(tmp_path: Path) -> None:
     ):
         assert text in words
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", words)
+    amount = r"−?[\d.]+ GU"
+    assert re.search(rf"expected value {amount} 95 % sure it is between −?[\d.]+ and {amount}", words)
+    assert re.search(rf"Expected is {amount}, 95 % sure between [\d.]+ and {amount}; the next single outcome", words)
     facts = gather(study)
     x = space.encode_designs(facts.recommendation.design)
     apart = {key: abs(float(run.x[0] - x[0, 0])) for key, run in study.state.runs.items() if key in study.state.told}

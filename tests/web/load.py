@@ -145,7 +145,7 @@ def stored_keys(study: Study) -> Counter[str]:
 
 
 def seconds_until_seen(port: int, study: Study, entries: int, seed: int) -> list[float]:
-    """A page is open, which looks every two seconds as its template says; how long until it shows what the command
+    """A page is open, which looks every second as its template says; how long until it shows what the command
     line stores at random moments."""
     chance, moment, waits = random.Random(seed), threading.Event(), []
     wire = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -157,7 +157,7 @@ def seconds_until_seen(port: int, study: Study, entries: int, seed: int) -> list
             if not stored and time.perf_counter() >= told:
                 study.tell({"x": 0.5}, {"c": 1.0}, 1e6 + k)
                 stored = time.perf_counter()
-            if time.perf_counter() >= looked + 2.0:
+            if time.perf_counter() >= looked + 1.0:
                 wire.request("GET", "/api/studies/load/runs", headers={"Authorization": f"Bearer {TOKEN}"})
                 rows = json.loads(wire.getresponse().read())
                 looked = time.perf_counter()

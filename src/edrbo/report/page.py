@@ -98,11 +98,14 @@ def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
     if facts.goal is None:
         return []
     low, high = found.value_interval
-    rows = [(found.title, number(found.value), f"95 % sure it is between {number(low)} and {number(high)}")]
+    settings = facts.study.settings
+    unit = settings.goal.unit(settings.unit)
+    sure = f"95 % sure it is between {number(low)} and {_joined(number(high), unit)}"
+    rows = [(found.title, _joined(number(found.value), unit), sure)]
     if facts.space.d_c:
         average = found.price["on average"]
         rows += [
-            (name, number(value), f"the design that is best on average: {number(average[name])}")
+            (name, _outcome(facts, value), f"the design that is best on average: {_outcome(facts, average[name])}")
             for name, value in found.price["recommended"].items()
             if name != "mean"
         ]
@@ -119,22 +122,22 @@ def _recommendation(facts: Facts) -> str:
     worse = "less" if facts.study.settings.direction == "maximize" else "more"
     rows = [
         *_goal_rows(facts),
-        ("expected value", number(found.expected), f"95 % sure it is between {number(low)} and {number(high)}"),
+        ("expected value", _outcome(facts, found.expected), f"95 % sure it is {_between(facts, low, high)}"),
         ("", "", interval_words(facts.study.settings, found)),
-        ("next outcome", "", "a single one: 95 % sure between {} and {}".format(*map(number, found.outcome))),
-        ("robust value", number(found.robust), f"{worse} hopeful by as much as the models disagree"),
+        ("next outcome", "", f"a single one: 95 % sure {_between(facts, *found.outcome)}"),
+        ("robust value", _outcome(facts, found.robust), f"{worse} hopeful by as much as the models disagree"),
     ]
     if facts.space.d_c:
         ball = f"if contexts move by {100 * found.ball:.0f} % of their range in the worst way"
-        rows.append(("worst case", number(found.worst_case), ball))
+        rows.append(("worst case", _outcome(facts, found.worst_case), ball))
         rows += [
-            (f"spread due to {name}", number(effect), "standard deviation of the value at this design")
+            (f"spread due to {name}", _outcome(facts, effect), "standard deviation of the value at this design")
             for name, effect in found.context_effect.items()
         ]
     if (success := success_words(facts.study.settings, found)) is not None:
         rows.append(("success", success, "probability that a run of it gives a value"))
     cells = "".join(
-        f"<tr><th>{escape(one_line(name))}</th><td>{value}</td><td>{escape(note)}</td></tr>"
+        f"<tr><th>{escape(one_line(name))}</th><td>{escape(one_line(value))}</td><td>{escape(one_line(note))}</td></tr>"
         for name, value, note in rows
     )
     warning = support_words(facts.study.settings, found)
@@ -152,8 +155,8 @@ def _advice(facts: Facts) -> str:
     found, space = facts.advice.recommendation, facts.space
     low, high = found.interval
     words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}. "
-    words += f"Expected is {number(found.expected)}, 95 % sure between {number(low)} and {number(high)}; "
-    words += "the next single outcome between {} and {}.".format(*map(number, found.outcome))
+    words += f"Expected is {_outcome(facts, found.expected)}, 95 % sure {_between(facts, low, high)}; "
+    words += f"the next single outcome {_between(facts, *found.outcome)}."
     return _section("For one context", words, [])
 
 
@@ -166,6 +169,19 @@ def _nearest(facts: Facts) -> str:
         words += " Even the nearest is far away: what is expected of the recommendation is a guess between runs."
     table = f'<div class="near">{run_table(facts.optimizer.state, runs)}</div>'
     return _section("What was tried near the recommendation", words, [], table)
+
+
+def _outcome(facts: Facts, value: float) -> str:
+    """An outcome, or a difference of outcomes, with its unit."""
+    return _joined(number(value), facts.study.settings.unit)
+
+
+def _between(facts: Facts, low: float, high: float) -> str:
+    return f"between {number(low)} and {_outcome(facts, high)}"
+
+
+def _joined(text: str, unit: str) -> str:
+    return f"{text} {unit}" if unit else text
 
 
 def _with_unit(facts: Facts, name: str, value: Any) -> str:
@@ -223,11 +239,12 @@ def _trust(facts: Facts) -> str:
     if found is None:
         return _section("Trust in the model", "Too few complete outcomes to judge the model yet.", [])
     names = facts.optimizer.method.surrogate.experts
+    errors = [_outcome(facts, float(facts.units.spread_to_user(error))) for error in found.expert_rmse.tolist()]
     experts = "".join(
-        f"<tr><th>{escape(get_kernel(name).title)}</th><td>{number(float(facts.units.spread_to_user(error)))}</td></tr>"
-        for name, error in zip(names, found.expert_rmse.tolist(), strict=True)
+        f"<tr><th>{escape(get_kernel(name).title)}</th><td>{escape(one_line(error))}</td></tr>"
+        for name, error in zip(names, errors, strict=True)
     )
-    together = number(float(facts.units.spread_to_user(found.rmse)))
+    together = escape(one_line(_outcome(facts, float(facts.units.spread_to_user(found.rmse)))))
     both = f"<tr><th>together</th><td>{together}</td></tr>" * (len(names) > 1)
     table = (
         f'<table class="facts"><tr><th>model</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
@@ -243,7 +260,7 @@ def _disagreement(facts: Facts) -> str:
     share = found.disagreement / half if half > 0 else 0.0
     kind = "little beside" if share < 0.5 else "about as much as" if share < 1.5 else "more than"
     return (
-        f"At the recommended design the models are {number(found.disagreement)} apart: "
+        f"At the recommended design the models are {_outcome(facts, found.disagreement)} apart: "
         f"{kind} the uncertainty each of them states."
     )
 
