@@ -1,6 +1,6 @@
 """How much rougher than fitted f must be taken to be, for the bound on what is left to gain to hold.
 
-    nice -n 15 python benchmarks/roughness.py try benchmarks/results/calibration-runs.npz ROUGHNESS.jsonl --seeds 0:3
+    nice -n 15 python benchmarks/roughness.py try benchmarks/results/calibration-runs.npz ROUGHNESS.jsonl --seeds 0:2
     python benchmarks/roughness.py table benchmarks/results/roughness.jsonl.gz
 
 ``try`` replays runs of ``calibration_runs.py`` and works out, at 20, 40, 100 and 200 outcomes and for each factor of
@@ -71,7 +71,7 @@ def main() -> None:
     trying = commands.add_parser("try")
     trying.add_argument("runs", type=Path)
     trying.add_argument("lines", type=Path)
-    trying.add_argument("--seeds", default="0:3")
+    trying.add_argument("--seeds", default="0:2")
     showing = commands.add_parser("table")
     showing.add_argument("lines", type=Path)
     options = parser.parse_args()
