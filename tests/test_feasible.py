@@ -68,3 +68,21 @@ def test_rungs_that_are_one_stay_one() -> None:
     rough, fair, best = feasible_ladder([bottom, top, top], wall(), LogRisk(1.0))
     assert fair is best
     assert rough is not best
+
+
+def test_contexts_are_refined_under_a_risk_too() -> None:
+    class Refined:
+        costly = True
+
+        def __init__(self, near: object = None) -> None:
+            self.nearer = near or self
+
+        def near(self, x: torch.Tensor) -> object:
+            return self.nearer
+
+    plain, refined = Refined(), Refined(Refined())
+    x = torch.zeros(1, 2, dtype=torch.float64)
+    same, other = (Feasible(one, wall(), LogRisk(1.0)) for one in (plain, refined))
+    assert same.costly
+    assert same.near(x) is same
+    assert other.near(x).objective is refined.nearer

@@ -194,13 +194,13 @@ class RobustAcquisition:
         return value, pullback(by_mean, by_sd)
 
     @property
-    def refines(self) -> bool:
-        """Whether ``near`` looks for contexts."""
-        return self.functional.refines and len(self.points.support) > 0
+    def costly(self) -> bool:
+        """Whether scores are wanted all over the context box: then the maximizer makes do with less."""
+        return len(self.points.support) > 0 and not self.functional.needs_slope
 
     def near(self, x: Tensor) -> RobustAcquisition:
         """The same acquisition on the contexts that matter for its functional at designs ``x`` (k × d_x)."""
-        if not self.refines:
+        if not len(self.points.support):
             return self
         support = self.functional.refine(self._field(x), self.points)
         if support is self.points.support:

@@ -87,12 +87,13 @@ class Feasible:
         return value + self.risk.penalty(probability), gradient + self.risk.slope(probability)[:, None] * by_design
 
     @property
-    def refines(self) -> bool:
-        return bool(getattr(self.objective, "refines", False))
+    def costly(self) -> bool:
+        return bool(getattr(self.objective, "costly", False))
 
     def near(self, x: Tensor) -> Feasible:
         """With the contexts that matter at designs ``x`` (k × d_x)."""
-        return replace(self, objective=self.objective.near(x))
+        near = self.objective.near(x) if hasattr(self.objective, "near") else self.objective
+        return self if near is self.objective else replace(self, objective=near)
 
 
 def feasible_ladder(ladder: Sequence[Objective], feasibility: Feasibility, risk: Risk) -> list[Objective]:

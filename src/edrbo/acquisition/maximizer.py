@@ -46,9 +46,9 @@ class Budget:
     line_search: int = 5  # evaluations of one line search at most,
     last_line_search: int = 3  # and once the hill is known: what fails then is a kink
     finalists: int = 3  # ends that go on with the objective itself,
-    costly_finalists: int = 2  # and where its contexts are looked for near each of them
+    costly_finalists: int = 2  # and of one that looks all over the context box
     tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
-    stand_in_tolerance: float = 1e-3  # and where it only leads to such a search
+    costly_tolerance: float = 1e-3  # and the first one on such an objective's stand-in
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
@@ -103,13 +103,13 @@ def maximize(
         values = fair(candidates)
     units = _Units.of(values)
     starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
-    refines = getattr(objective, "refines", False)
-    first = replace(budget, tolerance=budget.stand_in_tolerance) if refines else budget
+    costly = getattr(objective, "costly", False)
+    first = replace(budget, tolerance=budget.costly_tolerance) if costly else budget
     ends, values = _climb(fair, starts, area, units, first)
-    count = budget.costly_finalists if refines else budget.finalists
+    count = budget.costly_finalists if costly else budget.finalists
     best = values.argsort(descending=True, stable=True)[:count]
-    if refines:
-        objective = objective.near(ends[best])  # type: ignore[attr-defined]
+    if hasattr(objective, "near"):
+        objective = objective.near(ends[best])
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)
         ends, values = _climb(objective, ends[best], area, units, last)

@@ -64,8 +64,6 @@ class Functional(ABC):
     # Whether the worst-case weights stay the same under small changes of the row, so that an integrated score under
     # them has an exact gradient.
     locally_linear: ClassVar[bool] = False
-    # Whether ``refine`` finds a support of its own.
-    refines: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
@@ -110,7 +108,6 @@ class Minimum(WorstCase):
 
     support_size: int = 0
     locally_linear: ClassVar[bool] = True
-    refines: ClassVar[bool] = True
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         return all_on_minimum(values)

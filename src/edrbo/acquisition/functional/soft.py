@@ -108,7 +108,6 @@ class SoftMinimum(_Soft):
 
     softness: float = 0.03
     support_size: int = DEFAULT_SUPPORT
-    refines: ClassVar[bool] = True
 
     def _slopes(self, scores: Array, mass: Array) -> tuple[Array, Array]:
         low = scores.min(axis=1, keepdims=True)

@@ -32,7 +32,6 @@ class TotalVariation(WorstCase):
     support_size: int = DEFAULT_SUPPORT
     has_kinks: ClassVar[bool] = False
     locally_linear: ClassVar[bool] = True
-    refines: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_radius(self.radius)

@@ -57,7 +57,6 @@ class Wasserstein(WorstCase):
     rounds: int = ROUNDS
     has_kinks: ClassVar[bool] = False
     locally_linear: ClassVar[bool] = True
-    refines: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_radius(self.radius)
