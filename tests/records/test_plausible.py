@@ -21,7 +21,7 @@ def experienced(values: list[float], expects: dict[str, float] | None) -> State:
 
 
 EXPECTS = {"value": 10.0, "low": 9.0, "high": 11.0}
-TOLD = [9.0, 10.0, 11.0, 9.5, 10.5, 10.0]
+TOLD = [9.0, 10.0, 11.0, 9.5, 10.5, 10.0, 9.8, 10.2]
 
 
 @pytest.mark.parametrize(("value", "asked"), [(10.5, False), (12.5, False), (105.0, True), (-40.0, True)])

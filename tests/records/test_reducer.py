@@ -347,6 +347,7 @@ def lives(draw: st.DrawFn) -> Notebook:
     return life.notebook
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning", "ignore::edrbo.errors.NarrowContextsWarning")
 @given(lives())
 @settings(max_examples=60, deadline=None)
 def test_any_life_is_the_same_when_it_is_read_again(notebook: Notebook) -> None:
@@ -357,6 +358,7 @@ def test_any_life_is_the_same_when_it_is_read_again(notebook: Notebook) -> None:
     assert again.training_order.tolist() == state.training_order.tolist()
 
 
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning", "ignore::edrbo.errors.NarrowContextsWarning")
 @given(lives())
 @settings(max_examples=60, deadline=None)
 def test_the_fewest_events_lead_to_the_same_knowledge(notebook: Notebook) -> None:

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-FEWEST = 5  # numbers before anything can be called unusual
+FEWEST = 8  # numbers before anything can be called unusual: five uniform ones may well lie close together
 FAR = 5.0  # spreads from the middle of all seen; a normal law goes there once in a million …
-BEYOND = 0.5  # … and so many of their ranges beyond them, since a law may drift
+BEYOND = 1.0  # … and so many of their ranges beyond them, since a law may drift
 CONSTANT = 1e-9  # of their size: numbers that differ by rounding only have no scale
 LIKELY = 3.0  # spreads within which a number may be one of these
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.records.expects import read_expects
-from edrbo.records.far import FEWEST, LIKELY, is_far, may_be, spread_of
+from edrbo.records.far import LIKELY, is_far, may_be, spread_of
 from edrbo.records.outliers import outliers
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
@@ -28,6 +28,7 @@ FAR_VALUE, BEYOND_VALUE = 8.0, 3.0  # of an outcome, as FAR and BEYOND of a cont
 # Half-widths of a 95 % interval from what was expected, and spreads of all outcomes: 21 of 30,000 outcomes of the
 # benchmark's runs are so far.
 FAR_EXPECTED, SURPRISING = 3.0, 3.0
+FEWEST_TOLD = 5  # outcomes that have such a spread
 UNLEARNED = 'it is so far from all others that it is not learned from (outliers = "keep" changes that)'
 SCALES = (100.0, 10.0, 0.1, 0.01)  # a slip of the point, or percent for a share
 
@@ -138,7 +139,7 @@ class _Others:
     def _value_doubt(self, run: Run | None, value: float, context: Mapping[str, float] | None) -> list[str]:
         told, settings = self.told, self.settings
         expects = None if run is None else read_expects(run.expects)
-        if expects is not None and len(told) >= FEWEST:
+        if expects is not None and len(told) >= FEWEST_TOLD:
             near = expects.at(context)
             away = abs(value - near.value)
             if not (near.half > 0 and away > FAR_EXPECTED * near.half and away > SURPRISING * spread_of(told)[1]):
