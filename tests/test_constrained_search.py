@@ -109,7 +109,7 @@ def test_what_was_run_outside_is_kept_with_a_warning(told: Optimizer) -> None:
     optimizer = Optimizer.from_json(told.to_json())
     outside = {"a": 0.7, "b": 0.2, "c": 0.1}
     with pytest.warns(ConstraintWarning, match=r"breaks 'a <= 0.5'; it is kept"):
-        optimizer.tell(outside, {"load": 0.5}, 5.0)
+        optimizer.tell(outside, {"load": 0.5}, 0.5)
     suggestion = optimizer.ask()
     assert is_inside(suggestion)
     with pytest.warns(ConstraintWarning):

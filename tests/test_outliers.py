@@ -32,8 +32,7 @@ def told(bounds: Any, method: str, slips: int = 0, where: float = 0.0) -> Optimi
 @pytest.mark.parametrize("method", ["edrbo", "wdrbo"])
 def test_the_answer_stays_right(bounds: Any, method: str) -> None:
     """Within a twentieth of the range of the outcomes: up to an eighth of the law is where nobody knows."""
-    spread = float(np.ptp(told(bounds, method).observations.y))
-    near = 0.05 * spread
+    near = 0.05 * float(np.ptp(told(bounds, method).observations.y))
     clean = told(bounds, method).recommend()
     assert clean.design["x"] == pytest.approx(0.5, abs=0.05)
     for slips, where in ((3, 1e9), (1, 1e37), (2, -1e300)):
@@ -44,7 +43,7 @@ def test_the_answer_stays_right(bounds: Any, method: str) -> None:
         assert answer.interval[1] - answer.interval[0] > 0.2 * (clean.interval[1] - clean.interval[0]), where
         # A lower bound with 95 %: a part of the law and the ball are where the slips are, and nobody knows f there. So
         # it may be far below the clean one, but it is a value such as were seen.
-        assert answer.expected - 0.5 * spread <= answer.worst_case <= clean.worst_case + near, where
+        assert optimizer.observations.y.min() <= answer.worst_case <= clean.worst_case + near, where
         assert 0.3 < optimizer.ask()["x"] < 0.7, where
 
 

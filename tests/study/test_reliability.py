@@ -65,7 +65,7 @@ def test_killed_at_a_hundred_random_moments(tmp_path: Path, line: Space) -> None
     told = [line for line in said if line[0] == "told"]
     assert len(told) <= len(study) <= len(told) + 100
     begun = time.monotonic()
-    study.tell(study.ask(), [0.5], 1.0)
+    study.tell(study.ask(), [0.01], 1.0)
     assert time.monotonic() - begun < 10  # Optuna's own lock would make it wait for 30 s
 
 

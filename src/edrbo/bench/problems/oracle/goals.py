@@ -9,7 +9,7 @@
 
 Any other goal is taken on the quadrature rule as its ``value`` says. Values in units of f are exact to 1e-5 of the
 range of f over contexts with one context variable, 1e-4 with two (3e-4 for Robust), 3e-3 with three; probabilities to
-1e-4, 5e-4 and 1e-2 (``tests/conformance/test_goals.py``, ``benchmarks/goal_oracles.py``).
+1e-4, 5e-4 and 1e-2 (``tests/conformance/test_goal_oracles.py``, ``benchmarks/goal_oracles.py``).
 """
 
 from __future__ import annotations
