@@ -13,6 +13,16 @@ pytest.importorskip("fastapi", reason="needs edrbo[web]")
 from live import Client, study_server
 from load import new_database
 
+from edrbo.web.app import WARNINGS
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What the server sets for its process is set for a test too, whose filters are its own."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            for kind in WARNINGS:
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::edrbo.errors.{kind.__name__}"))
+
 
 @pytest.fixture
 def space() -> Space:

@@ -15,7 +15,15 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from edrbo import __version__
-from edrbo.errors import ContextBoundsWarning, EdrboError, UnknownSuggestionError, UnreadableRecordWarning
+from edrbo.errors import (
+    ConstraintWarning,
+    ContextBoundsWarning,
+    EdrboError,
+    ImplausibleWarning,
+    NarrowContextsWarning,
+    UnknownSuggestionError,
+    UnreadableRecordWarning,
+)
 from edrbo.web.api import api_router
 from edrbo.web.desk import Desks
 from edrbo.web.guard import App, Guard, Rules
@@ -26,6 +34,14 @@ ABOUT = """The operations of `edrbo` on the command line, under the same names. 
 sender's own choice: sent again, it is stored once. Send `X-Edrbo` (from `/api/session`, with its cookie) or
 `Authorization: Bearer TOKEN` with every POST."""
 
+WARNINGS = (
+    ConstraintWarning,
+    ContextBoundsWarning,
+    ImplausibleWarning,
+    NarrowContextsWarning,
+    UnreadableRecordWarning,
+)
+
 
 def make_app(places: Places, rules: Rules, *, prepares: bool = False) -> App:
     """Everything that `edrbo serve` answers."""
@@ -33,9 +49,9 @@ def make_app(places: Places, rules: Rules, *, prepares: bool = False) -> App:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # The pages say these themselves: the filter is for the process, as threads cannot have one of their own.
-        warnings.simplefilter("ignore", ContextBoundsWarning)
-        warnings.simplefilter("ignore", UnreadableRecordWarning)
+        # They are for who enters a result, not for a log. The filter is the process's: threads have none of their own.
+        for kind in WARNINGS:
+            warnings.simplefilter("ignore", kind)
         yield
 
     app = FastAPI(
