@@ -8,7 +8,7 @@ first designs are those of ``edrbo bench run`` for the same seed. Reach asks for
 four digits.
 
 One file a run, RUNS/PROBLEM/ARM/SEED.json: designs ``x``, ``outcomes``, and ``recommended`` designs by goal (what
-``recommend(goal=…)`` gives on these data; an arm's own goal among them), ``seconds`` of all suggestions, and the
+``recommend(goal=…)`` gives on these data; of an arm with a goal its own alone), ``seconds`` of all suggestions, and the
 ``code``. What is there is not run again. Seeds come first, so that a few seeds of everything are there early.
 ``benchmarks/goals_tables.py`` judges the runs.
 """
@@ -29,7 +29,7 @@ import torch
 import edrbo
 from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
-from edrbo.streams import stream, stream_seed
+from edrbo.streams import stream
 
 EVALUATIONS, INITIAL = 100, 5
 GOALS = ("expected", "cvar", "robust", "reach")
@@ -61,15 +61,11 @@ def run(name: str, arm: str, seed: int) -> dict[str, Any]:
         optimizer.tell(suggestion, list(map(float, c)), y)
         designs.append(x.tolist())
         outcomes.append(y)
-    recommended = {each: recommend(optimizer, goal_of(each, problem)) for each in GOALS}
+    recommended = {
+        each: list(optimizer.recommend(goal=goal_of(each, problem)).design.values())
+        for each in (GOALS if arm in ("expected", *METHODS) else (arm,))
+    }
     return {"x": designs, "outcomes": outcomes, "recommended": recommended, "seconds": seconds, "code": code()}
-
-
-def recommend(optimizer: edrbo.Optimizer, goal: str) -> list[float]:
-    """The design of ``optimizer.recommend(goal=goal)``, without its intervals, which take most of the time."""
-    seed = stream_seed(optimizer.settings.seed, "recommend", len(optimizer))
-    known = optimizer._knowledge(goal, (None, None), seed)
-    return [float(value) for value in optimizer._best_answer(known.belief, known.evidence, seed)]
 
 
 def code() -> str:
