@@ -14,7 +14,8 @@ from edrbo import Optimizer, Space
 from edrbo.context.uncertainty import LawBelief, known_law
 from edrbo.optimizer.forecasts import Z95
 from edrbo.optimizer.interval import mixture_quantile, value_beliefs
-from edrbo.optimizer.trust import MARGIN, Trust, earned_trust, student
+from edrbo.optimizer.student import student_quantile as student
+from edrbo.optimizer.trust import MARGIN, Trust, earned_trust
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.warped import WarpedSurrogate
 

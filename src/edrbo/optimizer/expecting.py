@@ -13,7 +13,6 @@ from torch import Tensor
 from edrbo.context.laws import ContextPoints
 from edrbo.optimizer.forecasts import Z95
 from edrbo.optimizer.interval import mixture_quantile
-from edrbo.optimizer.student import student_quantile
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import Trust, earned_trust
 from edrbo.records.expects import LARGEST, Expects, Interval
@@ -55,7 +54,7 @@ class Expecting:
 
     def outcome(self, x: Array) -> Expects | None:
         """What to expect of the design ``x`` (d_x), in the user's units."""
-        reach = self.trust.inflation * student_quantile(self.trust.freedom)
+        reach = self.trust.reach
         axes = self._axes()
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes)) if axes else np.zeros((0, 0))
         atoms, weights = self.points.atoms, self.points.weights

@@ -24,7 +24,8 @@ from edrbo.acquisition.acquisition import CHUNK
 from edrbo.acquisition.score import SQRT2
 from edrbo.context.uncertainty import LONG, LawBelief
 from edrbo.optimizer.forecasts import Z95
-from edrbo.optimizer.trust import Trust, student
+from edrbo.optimizer.student import student_quantile
+from edrbo.optimizer.trust import Trust
 from edrbo.surrogate.ensemble import Ensemble, radius
 
 Array = NDArray[np.float64]
@@ -112,7 +113,7 @@ class _Finder:
     def _context_half(self, variance: Tensor) -> Tensor:
         """Of a mean over contexts whose ``variance`` is estimated from the same contexts."""
         freedom = max(self.marginal.effective - 1.0, 1.0)
-        return _half(student(freedom), variance / freedom)
+        return _half(student_quantile(freedom), variance / freedom)
 
     def _outcome(self, means: Tensor, sds: Tensor) -> tuple[Tensor, Tensor]:
         """The 2.5 and 97.5 % quantiles of y (N) over experts and contexts."""

@@ -14,6 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from edrbo.optimizer.forecasts import leave_one_out
+from edrbo.optimizer.student import student_quantile
 from edrbo.surrogate.ensemble import Ensemble
 
 PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
@@ -46,7 +47,7 @@ class Trust:
     @property
     def reach(self) -> float:
         """Half of a 95 % interval in standard deviations of the model."""
-        return self.stretch * student(self.freedom)
+        return self.stretch * student_quantile(self.freedom)
 
 
 def earned_trust(model: Ensemble) -> Trust:
@@ -68,10 +69,3 @@ def earned_trust(model: Ensemble) -> Trust:
     largest = float(variance.max())
     ratio = (PSEUDO + float((error / largest).sum())) / (PSEUDO + float((variance / largest).sum()))
     return Trust(count, min(max(1.0, math.sqrt(ratio)), MOST_INFLATION), noise)
-
-
-def student(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t, infinite without a degree of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 0.975)) if freedom > 0.0 else math.inf
