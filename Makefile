@@ -26,12 +26,15 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Tests start hundreds of processes; each would compile the package again where Python may not keep what it compiled.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+	$(PYTEST)
 
 # Where the time of the tests goes: the forty slowest, slowest first.
 test-slowest: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --durations=40
+	$(PYTEST) --durations=40
 
 # The numeric tests as other CPUs would run them.
 test-cpus: setup
