@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 
 
@@ -17,15 +15,6 @@ def test_the_example_runs() -> None:
     answer = names["answer"]
     assert 20 < answer.design["speed"] < 50  # type: ignore[attr-defined]
     assert answer.interval[0] < answer.expected < answer.interval[1]  # type: ignore[attr-defined]
-
-
-def test_the_examples_of_spaces_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    codes = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "spaces.md").read_text(), flags=re.DOTALL)
-    assert codes
-    names: dict[str, object] = {}
-    for code in codes:
-        exec(compile(code, "spaces.md", "exec"), names)
 
 
 def test_links_lead_somewhere() -> None:

@@ -112,7 +112,12 @@ def test_every_run_is_there_with_units_date_and_goal(tmp_path: Path) -> None:
     facts = gather(study)
     x = space.encode_designs(facts.recommendation.design)
     apart = {key: abs(float(run.x[0] - x[0, 0])) for key, run in study.state.runs.items() if key in study.state.told}
-    assert [key for key, _ in facts.nearest] == sorted(apart, key=apart.__getitem__)[:5]
+    nearest = sorted(apart, key=apart.__getitem__)[:3]
+    assert [tried.run for tried in facts.recommendation.nearest] == nearest
+    page = report_page(study)
+    table = page[page.index('class="near"') :]
+    shown = re.findall(r'data-name="run">(\d+)', table[: table.index("</table>")])
+    assert [int(number) for number in shown] == nearest
     assert waiting.id not in apart
 
 

@@ -27,7 +27,6 @@ Array = NDArray[np.float64]
 POINTS = 49  # of a curve along a real variable
 LEVELS = 40  # values of an integer that are shown
 DRAWN = 2_000  # contexts that stand for a long history
-NEAREST = 5  # runs shown beside the recommendation
 FEWEST = 8  # contexts before a shift can be looked for
 
 
@@ -62,7 +61,6 @@ class Facts:
     shift: ContextShift | None
     calibration: LeaveOneOut | None
     units: Units  # of the model
-    nearest: list[tuple[int, float]]  # runs told nearest to the recommendation, with their coded distance
     advice: Advice | None  # for one context
     made: float  # when this was gathered, in seconds since 1970
     trust: str  # how far the model can be trusted, in words
@@ -94,22 +92,13 @@ def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
     slices = [_slice(optimizer, recommendation, name) for name in space.design_names]
     units = Evidence(optimizer.state, True).units
     advice = None if not context else Advice(dict(context), optimizer.recommend(context=dict(context)))
-    nearest = nearest_runs(optimizer, recommendation)
     made = time.time()
     before = made_before(optimizer.state, units)
     if model is not None and len(before.y) < FEW:
         before = one_step_ahead(model)  # too few of its suggestions were made by a model
     trust = "" if calibration is None else calibration_words(calibration, before)
-    answers = (recommendation, slices, contexts, recent, shift, calibration, units, nearest, advice, made, trust)
+    answers = (recommendation, slices, contexts, recent, shift, calibration, units, advice, made, trust)
     return Facts(study, optimizer, *answers)
-
-
-def nearest_runs(optimizer: Optimizer, recommendation: Recommendation) -> list[tuple[int, float]]:
-    """The runs told nearest to the recommended design: (id, root mean square of the coded differences)."""
-    x = optimizer.space.encode_designs(recommendation.design)
-    apart = np.sqrt(np.mean((optimizer.observations.x - x) ** 2, axis=1))
-    ids = list(optimizer.state.told)
-    return [(ids[row], float(apart[row])) for row in np.argsort(apart, kind="stable")[:NEAREST]]
 
 
 def drawn_contexts(log: ContextLog, d_c: int) -> Array:

@@ -26,7 +26,6 @@ from edrbo.study.times import local_text
 from edrbo.surrogate.kernels import get_kernel
 
 ROWS = 300  # runs in the table
-FAR = 0.25  # root mean square of coded differences: a quarter of every range
 
 
 def report_page(study: Study, context: Mapping[str, float] | None = None) -> str:
@@ -162,10 +161,10 @@ def _advice(facts: Facts) -> str:
 
 def _nearest(facts: Facts) -> str:
     """Has something like it been tried?"""
-    runs = [facts.optimizer.state.runs[key] for key, _ in facts.nearest]
-    closest = facts.nearest[0][1]
+    found = facts.recommendation
+    runs = [facts.optimizer.state.runs[tried.run] for tried in found.nearest]
     words = "The runs nearest to it, nearest first."
-    if closest > FAR:
+    if found.untried:
         words += " Even the nearest is far away: what is expected of the recommendation is a guess between runs."
     table = f'<div class="near">{run_table(facts.optimizer.state, runs)}</div>'
     return _section("What was tried near the recommendation", words, [], table)
