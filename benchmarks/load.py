@@ -45,7 +45,7 @@ def work(where: str, seed: int, evaluations: int, profile: str | None, out: mult
     """One process: ask, evaluate a quadratic, tell."""
     rng = np.random.default_rng(seed)
     study = Study.open(where)
-    profiler = cProfile.Profile()
+    profiler = cProfile.Profile(time.process_time)
     if profile:
         profiler.enable()
     begun, last, rows = cpu(), cpu(), []

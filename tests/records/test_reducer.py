@@ -19,6 +19,7 @@ from edrbo.records import events as e
 from edrbo.records.minimal import minimal_events
 from edrbo.records.settings import Settings
 from edrbo.records.state import State, same_state
+from edrbo.records.tables import Tables
 from edrbo.space import Integer
 
 SPACE = Space(design={"x": (0.0, 10.0), "k": ["a", "b"]}, context={"c": (0.0, 1.0)})
@@ -382,3 +383,20 @@ def test_the_fewest_events_lead_to_the_same_knowledge(notebook: Notebook) -> Non
     one, two = state.log.weighted(state.space.d_c, 5.0), again.log.weighted(state.space.d_c, 5.0)
     assert np.array_equal(one[0], two[0])
     assert np.array_equal(one[1], two[1])
+
+
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning", "ignore::edrbo.errors.NarrowContextsWarning")
+@given(lives())
+@settings(max_examples=60, deadline=None)
+def test_what_was_worked_out_before_an_event_is_gone_on_from_rightly(notebook: Notebook) -> None:
+    state = State.start(notebook.state.amendments[0].before if notebook.state.amendments else notebook.state.settings)
+    for event in notebook.state.history:
+        state = state.apply(event)
+        afresh = Tables(state)
+        assert list(state.told.items()) == list(afresh.told.items())
+        for name in ("x", "c", "y", "noise"):
+            here, there = getattr(state.observations, name), getattr(afresh.observations, name)
+            assert np.array_equal(here, there, equal_nan=True)
+        for here, there in ((state.pending, afresh.pending), (state.failed, afresh.failed)):
+            assert list(here) == list(there)
+            assert all(np.array_equal(here[key], there[key]) for key in here)

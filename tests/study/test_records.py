@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optuna.storages import JournalStorage
 from optuna.trial import FrozenTrial, create_trial
 
 from edrbo.records.events import Told
@@ -15,6 +16,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.state import State, same_state
 from edrbo.space import Space
 from edrbo.study import Study
+from edrbo.study.journal import FileStorage
 from edrbo.study.snapshot import Reader
 from edrbo.study.trials import CONTEXTS, DESIGN, LATE, TOLD
 
@@ -112,3 +114,32 @@ def test_records_that_cannot_be_read_are_set_aside(record: object) -> None:
     assert len(snapshot.problems) == 1
     assert f"{CONTEXTS}0" in str(snapshot.problems[0])
     assert len(snapshot.state.log) == 1
+
+
+def test_of_a_file_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listing all trials at each read would make the steps of a long study slow."""
+    study, other = Study.open(tmp_path / "study.db", LINE), Study.open(tmp_path / "study.db")
+    looked_at: list[int] = []
+    get_trial = JournalStorage.get_trial
+    monkeypatch.setattr(JournalStorage, "get_all_trials", None)
+    monkeypatch.setattr(JournalStorage, "get_trial", lambda self, key: looked_at.append(key) or get_trial(self, key))
+    for k in range(30):
+        other.tell({"speed": 1.0 + k / 10}, [0.5], float(k))
+    waiting = other.ask()
+    assert len(study) == 30
+    del looked_at[:]
+    other.tell(waiting, [0.25], 30.0)
+    other.tell({"speed": 2.0}, [0.75], 31.0)
+    del looked_at[:]
+    assert study.observations.y.tolist() == [float(k) for k in range(32)]
+    assert looked_at == [30, 31]
+
+
+def test_a_journal_that_is_held_stands_still(tmp_path: Path) -> None:
+    study, other = Study.open(tmp_path / "study.db", LINE), Study.open(tmp_path / "study.db")
+    storage = study.ledger.storage
+    assert isinstance(storage, FileStorage)
+    with storage.journal.held():
+        other.tell({"speed": 1.0}, [0.5], 1.0)
+        assert len(list(storage.trials(study.ledger.study_id, [], 0))) == 0
+    assert len(list(storage.trials(study.ledger.study_id, [], 0))) == 1

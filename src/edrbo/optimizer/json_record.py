@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from edrbo.acquisition.methods import get_method
@@ -43,7 +42,7 @@ def read(text: str) -> tuple[State, StoredFit | None]:
             return _read_format_1(record), None
         state = State.start(Settings.from_dict(record["settings"]))
         state = state.apply(*map(from_dict, record["events"]))
-        state = replace(state, suggested=_count(record["suggested"], state))
+        state = state.renumbered(_count(record["suggested"], state))
         fit = StoredFit.from_dict(record["fit"])
         if fit is not None and not fit.suits(get_method(state.settings.method), state.space):
             raise InvalidValueError("the stored fit is that of another model")
@@ -58,7 +57,7 @@ def read(text: str) -> tuple[State, StoredFit | None]:
 def _read_format_1(record: Any) -> State:
     events, asked = format_1.events_of(record)
     state = State.start(Settings.from_dict(record)).apply(*events)
-    return replace(state, suggested=_count(asked, state))
+    return state.renumbered(_count(asked, state))
 
 
 def _parse(text: Any) -> Any:

@@ -81,12 +81,15 @@ class Observations:
         more_noise = np.full(rows, variances) if np.ndim(variances) == 0 else np.asarray(variances)
         _check_width("design", more_x, self.x.shape[1], InvalidDesignError)
         _check_width("context", more_c, self.c.shape[1], InvalidContextError)
-        added = Observations(more_x, more_c, more_y, more_noise)
+        return self.followed_by(Observations(more_x, more_c, more_y, more_noise))
+
+    def followed_by(self, more: Observations) -> Observations:
+        """These observations and those of ``more`` after them."""
         return Observations(
-            np.concatenate([self.x, added.x]),
-            np.concatenate([self.c, added.c]),
-            np.concatenate([self.y, added.y]),
-            np.concatenate([self.noise, added.noise]),
+            np.concatenate([self.x, more.x]),
+            np.concatenate([self.c, more.c]),
+            np.concatenate([self.y, more.y]),
+            np.concatenate([self.noise, more.noise]),
         )
 
     def __len__(self) -> int:

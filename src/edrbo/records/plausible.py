@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.records.context_log import ContextBatch
 from edrbo.records.expects import read_expects
 from edrbo.records.far import LIKELY, is_far, may_be, spread_of
 from edrbo.records.outliers import outliers
@@ -91,17 +92,16 @@ class _Others:
 
     @classmethod
     def of(cls, state: State) -> _Others:
-        rows, owners = [np.empty((0, state.space.d_c))], [np.empty(0, dtype=np.intp)]
-        for entry in state.seen:
-            if isinstance(entry, int):
-                run = state.runs[entry]
-                if run.context is None or run.dropped:
-                    continue
-                rows.append(run.context[None])
-                owners.append(np.array([entry], dtype=np.intp))
-            else:
+        """Contexts of runs with an outcome stand in a table already; the others are looked for."""
+        told, known = state.told, state.observations.complete
+        rows, owners = [state.observations.c[known]], [np.array(list(told), dtype=np.intp)[known]]
+        for entry in [entry for entry in state.seen if entry not in told]:
+            if isinstance(entry, ContextBatch):
                 rows.append(entry.rows)
                 owners.append(np.full(len(entry.rows), -1, dtype=np.intp))
+            elif not (run := state.runs[entry]).dropped and run.context is not None:
+                rows.append(run.context[None])
+                owners.append(np.array([entry], dtype=np.intp))
         return cls(state.settings, state.observations.y, np.concatenate(rows), np.concatenate(owners))
 
     def without(self, key: int, row: int) -> _Others:

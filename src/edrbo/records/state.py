@@ -7,9 +7,8 @@ accepted once can always be read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,9 @@ from edrbo.records.context_log import ContextBatch, ContextLog
 from edrbo.records.events import Event, Undone
 from edrbo.records.observations import Observations
 from edrbo.records.reducer import Draft, undone
-from edrbo.records.run import Contents, Run, Status
+from edrbo.records.run import Contents, Run
 from edrbo.records.settings import Settings
+from edrbo.records.tables import Tables
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
@@ -28,6 +28,11 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class State(Contents):
     """See ``Contents`` for what it holds."""
+
+    _tables: Tables = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_tables", Tables(self))
 
     @classmethod
     def start(cls, settings: Settings) -> State:
@@ -48,7 +53,9 @@ class State(Contents):
         draft = Draft(self)
         for event in events:
             draft.apply(event)
-        return replace(self, **draft.fields())
+        after = replace(self, **draft.fields())
+        object.__setattr__(after, "_tables", self._tables.followed_by(after, events))
+        return after
 
     @property
     def last(self) -> Event | None:
@@ -65,61 +72,46 @@ class State(Contents):
             number += 1
         return str(number)
 
+    def renumbered(self, suggested: int, next_id: int | None = None) -> State:
+        """The same runs, with other counts of suggestions and numbers taken."""
+        other = replace(self, suggested=suggested, next_id=self.next_id if next_id is None else next_id)
+        object.__setattr__(other, "_tables", self._tables)
+        return other
+
     # ---------------------------------------------------------------- what a model wants to know
 
-    @cached_property
+    @property
     def observations(self) -> Observations:
         """Outcomes in the order in which they came, without those that were dropped."""
-        runs = [self.runs[key] for key in self.told]
-        unknown = np.full(self.space.d_c, np.nan)
-        return Observations(
-            np.array([run.x for run in runs]).reshape(len(runs), self.space.d_x),
-            np.array([unknown if run.context is None else run.context for run in runs]).reshape(
-                len(runs), self.space.d_c
-            ),
-            np.array([run.value for run in runs], dtype=np.float64),
-            np.array([np.nan if run.noise is None else run.noise for run in runs], dtype=np.float64),
-        )
+        return self._tables.observations
 
-    @cached_property
-    def told(self) -> dict[int, int]:
+    @property
+    def told(self) -> Mapping[int, int]:
         """Id → row of the observations."""
-        kept = (key for key in self.told_order if not self.runs[key].dropped)
-        return {key: row for row, key in enumerate(kept)}
+        return self._tables.told
 
-    @cached_property
+    @property
     def training_order(self) -> NDArray[np.intp]:
         """Rows of the observations with a known context, in the order in which they became so.
 
         A context that comes late does not change the order of what was known before it.
         """
-        return np.array([self.told[key] for key in self.complete_order if key in self.told], dtype=np.intp)
+        return self._tables.training_order
 
-    @cached_property
-    def pending(self) -> dict[int, Array]:
+    @property
+    def pending(self) -> Mapping[int, Array]:
         """Id → design of what is being tried."""
-        return self._designs("pending")
+        return self._tables.pending
 
-    @cached_property
-    def failed(self) -> dict[int, Array]:
+    @property
+    def failed(self) -> Mapping[int, Array]:
         """Id → design of what gave no outcome."""
-        return self._designs("failed")
+        return self._tables.failed
 
-    def _designs(self, status: Status) -> dict[int, Array]:
-        return {key: run.x for key, run in self.runs.items() if run.status == status and not run.dropped}
-
-    @cached_property
+    @property
     def log(self) -> ContextLog:
         """All contexts in order of arrival, without those of dropped runs."""
-        return ContextLog(tuple(_batches(self.seen, self.runs)))
-
-
-def _batches(seen: Iterable[int | ContextBatch], runs: Mapping[int, Run]) -> Iterable[ContextBatch]:
-    for entry in seen:
-        if isinstance(entry, ContextBatch):
-            yield entry
-        elif not runs[entry].dropped and (context := runs[entry].context) is not None:
-            yield ContextBatch(context[None], np.ones(1), 1)
+        return self._tables.log
 
 
 def same_state(one: State, other: State) -> bool:

@@ -14,16 +14,19 @@ Optuna numbers trials by counting them.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import threading
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend, JournalFileOpenLock, JournalFileSymlinkLock
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from edrbo.errors import StudyError
 from edrbo.study.trials import ABANDONED, OWNER
@@ -50,13 +53,25 @@ class JournalFile(BaseJournalBackend):
         self._path, self._lock = path, lock
         self._ends = array("q", [0])  # where each line read so far begins, and the end of the last
         self.damaged: dict[int, str] = {}  # number of a line that was set aside → what is wrong with it
+        self._held: int | None = None  # the thread for which nothing new is read
 
     @property
     def position(self) -> int:
         """How many lines were read so far."""
         return len(self._ends) - 1
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within, this thread sees the file as it is now: what others append is read afterwards."""
+        self._held = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._held = None
+
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+        if self._held == threading.get_ident():
+            return
         start = self._ends[log_number_from]
         if (size := os.stat(self._path).st_size) == start:
             return
@@ -98,6 +113,14 @@ class FileStorage(JournalStorage):
     def __init__(self, journal: JournalFile) -> None:
         self.journal = journal
         super().__init__(journal)
+
+    def trials(self, study_id: int, numbers: Iterable[int], count: int) -> Iterator[FrozenTrial]:
+        """The trials ``numbers``, and all from number ``count`` on. Optuna's own way would list all there are."""
+        for number in itertools.chain(numbers, itertools.count(count)):
+            try:
+                yield self.get_trial(self.get_trial_id_from_study_id_trial_number(study_id, number))
+            except KeyError:
+                return
 
 
 def write_line(log: dict[str, Any]) -> bytes:

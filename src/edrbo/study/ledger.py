@@ -44,11 +44,19 @@ class Ledger:
             position = self._position()
             if self._last is not None and self._last[0] == position:
                 return self._last[1]
-            trials = self.storage.get_all_trials(self.study_id, deepcopy=False)
-            snapshot = self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
+            snapshot = self._read_on()
         snapshot = replace(snapshot, problems=(*self._damaged_lines(), *snapshot.problems))
         self._last = None if position is None else (position, snapshot)
         return snapshot
+
+    def _read_on(self) -> Snapshot:
+        """Of a file only what is new, so that a read costs the same in a long study as in a short one."""
+        if isinstance(self.storage, FileStorage):
+            with self.storage.journal.held():
+                trials = self.storage.trials(self.study_id, self._reader.unended, self._reader.count)
+                return self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
+        trials = iter(self.storage.get_all_trials(self.study_id, deepcopy=False))
+        return self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
 
     def _position(self) -> int | None:
         """How far a file is read: if no further than the last time, nothing was written. None for a database."""

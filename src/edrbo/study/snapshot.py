@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from optuna.trial import FrozenTrial
@@ -29,7 +29,7 @@ from edrbo.study.trials import (
     events_of_trial,
 )
 
-KEPT = 64  # earlier states to go back to
+KEPT = 8  # earlier states to go back to: eight processes at once have needed four
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,7 @@ class Snapshot:
 
     def before(self, number: int) -> State:
         """The state to compute suggestion ``number`` from."""
-        earlier = sum(1 for key in self.suggestions if key < number)
-        return replace(self.state, suggested=earlier, next_id=number)
+        return self.state.renumbered(bisect_left(self.suggestions, number), number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,36 +66,41 @@ class Reader:
     def __init__(self, settings: Settings) -> None:
         self._start = State.start(settings)
         self._ended = _Ordered()  # what trials and attributes say that can change no more
-        self._unended: list[int] = []  # numbers of the trials seen so far that can still change
+        self.unended: dict[int, None] = {}  # numbers of the trials seen so far that can still change, in order
         self._suggestions: list[int] = []
-        self._count = 0  # of the trials seen so far
+        self.count = 0  # of the trials seen so far
         self._attributes: set[str] = set()
         self._state, self._orders = self._start, list[Order]()
         self._problems: list[Problem] = []
         self._overtaken: set[str] = set()
         self._past: deque[_Past] = deque(maxlen=KEPT)
 
-    def read(self, trials: Sequence[FrozenTrial], attributes: Mapping[str, Any]) -> Snapshot:
-        """The snapshot of a study from all its trials, in the order of their numbers, and its attributes."""
+    def read(self, trials: Iterable[FrozenTrial], attributes: Mapping[str, Any]) -> Snapshot:
+        """The snapshot of a study from its attributes and its trials, in the order of their numbers.
+
+        Of the trials those that are ``unended`` or new, from ``count`` on, are enough.
+        """
         self._read_attributes(attributes)
-        now, waiting, unended = self._ended.copy(), {}, []
-        for number in (*self._unended, *range(self._count, len(trials))):
-            trial = trials[number]
+        now, waiting, unended, read = self._ended.copy(), {}, dict[int, None](), 0
+        for trial in trials:
+            if (number := trial.number) < self.count and number not in self.unended:
+                continue
             said = list(events_of_trial(trial, won := attributes.get(f"{WON}{number}")))
-            if number >= self._count and OWNER in trial.system_attrs and not (said and _is_own(said[0])):
+            if number >= self.count and OWNER in trial.system_attrs and not (said and _is_own(said[0])):
                 self._suggestions.append(number)
             if _can_change(trial, won):
-                unended.append(number)
+                unended[number] = None
             else:
                 self._ended.add(said)
             now.add(said)
             if is_awaited(trial):
                 waiting[number] = {**trial.system_attrs[OWNER], "alive": trial.system_attrs.get(ALIVE)}
-        self._unended, self._count = unended, len(trials)
+            read = number + 1
+        self.unended, self.count = unended, max(self.count, read)
         self._go_on(now)
         clock = now.orders[-1][0] if now.orders else 0
-        suggested, next_id = len(self._suggestions), max(self._count, self._state.next_id)
-        state = replace(self._state, suggested=suggested, next_id=next_id)
+        suggested, next_id = len(self._suggestions), max(self.count, self._state.next_id)
+        state = self._state.renumbered(suggested, next_id)
         problems = (*now.problems, *self._problems)
         return Snapshot(state, clock, waiting, problems, frozenset(self._overtaken), tuple(self._suggestions))
 
@@ -112,8 +116,7 @@ class Reader:
         applied again."""
         orders = now.orders
         if orders[: len(self._orders)] != self._orders:
-            same = zip(orders, self._orders, strict=False)
-            self._go_back(next((k for k, (one, other) in enumerate(same) if one != other), len(orders)))
+            self._go_back(_common(orders, self._orders))
         new = now.events[len(self._orders) :]
         if not new:
             return
@@ -167,6 +170,18 @@ class _Ordered:
         other = _Ordered()
         other.orders, other.events, other.problems = self.orders.copy(), self.events.copy(), self.problems.copy()
         return other
+
+
+def _common(one: list[Order], other: list[Order]) -> int:
+    """How many of the first are the same in both, by halving."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _can_change(trial: FrozenTrial, won: str | None) -> bool:
