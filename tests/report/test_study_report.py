@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edrbo.errors import EdrboError
+from edrbo.records.goals import Robust
 from edrbo.report import report_page
 from edrbo.report.contents import drawn_contexts, gather
 from edrbo.report.svg import Chart, number, span, ticks
@@ -240,6 +241,20 @@ def test_a_chart_escapes_its_words() -> None:
     assert "<script>" not in text
     assert "<x>" not in text
     assert "&lt;x&gt;" in text
+
+
+def test_long_names_of_axes_take_lines_and_room() -> None:
+    goal = Robust(0.1).axis("maximize", "thickness of the layer", "µm")
+    one, many = (Chart("t", (0.0, 1.0), (0.0, 1.0), "x", name) for name in ("y", goal))
+    names = re.findall(r'class="name"[^>]*>([^<]*)<', many.svg())
+    assert " ".join(names) == f"x {goal}"
+    assert all(len(name) <= 32 for name in names)
+    assert (many.px(0.0), many.px(1.0)) == (one.px(0.0) + 14 * 2, one.px(1.0))
+    below = Chart("t", (0.0, 1.0), (0.0, 1.0), goal, "y")
+    assert (below.py(0.0), below.py(1.0)) == (one.py(0.0) - 14, one.py(1.0))
+    endless = re.findall(r'class="name"[^>]*>([^<]*)<', Chart("t", (0.0, 1.0), (0.0, 1.0), "x", "y" * 400).svg())
+    assert len(endless) == 4
+    assert endless[-1].endswith("…")
 
 
 # -------------------------------------------------------------------- in a browser

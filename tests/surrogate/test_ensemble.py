@@ -57,6 +57,21 @@ def test_expert_moments_take_any_batch_shape() -> None:
     torch.testing.assert_close(sd.transpose(-1, -2).reshape(-1, 4).T, flat_sd, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("used", [[], [5], [0, 3, 4, 9], list(range(12))])
+def test_a_pullback_of_some_pairs_is_the_gradient(used: list[int]) -> None:
+    """Of three designs in four contexts; by autograd through the joint posterior, which shares none of its code."""
+    model, x, contexts = fitted(d=3), uniform(3, 2, seed=5), uniform(4, 1, seed=6)
+    by_mean, by_sd = torch.zeros(4, 12, dtype=torch.float64), torch.zeros(4, 12, dtype=torch.float64)
+    by_mean[:, used], by_sd[:, used] = uniform(4, len(used), seed=7), -uniform(4, len(used), seed=8)
+    by_sd[:, used[1:2]] = by_mean[:, used[2:3]] = 0.0
+    _, _, pullback = model.paired_with(contexts).moments_and_pullback(x)
+    x = x.requires_grad_()
+    pairs = torch.cat([x.repeat_interleave(4, dim=0), contexts.repeat(3, 1)], dim=-1)
+    mean, sd = model.expert_moments(pairs)
+    (expected,) = torch.autograd.grad((by_mean * mean + by_sd * sd).sum(), x)
+    torch.testing.assert_close(pullback(by_mean, by_sd), expected, rtol=1e-7, atol=1e-8)
+
+
 def test_expert_moments_are_twice_differentiable() -> None:
     model, point = fitted(), uniform(1, 2, seed=4)
 

@@ -6,9 +6,13 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 from html import escape
+from textwrap import wrap
 
 WIDTH, HEIGHT = 440, 250
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 40  # with names of axes on one line; each further one takes
+LINE = 14
+ACROSS, UPWARD = 58, 32  # letters of such a line
+LINES = 3  # at most
 
 
 def number(value: float) -> str:
@@ -57,30 +61,34 @@ class Chart:
         self._x, self._y, self._log = x, y, log
         self._parts: list[str] = []
         self._title = title
-        self._axes(x_name, y_name, labels)
+        below, beside = lines(x_name, ACROSS), lines(y_name, UPWARD)
+        self._left, self._floor = LEFT + LINE * (len(beside) - 1), HEIGHT - BOTTOM - LINE * (len(below) - 1)
+        self._axes(below, beside, labels)
 
     def px(self, value: float) -> float:
         low, high = self._x
         if self._log:
             low, high, value = math.log(low), math.log(high), math.log(value)
-        return LEFT + (WIDTH - LEFT - RIGHT) * share(value, low, high)
+        return self._left + (WIDTH - self._left - RIGHT) * share(value, low, high)
 
     def py(self, value: float) -> float:
         """Held a little beyond the axes, since a wide interval may end far out or nowhere."""
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(max(share(value, *self._y), -1.0), 2.0)
+        return self._floor - (self._floor - TOP) * min(max(share(value, *self._y), -1.0), 2.0)
 
-    def _axes(self, x_name: str, y_name: str, labels: Sequence[str] | None) -> None:
-        floor, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    def _axes(self, x_lines: Sequence[str], y_lines: Sequence[str], labels: Sequence[str] | None) -> None:
+        left, floor, right = self._left, self._floor, WIDTH - RIGHT
         for value in ticks(*self._y):
             at = self.py(value)
-            self._parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>')
-            self._text("tick", LEFT - 6, at + 4, "end", number(value))
+            self._parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>')
+            self._text("tick", left - 6, at + 4, "end", number(value))
         for value, text in self._x_ticks(labels):
             self._text("tick", self.px(value), floor + 16, "middle", text)
-        self._parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{floor}" y2="{floor}"/>')
-        self._text("name", LEFT + (right - LEFT) / 2, HEIGHT - 6, "middle", short(x_name, 48))
-        turn = f' transform="translate(13 {TOP + (floor - TOP) / 2:.0f}) rotate(-90)"'
-        self._text("name", 0, 0, "middle", short(y_name, 30), turn)
+        self._parts.append(f'<line class="axis" x1="{left}" x2="{right}" y1="{floor}" y2="{floor}"/>')
+        for k, line in enumerate(x_lines):
+            self._text("name", left + (right - left) / 2, floor + 34 + LINE * k, "middle", line)
+        for k, line in enumerate(y_lines):
+            turn = f' transform="translate({13 + LINE * k} {TOP + (floor - TOP) / 2:.0f}) rotate(-90)"'
+            self._text("name", 0, 0, "middle", line, turn)
 
     def _text(self, kind: str, x: float, y: float, anchor: str, text: str, more: str = "") -> None:
         place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}'
@@ -131,7 +139,7 @@ class Chart:
 
     def mark(self, x: float, kind: str) -> None:
         at = f"{self.px(x):.1f}"
-        self._parts.append(f'<line class="mark {kind}" x1="{at}" x2="{at}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
+        self._parts.append(f'<line class="mark {kind}" x1="{at}" x2="{at}" y1="{TOP}" y2="{self._floor}"/>')
 
     def svg(self) -> str:
         title = escape(one_line(self._title))
@@ -150,3 +158,9 @@ def short(text: str, length: int) -> str:
     """``text`` on one line of at most ``length`` characters."""
     line = one_line(text)
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def lines(text: str, length: int) -> list[str]:
+    """``text`` on lines of at most ``length`` characters; what does not fit on the last one is cut."""
+    found = wrap(one_line(text), length) or [""]
+    return found if len(found) <= LINES else [*found[: LINES - 1], short(" ".join(found[LINES - 1 :]), length)]

@@ -137,7 +137,7 @@ def lowest_points(field: Field, points: ContextPoints) -> Tensor:
         return value.numpy(), slope.numpy()
 
     start, box = contexts[starts.flatten()].numpy(), (lower.numpy(), upper.numpy())
-    ends, _ = minimize_batch(scores, start, *box, max_iterations=DESCENT_STEPS, ftol=1e-6, max_line_search=5)
+    ends, _ = minimize_batch(scores, start, *box, max_iterations=DESCENT_STEPS, ftol=1e-4, max_line_search=5)
     low = order[:, :LOWEST].flatten()
     found = np.concatenate([ends, contexts[low[low >= atoms]].numpy()])
     return torch.from_numpy(np.unique(found, axis=0))

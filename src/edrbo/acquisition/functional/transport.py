@@ -156,7 +156,7 @@ def _go_downhill(
     total = scores + price * _own_cost(atoms, here, order)
     first = (0.5 / price.clamp_min(1e-300)).clamp_max(1e3) if order == 2 else torch.full_like(price, radius)
     length = first.expand_as(scores)
-    for _ in range(DOWNHILL):
+    for step in range(1, DOWNHILL + 1):
         away = here - atoms
         if order == 2:
             move = -length[..., None] * (slopes + 2.0 * price[..., None] * away)
@@ -166,7 +166,8 @@ def _go_downhill(
             size = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True).clamp_min(1e-300)
             move = -length[..., None] * gradient / size
         there = (here + move.clamp(-LONGEST, LONGEST)).clamp(*box)
-        there_scores, there_slopes = field.slopes_everywhere(there)
+        last = step == DOWNHILL  # nobody asks where to go on from there
+        there_scores, there_slopes = (field.everywhere(there), slopes) if last else field.slopes_everywhere(there)
         there_total = there_scores + price * _own_cost(atoms, there, order)
         lower = there_total < total
         here, slopes = (torch.where(lower[..., None], *both) for both in ((there, here), (there_slopes, slopes)))
