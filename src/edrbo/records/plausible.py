@@ -91,18 +91,13 @@ class _Others:
 
     @classmethod
     def of(cls, state: State) -> _Others:
-        rows, owners = [np.empty((0, state.space.d_c))], [np.empty(0, dtype=np.intp)]
-        for entry in state.seen:
-            if isinstance(entry, int):
-                run = state.runs[entry]
-                if run.context is None or run.dropped:
-                    continue
-                rows.append(run.context[None])
-                owners.append(np.array([entry], dtype=np.intp))
-            else:
-                rows.append(entry.rows)
-                owners.append(np.full(len(entry.rows), -1, dtype=np.intp))
-        return cls(state.settings, state.observations.y, np.concatenate(rows), np.concatenate(owners))
+        runs = [(entry, state.runs[entry]) for entry in state.seen if isinstance(entry, int)]
+        met = {key: run.context for key, run in runs if run.context is not None and not run.dropped}
+        alone = [entry.rows for entry in state.seen if not isinstance(entry, int)]
+        rows = np.array(list(met.values())).reshape(len(met), state.space.d_c)
+        seen = np.concatenate([rows, *alone])
+        owners = np.concatenate([np.array(list(met), dtype=np.intp), np.full(len(seen) - len(met), -1)])
+        return cls(state.settings, state.observations.y, seen, owners)
 
     def without(self, key: int, row: int) -> _Others:
         """Less the run ``key``, whose outcome is ``row`` of those told."""
