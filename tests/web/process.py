@@ -33,6 +33,11 @@ class Process:
                 return
         raise AssertionError(f"the server ended with {self._process.wait()}")
 
+    def cpu(self) -> float:
+        """Seconds of CPU that it used so far."""
+        words = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()

@@ -25,7 +25,7 @@ from edrbo.space import Space
 from edrbo.study.journal import FileStorage
 from edrbo.study.owner import this_process
 from edrbo.study.snapshot import Reader, Snapshot
-from edrbo.study.storage import guard, is_url
+from edrbo.study.storage import guard, is_url, written
 from edrbo.study.trials import ABANDONED, ALIVE, DESIGN, EVENT, FIT, OWNER, TOLD, WON, Problem, distribution, record_of
 
 Array = NDArray[np.float64]
@@ -37,16 +37,16 @@ class Ledger:
     def __init__(self, storage: BaseStorage, study_id: int, settings: Settings, where: str | Path) -> None:
         self.storage, self.study_id, self.where = storage, study_id, where
         self._reader = Reader(settings)
-        self._last: tuple[int, Snapshot] | None = None  # what was read of a file, and how far
+        self._last: tuple[int | str | None, Snapshot] | None = None  # what was read, and how far
 
     def read(self) -> Snapshot:
         with guard(self.where, "read"):
             position = self._position()
-            if self._last is not None and self._last[0] == position:
+            if self._last is not None and position is not None and self._last[0] == position:
                 return self._last[1]
             snapshot = self._read_on()
         snapshot = replace(snapshot, problems=(*self._damaged_lines(), *snapshot.problems))
-        self._last = None if position is None else (position, snapshot)
+        self._last = (position, snapshot)
         return snapshot
 
     def _read_on(self) -> Snapshot:
@@ -58,10 +58,10 @@ class Ledger:
         trials = iter(self.storage.get_all_trials(self.study_id, deepcopy=False))
         return self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
 
-    def _position(self) -> int | None:
-        """How far a file is read: if no further than the last time, nothing was written. None for a database."""
+    def _position(self) -> int | str | None:
+        """How far the storage is written: if it is the same as the last time, nothing was. None if that is unknown."""
         if not isinstance(self.storage, FileStorage):
-            return None
+            return written(self.storage)
         self.storage.get_study_system_attrs(self.study_id)  # reads what is new
         return self.storage.journal.position
 

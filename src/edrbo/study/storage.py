@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage, get_storage
@@ -88,10 +89,34 @@ def _open_url(url: str) -> BaseStorage:
     with guard(url, "open"):
         for _ in range(4):
             try:
-                return get_storage(RDBStorage(with_driver, engine_kwargs={"pool_pre_ping": True}))
+                return _database(with_driver)
             except (IntegrityError, ProgrammingError):  # another process is creating the tables just now
                 continue
-        return get_storage(RDBStorage(with_driver, engine_kwargs={"pool_pre_ping": True}))
+        return _database(with_driver)
+
+
+_DATABASES: WeakKeyDictionary[BaseStorage, RDBStorage] = WeakKeyDictionary()  # Optuna's cache → what is behind it
+
+
+def _database(url: str) -> BaseStorage:
+    behind = RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
+    storage = get_storage(behind)
+    _DATABASES[storage] = behind
+    return storage
+
+
+def written(storage: BaseStorage) -> str | None:
+    """A text that changes whenever anybody has written to a database, in one short question to it; None of others.
+
+    It lists the transactions that PostgreSQL regards as done; each that writes has a number of its own.
+    """
+    if storage not in _DATABASES:
+        return None
+    from sqlalchemy import text
+
+    engine = _DATABASES[storage].engine.execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        return str(connection.execute(text("SELECT CAST(txid_current_snapshot() AS text)")).scalar_one())
 
 
 def _with_driver(url: str) -> str:

@@ -41,7 +41,7 @@ def record(desk: Desk, body: bodies.Entry, write: Write) -> dict[str, Any]:
     event, new = desk.once(body.key, lambda: write(desk.study, stamp))
     if isinstance(event, e.Told | e.Failed | e.Cancelled):
         desk.prepare()
-    state = desk.state
+    state = desk.study.state_now  # read a moment ago, with this event in it
     said = views.event_words(event, state)
     if isinstance(event, e.Told | e.ContextTold) and (found := doubts_about(state, event.id)):
         said += f". But {'; '.join(found)}. If that is wrong, take it back"
@@ -129,8 +129,7 @@ def _telling(api: APIRouter, desks: Desks) -> None:
         """Report an outcome, or that there was none."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
-            space = book.space
-            design = read_design(space, body.design or {})
+            design = read_design(book.space_now, body.design or {})
             if body.id is None and not design:
                 raise InvalidValueError("what was evaluated is not clear", "give the id of a suggestion, or a design")
             book.tell(
@@ -179,7 +178,7 @@ def _second_thoughts(api: APIRouter, desks: Desks) -> None:
                 value=None if body.value in (None, "") else read_number(body.value),
                 noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
                 context=read_context(body.context),
-                design=read_design(book.space, body.design) if body.design else None,
+                design=read_design(book.space_now, body.design) if body.design else None,
                 why=body.why or None,
                 **stamp,
             )

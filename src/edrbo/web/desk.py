@@ -73,7 +73,7 @@ class Desk:
             if found is not None:
                 return found, False
             write()
-            found = _with_key(self.state, key)
+            found = _with_key(self.study.state_now, key)  # a write ends with reading it back
         if found is None:
             raise StudyError("what was sent cannot be found among the records", "look at the runs")
         return found, True
@@ -98,8 +98,10 @@ class Desk:
 
     def prepare(self) -> None:
         """If that is wanted: with one run being made, work out the next, which cannot know how this one ends."""
+        if not self.prepares or self.worker.open_jobs("prepare"):
+            return
         state = self.state
-        if not self.prepares or len(state.pending) != 1 or self.worker.open_jobs("prepare"):
+        if len(state.pending) != 1:
             return
         (made,) = state.pending
 
