@@ -91,8 +91,14 @@ def contexts(of: Any) -> Figure:
     for k, (name, variable) in enumerate(space.context.items()):
         over_time, share = many[2 * k], many[2 * k + 1]
         over_time.plot(np.arange(1, len(rows) + 1), np.array(rows)[:, k], ".", color=BLUE)
+        bins: Any = 18
+        if isinstance(variable, Categorical):
+            words = [str(choice) for choice in variable.choices]
+            over_time.set_yticks(range(variable.size), words)
+            share.set_xticks(range(variable.size), words)
+            bins = np.arange(variable.size + 1) - 0.5
         over_time.set(xlabel="context, in order of arrival", ylabel=heading(name, variable.unit))
-        share.hist(law[:, k], bins=18, weights=weights / weights.sum(), color=GREEN, alpha=0.7)
+        share.hist(law[:, k], bins=bins, weights=weights / weights.sum(), color=GREEN, alpha=0.7)
         share.set(xlabel=heading(name, variable.unit), ylabel="share of the law")
     return figure
 

@@ -237,10 +237,10 @@ def thinned(points: ContextPoints, size: int) -> ContextPoints:
     """A law on at most ``size`` atoms and half as many support points; ``points`` itself if that saves nothing."""
     others = torch.cat([points.atoms[points.weights == 0], points.support])
     step = max(1, -(-len(others) // (size if len(points.support) == 0 else size // 2)))
-    small = compress(points.atoms, points.weights, size)
+    small = compress(points.atoms, points.weights, size, discrete=points.discrete)
     if len(small.atoms) + len(others[::step]) >= len(points.all):
         return points
-    return ContextPoints(small.atoms, small.weights, others[::step])
+    return ContextPoints(small.atoms, small.weights, others[::step], levels=points.levels)
 
 
 class _Slope(torch.autograd.Function):

@@ -157,7 +157,7 @@ def _affordable(points: ContextPoints) -> ContextPoints:
     """With fewer atoms, where every design meets points of the context box besides."""
     if not len(points.support) or len(points.atoms) <= ATOMS_BESIDE_SUPPORT:
         return points
-    small = compress(points.atoms, points.weights, ATOMS_BESIDE_SUPPORT)
+    small = compress(points.atoms, points.weights, ATOMS_BESIDE_SUPPORT, discrete=points.discrete)
     return replace(points, atoms=small.atoms, weights=small.weights)
 
 

@@ -103,10 +103,11 @@ def _changed(
         for name, variable in map(read_variable_word, words):
             variables[name] = _like(variable, variables.get(name))
     for name, text in map(split_word, level):
-        leveled = designs.get(name)
+        variables = designs if name in designs else contexts
+        leveled = variables.get(name)
         if not isinstance(leveled, Categorical):
             raise InvalidSpaceError(f"{name!r} has no levels", "give a variable that has some")
-        designs[name] = replace(leveled, choices=(*leveled.choices, text))
+        variables[name] = replace(leveled, choices=(*leveled.choices, text))
     return replace(old, space=Space(designs, contexts, constraints), **choices)
 
 
@@ -133,14 +134,14 @@ def _like(new: Variable, old: Variable | None) -> Variable:
 
 
 def _amend(study: Study, new: Settings, was: list[str], note: str | None) -> None:
-    from edrbo.study.number_text import read_number, read_setting
+    from edrbo.study.number_text import read_setting
 
     defaults: dict[str, Any] = {}
     for name, text in map(split_word, was):
         if name in new.space.design:
             defaults[name] = read_setting(text, new.space.design[name])
         elif name in new.space.context:
-            defaults[name] = read_number(text, new.space.context[name])
+            defaults[name] = read_setting(text, new.space.context[name])
         else:
             raise InvalidSpaceError(f"{name!r} is no variable", "--was is for variables that are new")
     record, before = new.to_dict(), study.settings.to_dict()

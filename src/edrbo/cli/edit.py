@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -79,7 +79,7 @@ def edit(
     say(f"now  {run_words(after, after.runs[run])}")
 
 
-def whole_context(state: State, run: int, told: dict[str, float] | None) -> dict[str, float] | None:
+def whole_context(state: State, run: int, told: dict[str, Any] | None) -> dict[str, Any] | None:
     """The context of ``run`` with the variables of ``told`` in place of its own."""
     known = state.runs.get(run)
     if told is None or known is None or known.context is None:

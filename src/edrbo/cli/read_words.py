@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from edrbo.space import Space
 
 
-def read_context(space: Space, words: Sequence[str] | None) -> dict[str, float] | None:
+def read_context(space: Space, words: Sequence[str] | None) -> dict[str, Any] | None:
     """A context; None without any word."""
     if not words:
         return None
-    from edrbo.study.number_text import read_number
+    from edrbo.study.number_text import read_setting
 
     context = {}
     for name, text in map(split_word, words):
@@ -25,7 +25,7 @@ def read_context(space: Space, words: Sequence[str] | None) -> dict[str, float] 
             hint = close_match(name, space.context, _they_are("context", list(space.context)))
             raise InvalidContextError(f"{name!r} is not a context variable", hint)
         try:
-            context[name] = read_number(text, space.context[name])
+            context[name] = read_setting(text, space.context[name])
         except ValueError as problem:
             raise InvalidContextError(f"{name} is {text!r}: {problem}", "it must be a number") from None
     return context

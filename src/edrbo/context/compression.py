@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.records import compression
@@ -22,8 +24,11 @@ class Compressed:
     w1: float
 
 
-def compress(atoms: Tensor, weights: Tensor, size: int, seed: int = 0) -> Compressed:
-    """At most ``size`` weighted atoms for the law (``atoms``: n × d_c, ``weights``: n)."""
+def compress(
+    atoms: Tensor, weights: Tensor, size: int, seed: int = 0, discrete: NDArray[np.bool_] | None = None
+) -> Compressed:
+    """At most ``size`` weighted atoms for the law (``atoms``: n × d_c, ``weights``: n); ``discrete`` columns (d_c) keep
+    their levels."""
     points, mass = (part.detach().to(torch.float64).numpy() for part in (atoms, weights))
-    small = compression.compress(points, mass, size, seed)
+    small = compression.compress(points, mass, size, seed, discrete)
     return Compressed(torch.from_numpy(small.atoms), torch.from_numpy(small.weights), small.error, small.w1)

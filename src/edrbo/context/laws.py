@@ -6,17 +6,16 @@ and they are made once per maximization of the acquisition, never inside one.
 
 from __future__ import annotations
 
-import itertools
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from edrbo.context.compression import Compressed, compress
+from edrbo.context.levels import Levels
+from edrbo.context.points import ContextHistory, ContextPoints, box_points, equal_weights, sobol_points
 from edrbo.errors import InvalidContextError, InvalidValueError
 
 __all__ = [
@@ -31,64 +30,12 @@ __all__ = [
     "Law",
     "box_points",
     "compress",
+    "sobol_points",
 ]
 
 MAX_ATOMS_LINE = 32  # atoms kept for one context variable …
 MAX_ATOMS = 64  # … and for several; docs/speed.md shows that the maximizer does not move
 MAX_GRID = 4096  # a product grid larger than this is refused
-
-
-@dataclass(frozen=True, eq=False)
-class ContextPoints:
-    """A law on finitely many contexts, and points that stand for the whole context box C.
-
-    ``compression_error`` is the Wasserstein-2 distance of the atoms from the law they were made from.
-    """
-
-    atoms: Tensor  # m × d_c
-    weights: Tensor  # m, non-negative, sum to one
-    support: Tensor  # p × d_c, p may be 0
-    compression_error: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.atoms.ndim != 2 or self.support.ndim != 2 or self.weights.shape != self.atoms.shape[:1]:
-            raise InvalidContextError(
-                f"context points do not fit together: atoms {tuple(self.atoms.shape)}, "
-                f"weights {tuple(self.weights.shape)}, support {tuple(self.support.shape)}",
-                "atoms are m × d_c, weights m, support p × d_c",
-            )
-        if not bool((self.weights >= 0).all()) or abs(float(self.weights.sum()) - 1.0) > 1e-9:
-            raise InvalidContextError("the weights of a law must be non-negative and sum to one")
-
-    @property
-    def all(self) -> Tensor:
-        """Atoms, then support: (m + p) × d_c."""
-        return torch.cat([self.atoms, self.support])
-
-    @property
-    def mass(self) -> Tensor:
-        """The law's probability of every row of ``all``: weights, then zeros (m + p)."""
-        return torch.cat([self.weights, self.weights.new_zeros(len(self.support))])
-
-
-@dataclass(frozen=True, eq=False)
-class ContextHistory:
-    """What is known of the contexts, oldest first; n = 0 is allowed and then only the box is known."""
-
-    contexts: Tensor  # n × d_c
-    weights: Tensor  # n, non-negative, any scale
-    lower: Tensor  # d_c
-    upper: Tensor  # d_c
-
-    def normalized_weights(self, half_life: float | None = None) -> Tensor:
-        """Weights that sum to one, each halved for every ``half_life`` later contexts (n)."""
-        weights = self.weights
-        if half_life is not None:
-            if not half_life > 0:
-                raise InvalidValueError(f"half_life is {half_life}", "it is a positive number of contexts")
-            age = torch.arange(len(weights) - 1, -1, -1, dtype=weights.dtype)
-            weights = weights * torch.exp2(-age / half_life)
-        return weights / weights.sum()
 
 
 class Law(ABC):
@@ -99,11 +46,11 @@ class Law(ABC):
 
     def points(self, history: ContextHistory, support_size: int, seed: int) -> ContextPoints:
         """Weighted atoms of the law, and ``support_size`` points of the whole box besides."""
-        lower, upper = history.lower, history.upper
+        lower = history.lower
         if len(lower) == 0:  # no context variables: one empty context, for certain
             return ContextPoints(lower.new_zeros(1, 0), lower.new_ones(1), lower.new_zeros(0, 0))
         atoms, weights, error = self._atoms(history, seed)
-        return ContextPoints(atoms, weights, box_points(lower, upper, support_size), error)
+        return ContextPoints(atoms, weights, history.box(support_size), error, history.levels)
 
     @abstractmethod
     def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
@@ -120,8 +67,8 @@ class Empirical(Law):
     def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         size = self.max_atoms or _default_size(history.contexts)
         if len(history.contexts) == 0:
-            return *_uniform(history.lower, history.upper, size, seed), 0.0
-        small = compress(history.contexts, history.normalized_weights(self.half_life), size)
+            return *history.uniform(size, seed), 0.0
+        small = history.compressed(history.contexts, history.normalized_weights(self.half_life), size)
         return small.atoms, small.weights, small.error
 
 
@@ -141,7 +88,7 @@ class KDE(Law):
     def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         contexts, lower, upper = history.contexts, history.lower, history.upper
         if len(contexts) == 0:
-            return *_uniform(lower, upper, self.samples, seed), 0.0
+            return *history.uniform(self.samples, seed), 0.0
         weights = history.normalized_weights(self.half_life)
         dim = contexts.shape[1]
         effective = 1.0 / weights.square().sum()
@@ -151,10 +98,13 @@ class KDE(Law):
         quantiles = sobol_points(dim + 1, self.samples, seed)
         centers = torch.searchsorted(weights.cumsum(0), quantiles[:, 0].contiguous())
         noise = torch.special.ndtri(quantiles[:, 1:].clamp(1e-12, 1.0 - 1e-12))
+        if history.levels is not None:  # a choice is not smoothed into another
+            bandwidth = bandwidth.masked_fill(history.levels.unordered, 0.0)
         drawn = contexts[centers.clamp(max=len(contexts) - 1)] + bandwidth * noise
-        small = compress(
-            drawn.clamp(lower, upper), _equal(lower, self.samples), self.max_atoms or _default_size(contexts)
-        )
+        drawn = drawn.clamp(lower, upper)
+        drawn = drawn if history.levels is None else history.levels.snap(drawn)
+        size = self.max_atoms or _default_size(contexts)
+        small = history.compressed(drawn, equal_weights(lower, self.samples), size)
         return small.atoms, small.weights, small.error
 
 
@@ -172,8 +122,8 @@ class Box(Law):
 
     def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         lower, upper = self.bounds(history)
-        atoms = box_points(lower, upper, self.size)
-        return atoms, _equal(lower, len(atoms)), 0.0
+        atoms = box_points(lower, upper, self.size, history.levels)
+        return atoms, equal_weights(lower, len(atoms)), 0.0
 
     def bounds(self, history: ContextHistory) -> tuple[Tensor, Tensor]:
         """Lower and upper end of the box (d_c each)."""
@@ -186,7 +136,11 @@ class Box(Law):
             return lower, upper
         mean = weights @ history.contexts
         reach = self.width * (weights @ (history.contexts - mean).square() / freedom).sqrt()
-        return (mean - reach).clamp(lower, upper), (mean + reach).clamp(lower, upper)
+        low, high = (mean - reach).clamp(lower, upper), (mean + reach).clamp(lower, upper)
+        if history.levels is None:
+            return low, high
+        unordered, met = history.levels.unordered, (mean > 0.0).to(mean.dtype)  # the choices that were met
+        return torch.where(unordered, 0.0, low), torch.where(unordered, met, high)
 
 
 @dataclass(frozen=True)
@@ -200,24 +154,43 @@ class Grid(Law):
     half_life: float | None = None
 
     def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+        if history.levels is not None:
+            return self._between_levels(history, history.levels)
         lower, upper = history.lower, history.upper
         dim = len(lower)
         count = max(2, round(self.size ** (1.0 / dim)))
         if count**dim > MAX_GRID:
-            raise InvalidValueError(
-                f"a grid over {dim} context variables needs {count**dim} points",
-                f"take a smaller size, or Empirical or KDE; at most {MAX_GRID} points are allowed",
-            )
+            raise _too_many(dim, count**dim)
         axis = torch.linspace(0.0, 1.0, count, dtype=lower.dtype)
         grid = lower + (upper - lower) * torch.cartesian_prod(*[axis] * dim).reshape(-1, dim)
         if len(history.contexts) == 0:
-            return grid, _equal(lower, len(grid)), 0.0
+            return grid, equal_weights(lower, len(grid)), 0.0
         width = (upper - lower).where(upper > lower, torch.ones_like(lower))
         index = ((history.contexts - lower) / width * (count - 1)).round().clamp(0, count - 1).long()
         place = count ** torch.arange(dim - 1, -1, -1)
         weights = torch.zeros(len(grid), dtype=lower.dtype)
         weights.index_add_(0, index @ place, history.normalized_weights(self.half_life))
         return grid, weights, 0.0
+
+    def _between_levels(self, history: ContextHistory, levels: Levels) -> tuple[Tensor, Tensor, float]:
+        axes = levels.grid(history.lower, history.upper, self.size)
+        total = math.prod(len(axis) for axis in axes)
+        if total > MAX_GRID:
+            raise _too_many(len(axes), total)
+        places = torch.cartesian_prod(*(torch.arange(len(axis)) for axis in axes)).reshape(total, len(axes))
+        grid = torch.cat([axis[places[:, k]] for k, axis in enumerate(axes)], dim=1)
+        if len(history.contexts) == 0:
+            return grid, equal_weights(grid, total), 0.0
+        nearest = torch.cat([torch.cdist(some, grid).argmin(1) for some in torch.split(history.contexts, 1024)])
+        weights = grid.new_zeros(total).index_add_(0, nearest, history.normalized_weights(self.half_life))
+        return grid, weights, 0.0
+
+
+def _too_many(dim: int, total: int) -> InvalidValueError:
+    return InvalidValueError(
+        f"a grid over {dim} context variables needs {total} points",
+        f"take a smaller size, or Empirical or KDE; at most {MAX_GRID} points are allowed",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,48 +222,9 @@ class Given(Law):
             raise InvalidContextError(
                 f"the given law has {self.samples.shape[1]} context variables, the space {len(history.lower)}"
             )
-        weights = _equal(history.lower, len(self.samples)) if self.weights is None else self.weights
-        small = compress(self.samples, weights, self.max_atoms or _default_size(self.samples))
+        weights = equal_weights(history.lower, len(self.samples)) if self.weights is None else self.weights
+        small = history.compressed(self.samples, weights, self.max_atoms or _default_size(self.samples))
         return small.atoms, small.weights, small.error
-
-
-def box_points(lower: Tensor, upper: Tensor, size: int) -> Tensor:
-    """A fixed dense set over a box (size × d_c): equally spaced in one dimension, else corners and Sobol'.
-
-    All 2^d_c corners are in it as long as they take at most half of the set; in more dimensions
-    half of the set are corners, those next to the first Sobol' points.
-    """
-    dim = len(lower)
-    if size == 0:
-        return lower.new_zeros(0, dim)
-    if dim == 1:
-        unit = torch.linspace(0.0, 1.0, size, dtype=lower.dtype)[:, None]
-    else:
-        if 2**dim <= max(size // 2, 4):
-            corners = torch.tensor(list(itertools.product((0.0, 1.0), repeat=dim)), dtype=lower.dtype)
-        else:
-            corners = sobol_points(dim, (size + 1) // 2).round()
-        unit = torch.cat([corners, sobol_points(dim, max(size - len(corners), 0))])[:size]
-    return lower + (upper - lower) * unit
-
-
-def sobol_points(dim: int, size: int, seed: int | None = None) -> Tensor:
-    """Sobol' points of the unit cube (size × dim), scrambled when a seed is given."""
-    make_engine: Callable[..., Any] = SobolEngine  # PyTorch leaves it untyped
-    engine = make_engine(dim, scramble=seed is not None, seed=seed)
-    if seed is None:
-        engine.fast_forward(1)  # the first point of the plain sequence is the corner 0
-    points: Tensor = engine.draw(size, dtype=torch.float64)
-    return points
-
-
-def _uniform(lower: Tensor, upper: Tensor, size: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Quasi-random points of the box (size × d_c) with equal weights (size)."""
-    return lower + (upper - lower) * sobol_points(len(lower), size, seed), _equal(lower, size)
-
-
-def _equal(like: Tensor, size: int) -> Tensor:
-    return torch.full((size,), 1.0 / size, dtype=like.dtype)
 
 
 def _default_size(contexts: Tensor) -> int:

@@ -7,14 +7,15 @@ search may use those, since it needs only to find the design.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from edrbo.context.compression import compress
-from edrbo.context.laws import ContextHistory, Given, Law, box_points
+from edrbo.context.laws import ContextHistory, Given, Law
+from edrbo.context.levels import Levels
 from edrbo.errors import InvalidValueError
 from edrbo.streams import stream
 
@@ -34,6 +35,7 @@ class LawBelief:
     contexts: Tensor  # N × d_c
     weights: Tensor  # N, sum to one
     effective: float
+    levels: Levels | None = None  # None: all context variables are real
 
     def __post_init__(self) -> None:
         if self.weights.shape != self.contexts.shape[:1] or not self.effective > 0:
@@ -51,13 +53,14 @@ class LawBelief:
         """The same law on at most ``size`` contexts, which hold its mean; no less and no better known."""
         if len(self.contexts) <= size:
             return self
-        small = compress(self.contexts, self.weights, size)
-        return LawBelief(small.atoms, small.weights, self.effective)
+        discrete = None if self.levels is None else self.levels.discrete
+        small = compress(self.contexts, self.weights, size, discrete=discrete)
+        return replace(self, contexts=small.atoms, weights=small.weights)
 
     def small_sample(self) -> LawBelief:
         """With the variance Var / (n − 1) that a mean has whose variance is estimated from the same n contexts, for the
         bootstrap's n + 1."""
-        return self if self.exact else LawBelief(self.contexts, self.weights, max(self.effective - 2.0, 0.5))
+        return self if self.exact else replace(self, effective=max(self.effective - 2.0, 0.5))
 
     def draw(self, count: int, seed: int) -> Tensor:
         """Weights of ``count`` laws drawn from this belief (count × N)."""
@@ -80,21 +83,21 @@ def law_belief(law: Law, history: ContextHistory, effective: float) -> LawBelief
     if len(history.lower) == 0:  # no context variables: one empty context, for certain
         return known_law(history.lower.new_zeros(1, 0))
     if isinstance(law, Given):
-        return known_law(law.samples, law.weights)
+        return known_law(law.samples, law.weights, history.levels)
     if len(history.contexts) == 0:
-        points = box_points(history.lower, history.upper, BOX_POINTS)
-        return LawBelief(points, points.new_full((len(points),), 1.0 / len(points)), 1.0)
+        points = history.box(BOX_POINTS)
+        return LawBelief(points, points.new_full((len(points),), 1.0 / len(points)), 1.0, history.levels)
     half_life = getattr(law, "half_life", None)
     weights = history.normalized_weights(half_life)
     if half_life is not None:
         effective = min(effective, float(1.0 / weights.square().sum()))
-    return _shortened(LawBelief(history.contexts, weights, effective))
+    return _shortened(LawBelief(history.contexts, weights, effective, history.levels))
 
 
-def known_law(contexts: Tensor, weights: Tensor | None = None) -> LawBelief:
+def known_law(contexts: Tensor, weights: Tensor | None = None, levels: Levels | None = None) -> LawBelief:
     """Samples (n × d_c) of a law that is known: a forecast, or one context."""
     share = contexts.new_ones(len(contexts)) if weights is None else weights
-    return _shortened(LawBelief(contexts, share / share.sum(), math.inf))
+    return _shortened(LawBelief(contexts, share / share.sum(), math.inf, levels))
 
 
 def _shortened(law: LawBelief) -> LawBelief:

@@ -21,7 +21,7 @@ class TriedRun:
 
     run: int
     design: dict[str, Any]
-    context: dict[str, float] | None
+    context: dict[str, Any] | None
     value: float
     distance: float
 

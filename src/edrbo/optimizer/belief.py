@@ -111,7 +111,7 @@ def believe(
 
     ``model`` has seen the complete observations (None if there are none); ``fixed`` (1 × d_c) is a known next context.
     """
-    d_c = len(history.lower)
+    d_c = len(history.lower if history.levels is None else history.levels.scale.blocks)
     functional: Functional | None = method.functional_at(max(n, 1), d_c)
     law = method.law
     if fixed is not None:
@@ -178,7 +178,7 @@ def _hallucinate(model: Ensemble, x: Tensor, atoms: Tensor, weights: Tensor) -> 
 def _few_atoms(points: ContextPoints) -> tuple[Tensor, Tensor]:
     if points.atoms.shape[1] == 0:
         return points.atoms[:1], points.weights.sum(0, keepdim=True)
-    small = compress(points.atoms, points.weights, SPREAD_ATOMS)
+    small = compress(points.atoms, points.weights, SPREAD_ATOMS, discrete=points.discrete)
     return small.atoms, small.weights
 
 

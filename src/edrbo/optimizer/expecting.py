@@ -15,7 +15,7 @@ from edrbo.optimizer.forecasts import Z95
 from edrbo.optimizer.interval import mixture_quantile
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import Trust, earned_trust
-from edrbo.records.expects import LARGEST, Expects, Interval
+from edrbo.records.expects import LARGEST, LARGEST_TABLE, Expects, Interval
 from edrbo.records.units import Units
 from edrbo.space.scale import ContextScale
 from edrbo.surrogate.ensemble import Ensemble
@@ -55,8 +55,10 @@ class Expecting:
     def outcome(self, x: Array) -> Expects | None:
         """What to expect of the design ``x`` (d_x), in the user's units."""
         reach = self.trust.reach
-        axes = self._axes()
+        levels = any(self.scale.whole)
+        axes = self._level_axes() if levels else self._axes()
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes)) if axes else np.zeros((0, 0))
+        grid = self.scale.encode(grid) if levels and len(grid) else grid
         atoms, weights = self.points.atoms, self.points.weights
         contexts = torch.cat([atoms, torch.from_numpy(grid)]) if len(grid) else atoms
         with torch.no_grad():
@@ -72,7 +74,7 @@ class Expecting:
             table = self._interval(mean[:, count:].mT, sd[:, count:].mT, shares)
             center = self._user(shares @ mean[:, :count])
         table = table.reshape(*(len(axis) for axis in axes), 3)
-        named = self._named(axes)
+        named = tuple(zip(self.names, axes, strict=True)) if levels else self._named(axes)
         if named is None or not (np.abs(table) < LARGEST).all():
             return Expects(Interval(*overall.tolist()))
         drawn = Expects(Interval(*overall.tolist()), named, table)
@@ -106,6 +108,19 @@ class Expecting:
         quantiles = np.quantile(self.seen, levels, axis=0)
         ends = [] if d_c > 2 else [np.zeros((1, d_c)), np.ones((1, d_c))]
         return [np.unique(column.round(9)) for column in np.concatenate([*ends, quantiles]).T]
+
+    def _level_axes(self) -> list[Array]:
+        """Points in the user's units where some variables have levels: all choices, and numbers as in ``_axes``."""
+        d_c = len(self.names)
+        if d_c not in INNER or not len(self.seen):
+            return []
+        spread = np.quantile(self.seen, np.linspace(0.0, 1.0, INNER[d_c]), axis=0)
+        ends = [] if d_c > 2 else [np.zeros((1, self.scale.width)), np.ones((1, self.scale.width))]
+        numbers = self.scale.decode(np.concatenate([*ends, spread]))
+        axes = [
+            np.arange(float(count)) if count else np.unique(numbers[:, k]) for k, count in enumerate(self.scale.choices)
+        ]
+        return axes if np.prod([float(len(axis)) for axis in axes]) < LARGEST_TABLE else []
 
     def _named(self, axes: list[Array]) -> tuple[tuple[str, Array], ...] | None:
         """The axes in the user's units; None if points cannot be told apart there."""

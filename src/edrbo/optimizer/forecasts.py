@@ -103,7 +103,7 @@ def made_before(state: State, units: Units) -> Foretold:
         if expects is None:
             continue
         known = run.context is not None and state.space.d_c > 0
-        context = state.space.name_contexts(run.context[None])[0] if known and run.context is not None else None
+        context = state.space.known_numbers(run.context) if known and run.context is not None else None
         interval = expects.at(context)
         found.append((run.value, interval.value, 0.5 * (interval.high - interval.low) / Z95))
     y, mean, sd = np.array(found, dtype=np.float64).reshape(-1, 3).T

@@ -52,7 +52,7 @@ class GoalAnswers:
         if aim.goal == Expected():
             return Measure(lambda outcomes, weights, points: aim.units.scale * average(outcomes, weights, points))
         few = (
-            box_points(self.lower, self.upper, FEW_SUPPORT)
+            box_points(self.lower, self.upper, FEW_SUPPORT, self.law.levels)
             if aim.goal.over_box and d_c
             else self.lower.new_zeros(0, d_c)
         )
@@ -66,7 +66,7 @@ class GoalAnswers:
     def _points(self, goal: Goal) -> ContextPoints:
         points = self.belief.points
         wants = goal.over_box and points.atoms.shape[1] > 0
-        support = box_points(self.lower, self.upper, DEFAULT_SUPPORT) if wants else points.support[:0]
+        support = box_points(self.lower, self.upper, DEFAULT_SUPPORT, points.levels) if wants else points.support[:0]
         return replace(points, support=support)
 
     def worst_case(self, x: Tensor, ball: float) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.goal import Aim
-from edrbo.context.laws import Law, box_points
+from edrbo.context.laws import ContextPoints, Law, box_points
 from edrbo.context.uncertainty import LawBelief, known_law, law_belief
 from edrbo.optimizer.admissible import best_admissible
 from edrbo.optimizer.answer import Prediction, Recommendation, TriedRun
@@ -47,7 +47,9 @@ def known_of_law(
     given = forecast if fixed is None else fixed
     history = evidence.history(evidence.scale(), half_life, given)
     if not evidence.uses_context or given is not None:
-        return known_law(history.contexts if evidence.uses_context else history.contexts.new_zeros(1, 0))
+        if not evidence.uses_context:
+            return known_law(history.contexts.new_zeros(1, 0))
+        return known_law(history.contexts, levels=history.levels)
     return law_belief(law, history, evidence.state.log.effective(half_life))
 
 
@@ -73,7 +75,7 @@ class Knowledge:
     def values(self, x: Tensor) -> ValueBeliefs:
         """Beliefs about the mean of designs ``x`` (N × d_x), in the model's units."""
         lower, upper = self._box()
-        box = box_points(lower, upper, NEW_CONTEXTS) if len(lower) else self.law.contexts
+        box = box_points(lower, upper, NEW_CONTEXTS, self.law.levels) if len(lower) else self.law.contexts
         return value_beliefs(self.belief.model, self.law, box, x, self.trust)
 
     def predict(self, x: Tensor) -> Prediction:
@@ -163,13 +165,20 @@ def context_effects(belief: Belief, x: Tensor) -> list[float]:
     atoms, weights = belief.points.atoms, belief.points.weights
     effects = []
     with torch.no_grad():
-        for k in range(atoms.shape[1]):
+        for columns in _variables(belief.points):
             mixed = atoms.repeat(len(atoms), 1)
-            mixed[:, k] = atoms[:, k].repeat_interleave(len(atoms))
+            mixed[:, columns] = atoms[:, columns].repeat_interleave(len(atoms), dim=0)
             center, _ = belief.model.barycenter(*belief.model.moments(_joint(x, mixed)))
             main = center.reshape(len(atoms), len(atoms)) @ weights
             effects.append(float(((main - main @ weights).square() @ weights).sqrt()))
     return effects
+
+
+def _variables(points: ContextPoints) -> tuple[slice, ...]:
+    """The coded columns of each context variable."""
+    if points.levels is not None:
+        return points.levels.scale.blocks
+    return tuple(slice(k, k + 1) for k in range(points.atoms.shape[1]))
 
 
 def _joint(x: Tensor, contexts: Tensor) -> Tensor:

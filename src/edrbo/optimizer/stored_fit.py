@@ -35,7 +35,7 @@ class StoredFit:
 
     def suits(self, method: Method, space: Space) -> bool:
         """Whether it has the experts and the inputs of the model of ``method``."""
-        inputs = space.d_x + (space.d_c if method.score.uses_context else 0)
+        inputs = space.d_x + (space.context_width if method.score.uses_context else 0)
         return self.hyper.lengthscale.shape == (len(method.surrogate.experts), inputs)
 
     def to_dict(self) -> dict[str, Any]:

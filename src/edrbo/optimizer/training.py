@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.context.laws import ContextHistory
+from edrbo.context.levels import Levels
 from edrbo.optimizer.belief import Extras, Runs
 from edrbo.optimizer.conflicts import reconciled
 from edrbo.records.observations import Observations
@@ -117,7 +118,8 @@ class Evidence:
         rows, weights = self.state.log.weighted(self.space.d_c, half_life)
         if forecast is not None:
             rows, weights = forecast, np.ones(len(forecast))
-        return ContextHistory(torch.from_numpy(scale.encode(rows)), torch.from_numpy(weights), *self.box(scale))
+        coded = torch.from_numpy(scale.encode(rows))
+        return ContextHistory(coded, torch.from_numpy(weights), *self.box(scale), Levels.of(scale))
 
     def extras(self, pending: list[Array]) -> Extras:
         """What is known besides the training observations."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidEventError, InvalidValueError
 from edrbo.records.events import KINDS, Event
 from edrbo.space import Space
+from edrbo.space.contexts import check_levels
 
 Array = NDArray[np.float64]
 
@@ -99,6 +100,7 @@ def read_context(given: Any, space: Space) -> Array:
         raise InvalidContextError("this space has no context variables", "name them in Space(context=...)")
     if row is None or row.shape != (space.d_c,) or not np.isfinite(row).all():
         raise InvalidContextError("a context is not a row of finite numbers", f"it has {space.d_c} of them")
+    _check_levels(row[None], space)
     row.setflags(write=False)
     return row
 
@@ -108,8 +110,15 @@ def read_contexts(given: Any, space: Space) -> Array:
     rows = read_floats(given)
     if rows is None or rows.ndim != 2 or rows.shape[1] != space.d_c or not np.isfinite(rows).all() or not space.d_c:
         raise InvalidContextError("contexts are not rows of finite numbers", f"each has {space.d_c} of them")
+    _check_levels(rows, space)
     rows.setflags(write=False)
     return rows
+
+
+def _check_levels(rows: Array, space: Space) -> None:
+    wrong = check_levels(space._context, rows)
+    if wrong is not None:
+        raise InvalidContextError(f"a context is not of this space: {wrong}", "use Space.read_contexts")
 
 
 def read_version(given: Any, latest: int) -> int:

@@ -38,18 +38,24 @@ class Compressed:
     w1: float
 
 
-def compress(atoms: Array, weights: Array, size: int, seed: int = 0) -> Compressed:
+def compress(
+    atoms: Array, weights: Array, size: int, seed: int = 0, discrete: npt.NDArray[np.bool_] | None = None
+) -> Compressed:
     """At most ``size`` weighted atoms for the law (``atoms``: n × d_c, ``weights``: n).
 
     A law that has no more than ``size`` distinct atoms is kept without error. Otherwise one context
     variable is cut into ``size`` bins of exactly equal mass, each replaced by its mean; several are
     clustered by weighted k-means, which places its centers by at most ``SAMPLE_ROWS`` rows (so in a longer
     law a rare atom may join its neighbor). ``seed`` only matters there; the same seed gives the same atoms.
+    Columns that are ``discrete`` hold levels, of which there is no mean: atoms have levels that were there, and every
+    combination keeps its mass, as long as there are no more of them than ``size``.
     """
     if size < 1:
         raise InvalidValueError(f"cannot compress a law to {size} atoms", "ask for at least one atom")
     mass = weights / weights.sum()
     points, mass = atoms[mass > 0], mass[mass > 0]
+    if discrete is not None and discrete.any():
+        return _between_levels(points, mass, size, seed, discrete)
     if points.shape[1] == 1:
         small, small_mass, w2, w1 = _equal_mass_bins(points[:, 0], mass, size)
         return Compressed(small[:, None], small_mass, w2, w1)
@@ -60,6 +66,56 @@ def compress(atoms: Array, weights: Array, size: int, seed: int = 0) -> Compress
     centers = _k_means(*_sample(points, mass, seed), size, seed)
     cells, small_mass, w2, w1 = _to_cell_means(points, mass, centers)
     return Compressed(cells, small_mass, w2, w1)
+
+
+def _between_levels(points: Array, mass: Array, size: int, seed: int, discrete: npt.NDArray[np.bool_]) -> Compressed:
+    """Each combination of levels is compressed by itself, to a share of the atoms by its mass; if there are too many
+    combinations, cells of k-means are replaced by the context nearest to their mean."""
+    points, mass = _merged(points, mass)
+    if len(points) <= size:
+        return Compressed(points, mass, 0.0, 0.0)
+    _, first, label = np.unique(points[:, discrete], axis=0, return_index=True, return_inverse=True)
+    label = label.reshape(-1)
+    if len(first) > size:
+        return _medoids(points, mass, _k_means(*_sample(points, mass, seed), size, seed))
+    counts = np.bincount(label)
+    shares = _shares(np.bincount(label, mass).astype(np.float64, copy=False), counts, size)
+    parts, squares, distances = [], 0.0, 0.0
+    for k, share in enumerate(shares):
+        chosen = label == k
+        total = float(mass[chosen].sum())
+        small = compress(points[chosen][:, ~discrete], mass[chosen], share, seed) if share < counts[k] else None
+        if small is None:
+            parts.append((points[chosen], mass[chosen]))
+            continue
+        rows = np.repeat(points[first[k]][None], len(small.weights), axis=0)
+        rows[:, ~discrete] = small.atoms
+        parts.append((rows, total * small.weights))
+        squares, distances = squares + total * small.error**2, distances + total * small.w1
+    rows, weights = (np.concatenate(both) for both in zip(*parts, strict=True))
+    return Compressed(rows, weights, squares**0.5, distances)
+
+
+def _shares(mass: Array, counts: npt.NDArray[np.intp], size: int) -> list[int]:
+    """``size`` atoms among groups of ``counts`` contexts: one each, and then where the most mass is for an atom."""
+    shares = np.ones(len(mass), dtype=np.intp)
+    for _ in range(size - len(mass)):
+        shares[np.argmax(np.where(shares < counts, mass / shares, -1.0))] += 1
+    found: list[int] = np.minimum(shares, counts).tolist()
+    return found
+
+
+def _medoids(points: Array, mass: Array, centers: Array) -> Compressed:
+    cell = _nearest(points, centers)
+    means = _cell_means(points, mass, cell, centers)
+    away = ((points - means[cell]) ** 2).sum(1)
+    order = np.lexsort((away, cell))
+    kept = order[np.concatenate(([True], cell[order][1:] != cell[order][:-1]))]  # the nearest of every cell
+    total = np.bincount(cell, mass, len(centers)).astype(np.float64, copy=False)
+    place = np.zeros(len(centers), dtype=np.intp)
+    place[cell[kept]] = kept
+    square = ((points - points[place[cell]]) ** 2).sum(1)
+    return Compressed(points[kept], total[cell[kept]], float(mass @ square) ** 0.5, float(mass @ np.sqrt(square)))
 
 
 def _equal_mass_bins(x: Array, mass: Array, size: int) -> tuple[Array, Array, float, float]:

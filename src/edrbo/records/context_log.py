@@ -123,5 +123,5 @@ def summarized(space: Space, batch: ContextBatch, half_life: float | None) -> Co
     scale: ContextScale = space.context_scale(batch.rows)
     size = SUMMARY_LINE if space.d_c == 1 else SUMMARY
     total = float(weights.sum())
-    small = compress(scale.encode(batch.rows), weights / total, size)
+    small = compress(scale.encode(batch.rows), weights / total, size, discrete=scale.discrete)
     return ContextBatch(scale.decode(small.atoms), total * small.weights, batch.count, True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.records.words import outcome_words
 from edrbo.space import Space
-from edrbo.space.variables import Real, value_words
+from edrbo.space.contexts import ends_of, value_of
+from edrbo.space.variables import Categorical, Variable, value_words
 
 Array = NDArray[np.float64]
 
@@ -43,18 +45,19 @@ class Doubtful:
 
 
 def doubts(
-    state: State, run: Run | None, value: float | None, context: Mapping[str, float] | None, *, bounds: bool = True
+    state: State, run: Run | None, value: float | None, context: Mapping[str, Any] | None, *, bounds: bool = True
 ) -> list[str]:
     """Questions about an outcome and a context that are about to be told, one text each; none if all looks well.
 
     ``run`` is the suggestion, if its design was set. Without ``bounds`` a context outside of them is not mentioned.
     """
-    return _Others.of(state).doubts(run, value, context, bounds=bounds)
+    numbers = None if context is None else state.space.context_numbers(context)
+    return _Others.of(state).doubts(run, value, numbers, bounds=bounds)
 
 
-def context_doubts(state: State, context: Mapping[str, float]) -> list[str]:
+def context_doubts(state: State, context: Mapping[str, Any]) -> list[str]:
     """Of one context, by name, in the user's units."""
-    return _Others.of(state).context_doubts(context)
+    return _Others.of(state).context_doubts(state.space.context_numbers(context))
 
 
 def doubtful(state: State) -> list[Doubtful]:
@@ -76,7 +79,7 @@ def doubts_about(state: State, key: int) -> list[str]:
 def _doubts_about(state: State, everything: _Others, key: int) -> list[str]:
     run = state.runs[key]
     known = run.context is not None and state.space.d_c > 0
-    context = state.space.name_contexts(run.context[None])[0] if known and run.context is not None else None
+    context = state.space.known_numbers(run.context) if known and run.context is not None else None
     return everything.without(key, state.told[key]).doubts(run, run.value, context)
 
 
@@ -126,10 +129,10 @@ class _Others:
     def context_doubts(self, context: Mapping[str, float], *, bounds: bool = True) -> list[str]:
         found = []
         for k, (name, variable) in enumerate(self.space.context.items()):
-            if name not in context:
+            if name not in context or isinstance(variable, Categorical):
                 continue
-            number, seen = float(context[name]), self.seen[:, k]
-            words = value_words(variable, number)
+            number, seen = context[name], self._seen(k)
+            words = value_words(variable, value_of(variable, number))
             if not _inside(variable, number):
                 found += [f"{name} is {words}, outside {variable.words()}"] * bounds
             elif is_far(seen, number):
@@ -152,25 +155,32 @@ class _Others:
             return []
         return [f"{settings.outcome} is {outcome_words(settings, value)}, {words}{_meant(told, value)}"]
 
+    def _seen(self, k: int) -> Array:
+        """What is known of context variable ``k`` (n)."""
+        values = self.seen[:, k]
+        known: Array = values[~np.isnan(values)]
+        return known
+
     def _swapped(self, value: float, context: Mapping[str, float]) -> list[str]:
         """Whether outcome and a context would each look well in the other's place."""
         for k, (name, variable) in enumerate(self.space.context.items()):
-            number = float(context.get(name, np.nan))
-            seen, told = self.seen[:, k], self.told
+            if isinstance(variable, Categorical):
+                continue
+            number = context.get(name, np.nan)
+            seen, told = self._seen(k), self.told
             odd = not _inside(variable, number) or is_far(seen, number) or is_far(told, value)
             if odd and _inside(variable, value) and may_be(seen, value) and may_be(told, number):
                 return [f"{self.settings.outcome} and {name} look as if they had been swapped"]
         return []
 
 
-def _inside(variable: Real, number: float) -> bool:
-    lower = -np.inf if variable.lower is None else variable.lower
-    upper = np.inf if variable.upper is None else variable.upper
+def _inside(variable: Variable, number: float) -> bool:
+    lower, upper = ends_of(variable)
     return bool(lower <= number <= upper)
 
 
-def _range(variable: Real, seen: Array) -> str:
-    low, high = (value_words(variable, float(end)) for end in (seen.min(), seen.max()))
+def _range(variable: Variable, seen: Array) -> str:
+    low, high = (value_words(variable, value_of(variable, float(end))) for end in (seen.min(), seen.max()))
     return f"the {low} to {high} seen so far"
 
 

@@ -16,8 +16,9 @@ from edrbo.records.plausible import doubts
 from edrbo.records.run import Run
 from edrbo.records.state import State
 from edrbo.records.words import outcome_words
+from edrbo.space.contexts import value_of
 from edrbo.space.scale import seen_of_bounds
-from edrbo.space.variables import value_words
+from edrbo.space.variables import Categorical, value_words
 
 Array = NDArray[np.float64]
 
@@ -61,10 +62,11 @@ def narrow_contexts(state: State, contexts: Array | None = None) -> dict[str, st
     rows = data.c[data.complete] if contexts is None else contexts
     found = {}
     for k, (name, variable) in enumerate(state.space.context.items()):
-        if variable.lower is None or variable.upper is None:
+        if isinstance(variable, Categorical) or variable.lower is None or variable.upper is None:
             continue
         if seen_of_bounds(variable.lower, variable.upper, rows[:, k], variable.log) is not None:
-            low, high = (value_words(variable, float(end)) for end in (rows[:, k].min(), rows[:, k].max()))
+            ends = float(rows[:, k].min()), float(rows[:, k].max())
+            low, high = (value_words(variable, value_of(variable, end)) for end in ends)
             found[name] = (
                 f"{name} was {low} to {high} so far, a small part of {variable.words()}: the model takes its scale "
                 "from what was seen; narrower bounds say the same"

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidSpaceError
-from edrbo.space import Space
+from edrbo.space import Categorical, Integer, Real, Space
+from edrbo.space.contexts import value_of
 
 Array = NDArray[np.float64]
 Step = tuple[Space, Space, Mapping[str, Any]]  # the space before, after, and the values of what is new
@@ -38,7 +39,7 @@ def recode_design(x: Array, steps: Sequence[Step]) -> Array:
 def recode_contexts(rows: Array, steps: Sequence[Step]) -> Array:
     """The same contexts (n × d_c) with the variables of the last space."""
     for old, new, defaults in steps:
-        if old.context_names == new.context_names:
+        if old._context == new._context:
             continue
         gone = [name for name in old.context_names if name not in new.context]
         if gone:
@@ -46,11 +47,31 @@ def recode_contexts(rows: Array, steps: Sequence[Step]) -> Array:
         columns = []
         for name in new.context_names:
             if name in old.context:
-                columns.append(rows[:, old.context_names.index(name)])
+                columns.append(_moved(name, old, new, rows[:, old.context_names.index(name)]))
                 continue
-            value = defaults.get(name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            if defaults.get(name) is None:
                 raise InvalidContextError(f"{name!r} is new", "say which value the runs so far had of it")
-            columns.append(np.full(len(rows), float(value)))
+            columns.append(np.full(len(rows), new.context_numbers({name: defaults[name]})[name]))
         rows = np.stack(columns, axis=1)
     return rows
+
+
+def same_positions(old: Space, new: Space) -> bool:
+    """Whether the numbers by which contexts of the old space are held mean the same in the new one."""
+    kept = ((was, new.context.get(name)) for name, was in old.context.items() if isinstance(was, Categorical))
+    return all(isinstance(now, Categorical) and now.choices[: was.size] == was.choices for was, now in kept)
+
+
+def _moved(name: str, old: Space, new: Space, numbers: Array) -> Array:
+    """The same values (n) of a context variable as the new space holds them: choices may stand elsewhere."""
+    was, now = old.context[name], new.context[name]
+    if was == now or (isinstance(was, Real | Integer) and isinstance(now, Real)):
+        return numbers
+    moved = np.full(len(numbers), np.nan)
+    for number in np.unique(numbers[~np.isnan(numbers)]).tolist():
+        try:
+            place = new.context_numbers({name: value_of(was, number)})[name]
+        except EdrboError as problem:
+            raise InvalidSpaceError(f"a context would leave the space: {problem.message}", problem.hint) from None
+        moved[numbers == number] = place
+    return moved

@@ -24,7 +24,7 @@ from edrbo.records.checks import (
     read_version,
 )
 from edrbo.records.context_log import ContextBatch, read_weights
-from edrbo.records.recoding import recode_contexts, recode_design
+from edrbo.records.recoding import recode_contexts, recode_design, same_positions
 from edrbo.records.run import Amendment, Contents, Run
 from edrbo.space import Space
 
@@ -204,7 +204,8 @@ class Draft:
         runs = {}
         for key, run in self.runs.items():
             context = None if run.context is None else recode_contexts(run.context[None], [step])[0]
-            runs[key] = replace(run, x=recode_design(run.x, [step]), context=context)
+            expects = run.expects if same_positions(*step[:2]) else None
+            runs[key] = replace(run, x=recode_design(run.x, [step]), context=context, expects=expects)
         self.seen = [
             replace(part, rows=recode_contexts(part.rows, [step])) if isinstance(part, ContextBatch) else part
             for part in self.seen

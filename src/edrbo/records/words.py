@@ -39,7 +39,7 @@ def design_words(space: Space, design: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value_words(space.design[name], value)}" for name, value in design.items())
 
 
-def context_words(space: Space, context: Mapping[str, float]) -> str:
+def context_words(space: Space, context: Mapping[str, Any]) -> str:
     """humidity 55 %"""
     return ", ".join(f"{name} {value_words(space.context[name], value)}" for name, value in context.items())
 

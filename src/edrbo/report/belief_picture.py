@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from edrbo.errors import InvalidSpaceError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.palette import BLUE, COLOR_MAP, GRAY, GREEN, VERMILION
+from edrbo.space import Real
 
 Array = NDArray[np.float64]
 
@@ -24,8 +25,8 @@ def draw_belief(optimizer: Optimizer, path: Path | str, truth: Callable[[Array],
     from matplotlib.figure import Figure
 
     space = optimizer.space
-    if space.d_x != 1 or space.d_c != 1:
-        raise InvalidSpaceError("this picture needs one design and one context variable", "see `edrbo report`")
+    if space.d_x != 1 or space.d_c != 1 or not isinstance(space.context[space.context_names[0]], Real):
+        raise InvalidSpaceError("this picture needs one design and one real context variable", "see `edrbo report`")
     figure = Figure(figsize=(11, 5.2), layout="constrained", dpi=110)
     grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1), height_ratios=(2, 1))
     plane, value, law = (figure.add_subplot(cell) for cell in (grid[:, 0], grid[0, 1], grid[1, 1]))

@@ -138,10 +138,12 @@ def outcome_by_context(facts: Facts, k: int) -> Chart:
     rows = np.flatnonzero(np.isfinite(data.c[:, k]))
     values, y = data.c[rows, k], data.y[rows]
     title = f"{facts.study.settings.outcome} against {name}"
-    chart = Chart(title, span(values), shared_span(facts), variable_axis(facts, name), outcome_axis(facts))
+    reach, labels = _context_axis(facts, k, values)
+    axis = variable_axis(facts, name)
+    chart = Chart(title, reach, shared_span(facts), axis, outcome_axis(facts), labels=labels)
     ids = list(facts.optimizer.state.told)
     keep = _thin(len(rows))
-    tips = [f"run {ids[rows[i]]}: {name} {number(values[i])}, {number(y[i])}" for i in keep]
+    tips = [f"run {ids[rows[i]]}: {name} {_met(values[i], labels)}, {number(y[i])}" for i in keep]
     chart.dots(values[keep].tolist(), y[keep].tolist(), tips, "blue")
     return chart
 
@@ -150,12 +152,14 @@ def context_over_time(facts: Facts, k: int) -> Chart:
     """One context variable in the order of arrival; the recent ones stand out."""
     name, values = facts.space.context_names[k], facts.contexts[:, k]
     order = np.arange(1, len(values) + 1, dtype=float)
-    axis = variable_axis(facts, name)
-    chart = Chart(f"{name} over time", (0.0, len(values) + 1.0), span(values), "context, in order of arrival", axis)
+    reach, labels = _context_axis(facts, k, values)
+    ends, axis = (0.0, len(values) + 1.0), variable_axis(facts, name)
+    chart = Chart(f"{name} over time", ends, reach, "context, in order of arrival", axis, y_labels=labels)
     cut = len(values) - facts.recent
     keep = _thin(len(values))
+    keep = keep[np.isfinite(values[keep])]
     for chosen, kind in ((keep[keep < cut], "blue"), (keep[keep >= cut], "orange")):
-        tips = [f"context {i + 1}: {number(values[i])}" for i in chosen]
+        tips = [f"context {i + 1}: {_met(values[i], labels)}" for i in chosen]
         chart.dots(order[chosen].tolist(), values[chosen].tolist(), tips, kind, 2.6)
     return chart
 
@@ -163,17 +167,29 @@ def context_over_time(facts: Facts, k: int) -> Chart:
 def context_law(facts: Facts, k: int) -> Chart:
     """The law of one context variable, earlier and recent."""
     name, values = facts.space.context_names[k], facts.contexts[:, k]
-    low, high = span(values)
-    edges = np.linspace(low, high, 19)
+    (low, high), labels = _context_axis(facts, k, values)
+    edges = np.linspace(low, high, 19) if labels is None else np.arange(len(labels) + 1) - 0.5
     cut = len(values) - facts.recent
-    earlier = np.histogram(values[:cut], edges)[0] / max(cut, 1)
-    recent = np.histogram(values[cut:], edges)[0] / max(facts.recent, 1)
+    earlier, recent = (np.histogram(some[np.isfinite(some)], edges)[0] for some in (values[:cut], values[cut:]))
+    earlier, recent = earlier / max(cut, 1), recent / max(facts.recent, 1)
     top = 1.1 * float(max(earlier.max(), recent.max(), 0.01))
-    chart = Chart(f"Law of {name}", (low, high), (0.0, top), variable_axis(facts, name), "share")
+    chart = Chart(f"Law of {name}", (low, high), (0.0, top), variable_axis(facts, name), "share", labels=labels)
     chart.bars(edges.tolist(), earlier.tolist(), "blue")
     steps = np.repeat(edges, 2)[1:-1]
     chart.line(steps.tolist(), np.repeat(recent, 2).tolist(), "orange")
     return chart
+
+
+def _context_axis(facts: Facts, k: int, values: Any) -> tuple[tuple[float, float], list[str] | None]:
+    """The range of context variable ``k`` on an axis and, of choices, their names."""
+    variable = facts.space.context[facts.space.context_names[k]]
+    if not isinstance(variable, Categorical):
+        return span(values), None
+    return (-0.6, variable.size - 0.4), [str(choice) for choice in variable.choices]
+
+
+def _met(value: float, labels: list[str] | None) -> str:
+    return number(value) if labels is None else labels[int(value)]
 
 
 def calibration(facts: Facts) -> Chart:

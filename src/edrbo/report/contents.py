@@ -75,7 +75,7 @@ class Facts:
         return None if self.study.settings.goal == Expected() else self.recommendation.title
 
 
-def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
+def gather(study: Study, context: Mapping[str, Any] | None = None) -> Facts:
     """Everything a report tells about ``study``; an error if nothing was told yet."""
     recommendation = study.recommend()
     optimizer = study.optimizer
@@ -84,9 +84,7 @@ def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
     recent = min(max(len(contexts) // 4, FEWEST // 2), 200)
     shift = None
     if space.d_c and len(contexts) >= FEWEST:
-        scale = space.context_scale(contexts)
-        ranges = np.where(scale.upper > scale.lower, scale.upper - scale.lower, 1.0)
-        shift = context_shift(contexts[:-recent], contexts[-recent:], ranges, space.context_names)
+        shift = _shift(space, contexts, recent)
     model = optimizer.model
     calibration = None if model is None or len(optimizer) < 2 else leave_one_out(model)
     slices = [_slice(optimizer, recommendation, name) for name in space.design_names]
@@ -99,6 +97,26 @@ def gather(study: Study, context: Mapping[str, float] | None = None) -> Facts:
     trust = "" if calibration is None else calibration_words(calibration, before)
     answers = (recommendation, slices, contexts, recent, shift, calibration, units, advice, made, trust)
     return Facts(study, optimizer, *answers)
+
+
+def _shift(space: Space, contexts: Array, recent: int) -> ContextShift:
+    """How far the last ``recent`` of ``contexts`` (n × d_c) are from those before; of a choice each level counts."""
+    scale = space.context_scale(contexts)
+    ranges = np.where(scale.upper > scale.lower, scale.upper - scale.lower, 1.0)
+    if not any(scale.choices):
+        return context_shift(contexts[:-recent], contexts[-recent:], ranges, space.context_names)
+    coded, columns, widths, names = scale.encode(contexts), list[Array](), list[float](), list[str]()
+    for k, ((name, variable), block) in enumerate(zip(space.context.items(), scale.blocks, strict=True)):
+        if isinstance(variable, Categorical) and not variable.ordered:
+            columns += list(coded[:, block].T)
+            widths += [1.0] * variable.size
+            names += [f"the share of {name} {choice}" for choice in variable.choices]
+        else:
+            columns.append(contexts[:, k])
+            widths.append(float(ranges[k]))
+            names.append(name)
+    table = np.stack(columns, axis=1)
+    return context_shift(table[:-recent], table[-recent:], np.array(widths), tuple(names))
 
 
 def drawn_contexts(log: ContextLog, d_c: int) -> Array:

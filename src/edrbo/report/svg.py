@@ -45,7 +45,7 @@ def share(value: float, low: float, high: float) -> float:
 
 
 class Chart:
-    """One pair of axes. ``labels`` puts names at x = 0, 1, 2, … instead of numbers; ``log`` is for x."""
+    """One pair of axes. ``labels`` puts names at x = 0, 1, 2, … instead of numbers, ``y_labels`` at y; ``log`` x."""
 
     def __init__(
         self,
@@ -56,6 +56,7 @@ class Chart:
         y_name: str,
         *,
         labels: Sequence[str] | None = None,
+        y_labels: Sequence[str] | None = None,
         log: bool = False,
     ) -> None:
         self._x, self._y, self._log = x, y, log
@@ -63,7 +64,7 @@ class Chart:
         self._title = title
         below, beside = lines(x_name, ACROSS), lines(y_name, UPWARD)
         self._left, self._floor = LEFT + LINE * (len(beside) - 1), HEIGHT - BOTTOM - LINE * (len(below) - 1)
-        self._axes(below, beside, labels)
+        self._axes(below, beside, labels, y_labels)
 
     def px(self, value: float) -> float:
         low, high = self._x
@@ -75,12 +76,18 @@ class Chart:
         """Held a little beyond the axes, since a wide interval may end far out or nowhere."""
         return self._floor - (self._floor - TOP) * min(max(share(value, *self._y), -1.0), 2.0)
 
-    def _axes(self, x_lines: Sequence[str], y_lines: Sequence[str], labels: Sequence[str] | None) -> None:
+    def _axes(
+        self,
+        x_lines: Sequence[str],
+        y_lines: Sequence[str],
+        labels: Sequence[str] | None,
+        y_labels: Sequence[str] | None,
+    ) -> None:
         left, floor, right = self._left, self._floor, WIDTH - RIGHT
-        for value in ticks(*self._y):
+        for value, text in self._y_ticks(y_labels):
             at = self.py(value)
             self._parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>')
-            self._text("tick", left - 6, at + 4, "end", number(value))
+            self._text("tick", left - 6, at + 4, "end", text)
         for value, text in self._x_ticks(labels):
             self._text("tick", self.px(value), floor + 16, "middle", text)
         self._parts.append(f'<line class="axis" x1="{left}" x2="{right}" y1="{floor}" y2="{floor}"/>')
@@ -93,6 +100,11 @@ class Chart:
     def _text(self, kind: str, x: float, y: float, anchor: str, text: str, more: str = "") -> None:
         place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}'
         self._parts.append(f'<text class="{kind}" {place}>{escape(text)}</text>')
+
+    def _y_ticks(self, labels: Sequence[str] | None) -> list[tuple[float, str]]:
+        if labels is not None:
+            return [(float(k), short(label, 6)) for k, label in enumerate(labels)]
+        return [(value, number(value)) for value in ticks(*self._y)]
 
     def _x_ticks(self, labels: Sequence[str] | None) -> list[tuple[float, str]]:
         if labels is not None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.errors import InvalidDesignError, InvalidSpaceError
+from edrbo.errors import EdrboError, InvalidDesignError, InvalidSpaceError
 from edrbo.space.steps import check_unit, extras_words, given_extras, number_text
 from edrbo.space.tables import AnyArray, Array, close_match
 
@@ -68,6 +68,11 @@ class Categorical:
 
     def encode(self, name: str, values: AnyArray) -> Array:
         """(n,) values → (n, width) coded; InvalidDesignError names an unknown choice."""
+        coded: Array = self.levels()[self.places(name, values, "design", InvalidDesignError)]
+        return coded
+
+    def places(self, name: str, values: AnyArray, what: str, error: type[EdrboError]) -> NDArray[np.intp]:
+        """(n,) values → which choices they are; ``error`` names an unknown one of a ``what`` variable."""
         position = {choice: index for index, choice in enumerate(self.choices)}
         indices = np.zeros(len(values), dtype=np.intp)
         for row, value in enumerate(map(_plain, values)):
@@ -76,9 +81,9 @@ class Categorical:
             if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
                 strings = [choice for choice in self.choices if isinstance(choice, str)]
                 hint = close_match(value, strings, f"the choices are {list(self.choices)!r}")
-                raise InvalidDesignError(f"design variable {name!r} is {value!r}, not one of its choices", hint)
+                raise error(f"{what} variable {name!r} is {value!r}, not one of its choices", hint)
             indices[row] = index
-        return self.levels()[indices]
+        return indices
 
     def decode(self, coded: Array) -> list[Scalar]:
         """(n, width) → the choice nearest to each row."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edrbo.space.tables import Array
 
@@ -31,14 +33,19 @@ NEGLIGIBLE = 1e-13
 class ContextScale:
     """The range of each context variable that codes to [0, 1]; ``log`` marks those coded by their logarithm.
 
-    lower, upper: (d_c,), read-only.
+    lower, upper: (d_c,), read-only. ``whole`` marks whole numbers, to which positions of choices belong. ``choices`` is
+    the number of choices where they have no order: those have a column each, 1 for the one that it is; 0 elsewhere.
     """
 
     lower: Array
     upper: Array
     log: tuple[bool, ...]
+    whole: tuple[bool, ...] = ()
+    choices: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "whole", self.whole or (False,) * len(self.log))
+        object.__setattr__(self, "choices", self.choices or (0,) * len(self.log))
         for side in ("lower", "upper"):
             array = np.array(getattr(self, side), dtype=np.float64)
             array.setflags(write=False)
@@ -48,10 +55,30 @@ class ContextScale:
         if not isinstance(other, ContextScale):
             return NotImplemented
         same = np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
-        return same and self.log == other.log
+        return same and (self.log, self.whole, self.choices) == (other.log, other.whole, other.choices)
+
+    @cached_property
+    def blocks(self) -> tuple[slice, ...]:
+        """The coded columns of each variable."""
+        stops = np.cumsum([count or 1 for count in self.choices]).tolist()
+        return tuple(slice(stop - (count or 1), stop) for stop, count in zip(stops, self.choices, strict=True))
+
+    @property
+    def width(self) -> int:
+        """How many columns a coded context has."""
+        return self.blocks[-1].stop if self.blocks else 0
+
+    @cached_property
+    def discrete(self) -> NDArray[np.bool_]:
+        """Which coded columns hold levels."""
+        return np.repeat(np.array(self.whole, dtype=np.bool_), [block.stop - block.start for block in self.blocks])
+
+    def snap(self, coded: Array) -> Array:
+        """Coded contexts (n, width) → the nearest that have real levels; what is real stays as it is."""
+        return np.where(self.discrete, self.encode(self.decode(coded)), coded)
 
     def encode(self, raw: Array) -> Array:
-        """(n, d_c) in the user's units → coded.
+        """(n, d_c) in the user's units → coded, (n, width).
 
         On a log scale the coding goes on as a straight line below the lower bound, with the same slope there,
         so that a context at or below zero, which is kept with a warning, still has a code. More than two ranges
@@ -65,10 +92,38 @@ class ContextScale:
                 width = np.log(self.upper[index]) - np.log(lower)
                 above = np.log(np.maximum(values, lower)) - np.log(lower)
                 coded[:, index] = np.where(values < lower, values / lower - 1.0, above) / width
-        return _drawn_in(coded)
+        coded = _drawn_in(coded)
+        if not any(self.choices):
+            return coded
+        return np.concatenate([self._columns(k, coded[:, k], raw[:, k]) for k in range(len(self.log))], axis=1)
+
+    def _columns(self, k: int, coded: Array, raw: Array) -> Array:
+        """Of variable ``k``: its code (n, 1), or one column for each of its choices."""
+        if not self.choices[k]:
+            return coded[:, None]
+        chosen = (raw[:, None] == np.arange(self.choices[k])).astype(np.float64)
+        return np.where(np.isnan(raw)[:, None], np.nan, chosen)
 
     def decode(self, coded: Array) -> Array:
-        """The inverse of ``encode``, (n, d_c); held to finite values."""
+        """The inverse of ``encode``, (n, d_c); held to finite values and to levels where there are such."""
+        if not any(self.choices):
+            return self._levels(self._decode(coded), coded)
+        firsts = np.stack([coded[:, block.start] for block in self.blocks], axis=1)
+        raw = self._levels(self._decode(firsts), firsts)
+        for k, block in enumerate(self.blocks):
+            if self.choices[k]:
+                raw[:, k] = coded[:, block].argmax(axis=1)
+        return raw
+
+    def _levels(self, raw: Array, coded: Array) -> Array:
+        """Rows (n, d_c) with whole numbers where there must be; those coded in [0, 1] stay in their range."""
+        if not any(self.whole):
+            return raw
+        nearest = np.rint(raw)
+        held = np.clip(nearest, np.ceil(self.lower), np.floor(self.upper))
+        return np.where(self.whole, np.where((coded >= 0) & (coded <= 1), held, nearest), raw)
+
+    def _decode(self, coded: Array) -> Array:
         coded = _drawn_out(coded)
         with np.errstate(over="ignore"):
             raw = self.lower + coded * (self.upper - self.lower)

@@ -6,7 +6,6 @@ when a model needs them, because the range of an unbounded context is learned fr
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +18,10 @@ from numpy.typing import NDArray
 from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.space.columns import Column, columns_of
 from edrbo.space.constraints import Constraint, Relation, read_constraints, stored_constraints
+from edrbo.space.contexts import name_rows, numbers_of, outside_words, read_rows, scale_of
 from edrbo.space.region import Region
-from edrbo.space.scale import ContextScale, robust_range
-from edrbo.space.tables import Array, close_match, read_columns, read_numbers
+from edrbo.space.scale import ContextScale
+from edrbo.space.tables import Array, close_match, read_columns
 from edrbo.space.variables import (
     Categorical,
     Integer,
@@ -40,15 +40,15 @@ class Space:
     """The design variables we choose and the context variables the world chooses.
 
     For instance ``Space(design={"x": (0, 1), "rate": Real(1e-4, 1, log=True), "layers": Integer(1, 8),
-    "kind": ["a", "b"]}, context={"load": (0, 100), "price": None})``. A pair of numbers is a Real, also
-    when both are ints; an Integer must be asked for. A list is a Categorical. Design variables need both
-    bounds; context variables are real and may lack them. Without context variables this is plain Bayesian
+    "kind": ["a", "b"]}, context={"load": (0, 100), "price": None, "shift": ["day", "night"]})``. A pair of numbers is a
+    Real, also when both are ints; an Integer must be asked for. A list is a Categorical. Design variables need both
+    bounds; those of contexts may be absent. Without context variables this is plain Bayesian
     optimization. The order of naming is the order everywhere. ``constraints`` are what every suggestion must satisfy,
     in the user's units: ``["x1 + x2 <= 1", "0.2 <= a * b <= 80", "a + b + c == 1"]``, or functions of a design.
     """
 
     _design: tuple[tuple[str, Variable], ...]
-    _context: tuple[tuple[str, Real], ...]
+    _context: tuple[tuple[str, Variable], ...]
     _constraints: tuple[Constraint, ...]
     _relations: tuple[Relation, ...] = field(compare=False)
 
@@ -62,17 +62,12 @@ class Space:
         for name, variable in designs.items():
             if isinstance(variable, Real) and not variable.bounded:
                 raise InvalidSpaceError(f"design variable {name!r} lacks a bound", "write (lower, upper)")
-        reals: dict[str, Real] = {}
-        for name, variable in contexts.items():
+        for name in contexts:
             if name in designs:
                 raise InvalidSpaceError(f"{name!r} is both a design and a context variable", "rename one")
-            if not isinstance(variable, Real):
-                hint = "contexts are real: (lower, upper) or None"
-                raise InvalidSpaceError(f"context variable {name!r} is {variable!r}", hint)
-            reals[name] = variable
         object.__setattr__(self, "_design", tuple(designs.items()))
-        object.__setattr__(self, "_context", tuple(reals.items()))
-        constraints, relations = read_constraints(constraints, designs, reals)
+        object.__setattr__(self, "_context", tuple(contexts.items()))
+        constraints, relations = read_constraints(constraints, designs, contexts)
         object.__setattr__(self, "_constraints", constraints)
         object.__setattr__(self, "_relations", relations)
         _ = self.region  # a space without any design is found now
@@ -89,7 +84,7 @@ class Space:
         return dict(self._design)
 
     @property
-    def context(self) -> dict[str, Real]:
+    def context(self) -> dict[str, Variable]:
         """The context variables by name (a copy)."""
         return dict(self._context)
 
@@ -200,39 +195,32 @@ class Space:
         return rows
 
     def read_contexts(self, contexts: Any) -> Array:
-        """Contexts as a user gives them → (n, d_c) in the user's units.
+        """Contexts as a user gives them → (n, d_c) in the user's units; of a choice, its position.
 
         A dict, a dict of arrays, dicts, rows, a DataFrame, or a flat sequence when there is one context
-        variable. A value outside its bounds is kept, and one ContextBoundsWarning per call says so; this is
-        the only method that warns, as it is the one through which contexts come in.
+        variable. A value outside its bounds is kept, and one ContextBoundsWarning per call says so.
         """
-        raw = self._context_rows(contexts)
-        notes = []
-        for (name, variable), values in zip(self._context, raw.T, strict=True):
-            lower = -math.inf if variable.lower is None else variable.lower
-            upper = math.inf if variable.upper is None else variable.upper
-            with np.errstate(over="ignore"):  # an infinite excess is an excess
-                excess = np.maximum(lower - values, values - upper)
-            count = int((excess > 0).sum())
-            if count:
-                worst = float(values[np.argmax(excess)])
-                times = "once" if count == 1 else f"{count} times"
-                notes.append(f"{name!r} leaves [{lower!r}, {upper!r}] {times}, worst {worst!r}")
-        if notes:
+        raw = read_rows(self._context, contexts)
+        self.warn_outside(raw, stacklevel=3)
+        return raw
+
+    def warn_outside(self, raw: Array, stacklevel: int = 2) -> None:
+        """Say which contexts (n, d_c) leave their bounds, if any does."""
+        if notes := outside_words(self._context, raw):
             message = f"contexts outside their bounds are kept as they are: {'; '.join(notes)}"
-            warnings.warn(message, ContextBoundsWarning, stacklevel=2)
-        return raw
+            warnings.warn(message, ContextBoundsWarning, stacklevel=stacklevel)
 
-    def _context_rows(self, contexts: Any) -> Array:
-        columns, rows = read_columns(contexts, self.context_names, "context", InvalidContextError)
-        raw = np.empty((rows, self.d_c))
-        for index, name in enumerate(self.context_names):
-            raw[:, index] = read_numbers(name, columns[index], "context", InvalidContextError)
-        return raw
+    def name_contexts(self, raw: Array) -> list[dict[str, Scalar]]:
+        """Contexts (n, d_c) → dicts by name, in the user's values, without what is not known."""
+        return name_rows(self._context, raw)
 
-    def name_contexts(self, raw: Array) -> list[dict[str, float]]:
-        """Contexts (n, d_c) in the user's units → dicts by name."""
-        return [dict(zip(self.context_names, row, strict=True)) for row in raw.tolist()]
+    def context_numbers(self, context: Mapping[str, Any]) -> dict[str, float]:
+        """Some of a context by name → the numbers by which it is held: of a choice, its position."""
+        return numbers_of(self._context, context)
+
+    def known_numbers(self, row: Array) -> dict[str, float]:
+        """The same of a context (d_c), without what is not known."""
+        return {name: number for name, number in zip(self.context_names, row.tolist(), strict=True) if number == number}
 
     def context_scale(self, raw: Array) -> ContextScale:
         """The range that codes to [0, 1], per context variable: its bounds, or learned from ``raw`` (n, d_c).
@@ -240,31 +228,33 @@ class Space:
         ``scale.robust_range`` says how an absent bound is replaced. Rows of NaN (unknown contexts) are passed
         over.
         """
-        known = raw[np.isfinite(raw).all(axis=1)]
-        ranges = [robust_range(v.lower, v.upper, known[:, i], v.log) for i, (_, v) in enumerate(self._context)]
-        lower, upper = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
-        return ContextScale(lower, upper, tuple(variable.log for _, variable in self._context))
+        return scale_of(self._context, raw[np.isfinite(raw).all(axis=1)])
+
+    @cached_property
+    def context_width(self) -> int:
+        """The width of a coded context; a categorical takes one column per choice."""
+        return sum(variable.width for _, variable in self._context)
 
     def encode_contexts(self, contexts: Any, scale: ContextScale | None = None) -> Array:
-        """Contexts → (n, d_c), [0, 1] on the range of the scale and beyond it outside.
+        """Contexts → (n, context_width), [0, 1] on the range of the scale and beyond it outside.
 
         Without a scale the bounds are used; then every context variable must have them.
         """
-        raw = self._context_rows(contexts)
+        raw = read_rows(self._context, contexts)
         return self._scale_or_bounds(scale).encode(raw)
 
-    def decode_contexts(self, coded: Any, scale: ContextScale | None = None) -> list[dict[str, float]]:
-        """The inverse of ``encode_contexts``: coded contexts (n, d_c), or one (d_c,) → dicts by name."""
+    def decode_contexts(self, coded: Any, scale: ContextScale | None = None) -> list[dict[str, Scalar]]:
+        """The inverse of ``encode_contexts``: coded contexts (n, context_width), or one of them → dicts by name."""
         rows = np.atleast_2d(np.asarray(coded, dtype=np.float64))
-        if rows.ndim != 2 or rows.shape[1] != self.d_c or not np.isfinite(rows).all():
-            raise InvalidContextError(f"coded contexts of shape {rows.shape}", f"give finite (n, {self.d_c})")
+        if rows.ndim != 2 or rows.shape[1] != self.context_width or not np.isfinite(rows).all():
+            raise InvalidContextError(f"coded contexts of shape {rows.shape}", f"give finite (n, {self.context_width})")
         return self.name_contexts(self._scale_or_bounds(scale).decode(rows))
 
     def _scale_or_bounds(self, scale: ContextScale | None) -> ContextScale:
         if scale is not None:
             return scale
         for name, variable in self._context:
-            if not variable.bounded:
+            if isinstance(variable, Real) and not variable.bounded:
                 raise InvalidContextError(f"context variable {name!r} has no bounds", "pass scale=context_scale(data)")
         return self.context_scale(np.empty((0, self.d_c)))
 

@@ -99,8 +99,9 @@ def _design(space: Space, number: int, x: Array) -> Row:
 def _context(space: Space, context: Array | None) -> Row:
     if context is None:
         return {}
-    names = [heading for heading, (role, _) in columns(space).items() if role == "context"]
-    return dict(zip(names, map(repr, context.tolist()), strict=True))
+    (known,) = space.name_contexts(context[None])
+    names = ((heading, name) for heading, (role, name) in columns(space).items() if role == "context")
+    return {heading: _text(known[name]) for heading, name in names if name in known}
 
 
 def _text(value: Any) -> str:

@@ -78,7 +78,7 @@ def read_table(state: State, path: Path, *, again: bool = False) -> Import:
         counts[group[0].status] += len(group)
         contexts += [row.context for row in group if row.context is not None]
     if contexts:
-        state.space.read_contexts(np.stack(contexts))  # says once which of them lie outside their bounds
+        state.space.warn_outside(np.stack(contexts))
     return Import(tuple(events), dict(counts), old, columns.noted)
 
 
@@ -158,8 +158,8 @@ def read_designs(space: Space, path: Path) -> list[dict[str, Any]]:
     return [design for design in found if design]
 
 
-def read_contexts(space: Space, path: Path) -> tuple[Array, Array | None]:
-    """A table of contexts: rows (n × d_c) and, if there is a column ``weight``, weights (n)."""
+def read_contexts(space: Space, path: Path) -> tuple[list[dict[str, Any]], Array | None]:
+    """A table of contexts by name and, if there is a column ``weight``, weights (n)."""
     sheet = read_sheet(path)
     columns = match_columns(sheet, None, space)
     _check_contexts(sheet, columns, space)
@@ -169,7 +169,7 @@ def read_contexts(space: Space, path: Path) -> tuple[Array, Array | None]:
             raise StudyError(f"{sheet.file}, row {row.line}: a cell is empty", "every row needs a number per column")
     table = np.array([row.context for row in rows], dtype=np.float64).reshape(len(rows), space.d_c)
     weighted = any(kind == ("", "weight") for kind in columns.meaning.values())
-    return table, np.array([row.weight for row in rows]) if weighted else None
+    return space.name_contexts(table), np.array([row.weight for row in rows]) if weighted else None
 
 
 def _check_contexts(sheet: Sheet, columns: Columns, space: Space) -> None:

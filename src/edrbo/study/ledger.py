@@ -205,5 +205,5 @@ def _shown(event: e.Told | e.Failed | e.Cancelled, space: Space) -> dict[str, An
         shown["cancelled" if isinstance(event, e.Cancelled) else "failed"] = event.why or "yes"
     context = None if isinstance(event, e.Cancelled) else event.context
     if context is not None:
-        shown["context"] = dict(zip(space.context_names, context.tolist(), strict=True))
+        shown["context"] = space.name_contexts(context[None])[0]
     return shown

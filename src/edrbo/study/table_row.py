@@ -122,12 +122,14 @@ class _Reader:
         found: dict[str, float] = {}
         for name, text in texts.items():
             try:
-                number = read_number(text, self._space.context[name], self._point(text))
+                value = read_setting(text, self._space.context[name], self._point(text))
+                found |= self._space.context_numbers({name: value})
+            except EdrboError as problem:
+                raise self._wrong(
+                    ("context", name), text, f"no value of {name}: {problem.message}", problem.hint
+                ) from None
             except ValueError as problem:
                 raise self._wrong(("context", name), text, str(problem), "write a number") from None
-            if not math.isfinite(number):
-                raise self._wrong(("context", name), text, "not a finite number")
-            found[name] = number
         missing = [name for name in self._space.context_names if found and name not in found]
         if missing:
             where = f"{self._sheet.file}, row {self._row.line}"

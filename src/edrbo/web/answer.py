@@ -19,7 +19,7 @@ from edrbo.web.numbers import shown, shown_of
 from edrbo.web.variables import describe_variable, unit_of
 
 
-def answer_of(study: Study, context: Mapping[str, float] | None) -> dict[str, Any]:
+def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]:
     """Thinks, for the learned law or for one context."""
     found = study.recommend() if context is None else study.recommend(context=dict(context))
     settings = study.state.settings

@@ -21,7 +21,7 @@ from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
 from edrbo.web.numbers import read_number
 from edrbo.web.table import preview, take
-from edrbo.web.variables import read_amendment, read_context, read_design, read_new
+from edrbo.web.variables import read_amendment, read_context, read_context_value, read_design, read_new
 
 Write = Callable[[Study, dict[str, Any]], Any]
 
@@ -119,7 +119,7 @@ def _telling(api: APIRouter, desks: Desks) -> None:
         """Think about what to try next; it is pending as soon as it is known. Follow it with `job`."""
         desk = desks.get(study)
         space = desk.state.space
-        law: dict[str, Any] = {"context": read_context(body.context)}
+        law: dict[str, Any] = {"context": read_context(space, body.context)}
         if body.forecast and body.forecast.strip():
             law["forecast"] = _read_forecast(space, body.forecast)
         return job_view(desk.ask(body.key, body.count, law, body.by))
@@ -134,7 +134,7 @@ def _telling(api: APIRouter, desks: Desks) -> None:
                 raise InvalidValueError("what was evaluated is not clear", "give the id of a suggestion, or a design")
             book.tell(
                 design if body.id is None else body.id,
-                read_context(body.context),
+                read_context(book.space_now, body.context),
                 None if body.value in (None, "") else read_number(body.value),
                 noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
                 failed=body.failed,
@@ -149,13 +149,15 @@ def _telling(api: APIRouter, desks: Desks) -> None:
     def context_tell(study: str, body: bodies.ContextTell) -> dict[str, Any]:
         """The context of an outcome that was told without one."""
         return record(
-            desks.get(study), body, lambda book, stamp: book.tell_context(body.id, read_context(body.context), **stamp)
+            desks.get(study),
+            body,
+            lambda book, stamp: book.tell_context(body.id, read_context(book.space_now, body.context), **stamp),
         )
 
     @api.post("/studies/{study}/context-add")
     def context_add(study: str, body: bodies.ContextAdd) -> dict[str, Any]:
         """Contexts that were seen without an outcome."""
-        rows = [read_context(row) for row in body.rows]
+        rows = [read_context(desks.get(study).state.space, row) for row in body.rows]
         return record(desks.get(study), body, lambda book, stamp: book.observe_context(rows, **stamp))
 
     @api.post("/studies/{study}/import")
@@ -177,7 +179,7 @@ def _second_thoughts(api: APIRouter, desks: Desks) -> None:
                 body.id,
                 value=None if body.value in (None, "") else read_number(body.value),
                 noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
-                context=read_context(body.context),
+                context=read_context(book.space_now, body.context),
                 design=read_design(book.space_now, body.design) if body.design else None,
                 why=body.why or None,
                 **stamp,
@@ -235,9 +237,12 @@ def _settings(api: APIRouter, desks: Desks) -> None:
         return record(desks.get(study), body, write)
 
 
-def _read_forecast(space: Space, text: str) -> list[list[float]]:
+def _read_forecast(space: Space, text: str) -> list[dict[str, Any]]:
     rows = [line.replace(";", " ").split() for line in text.splitlines() if line.strip()]
     if any(len(row) != space.d_c for row in rows):
         names = ", ".join(space.context_names)
         raise InvalidContextError("a line of the forecast is not understood", f"a line holds {names}, with spaces")
-    return [[read_number(cell, name) for cell, name in zip(row, space.context_names, strict=True)] for row in rows]
+    return [
+        {name: read_context_value(space, name, cell) for cell, name in zip(row, space.context_names, strict=True)}
+        for row in rows
+    ]

@@ -20,7 +20,7 @@ from edrbo.study.csv_import import Import, read_table
 from edrbo.web import bodies
 from edrbo.web.desk import Desk
 from edrbo.web.numbers import read_number
-from edrbo.web.variables import read_design_value
+from edrbo.web.variables import read_context_value, read_design_value
 
 MOST_ROWS = 20_000
 SHOWN = 50
@@ -152,7 +152,9 @@ def _cell(state: State, known: Mapping[str, tuple[str, str]], target: str, cell:
         return repr(read_number(cell, target))
     role, name = known.get(target, ("", ""))
     if role == "context":
-        return repr(read_number(cell, name))
+        value = read_context_value(state.space, name, cell)
+        state.space.context_numbers({name: value})
+        return cell if isinstance(state.space.context[name], Categorical) else repr(value)
     if role == "design":
         value = read_design_value(state.space, name, cell)
         variable = state.space.design[name]

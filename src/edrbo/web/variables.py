@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from edrbo.errors import InvalidDesignError, InvalidSpaceError
+from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.records.settings import Settings
-from edrbo.space import Categorical, Integer, Real, Space
+from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.web import bodies
 from edrbo.web.numbers import read_number
 
@@ -40,6 +40,10 @@ def read_design_value(space: Space, name: str, given: Any) -> Any:
     variable = space.design.get(name)
     if variable is None:
         raise InvalidDesignError(f"{name!r} is not a design variable", f"they are {', '.join(space.design_names)}")
+    return _value(variable, name, given)
+
+
+def _value(variable: Variable, name: str, given: Any) -> Any:
     if isinstance(variable, Categorical):
         choices = {str(choice): choice for choice in variable.choices}
         return choices.get(str(given), given)
@@ -51,8 +55,16 @@ def read_design(space: Space, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: read_design_value(space, name, value) for name, value in given.items()}
 
 
-def read_context(given: Mapping[str, Any] | None) -> dict[str, float] | None:
-    return None if not given else {name: read_number(value, name) for name, value in given.items()}
+def read_context(space: Space, given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if not given else {name: read_context_value(space, name, value) for name, value in given.items()}
+
+
+def read_context_value(space: Space, name: str, given: Any) -> Any:
+    """A value of a context variable from a form."""
+    variable = space.context.get(name)
+    if variable is None:
+        raise InvalidContextError(f"{name!r} is not a context variable", f"they are {', '.join(space.context_names)}")
+    return _value(variable, name, given)
 
 
 def read_space(
@@ -114,9 +126,8 @@ def read_amendment(body: bodies.Amend, settings: Settings) -> tuple[dict[str, An
             changed["space"] = space.to_dict()
         for part in (*design, *context):
             if part.before not in (None, "") and part.name not in {**old.design, **old.context}:
-                known = space.design.get(part.name)
-                text = isinstance(known, Categorical)
-                defaults[part.name] = part.before if text else read_number(part.before, part.name)
+                known = {**space.design, **space.context}[part.name]
+                defaults[part.name] = _value(known, part.name, part.before)
     if body.goal is not None and body.goal.strip() and body.goal.strip() != settings.goal.to_text():
         changed["goal"] = body.goal.strip()
     if body.forgetting not in (None, ""):

@@ -13,10 +13,10 @@ from edrbo.records.expects import read_expects
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.state import State
-from edrbo.space import Space
+from edrbo.space import Categorical, Space
 from edrbo.web.desk import Desk
-from edrbo.web.numbers import read_number, shown
-from edrbo.web.variables import describe_variable, unit_of
+from edrbo.web.numbers import shown
+from edrbo.web.variables import describe_variable, read_context, unit_of
 
 FEWEST = 5  # outcomes before their spread says what is plausible
 FAR = 8.0  # robust standard deviations
@@ -51,7 +51,7 @@ def variables_of(space: Space) -> dict[str, list[dict[str, Any]]]:
 def run_row(state: State, run: Run, stamps: Mapping[int, e.Event]) -> dict[str, Any]:
     """A run as a table shows it; values are exact, for programs too."""
     space, last = state.space, stamps.get(run.id)
-    context = None if run.context is None else dict(zip(space.context_names, run.context.tolist(), strict=True))
+    context = None if run.context is None else space.name_contexts(run.context[None])[0]
     return {
         "id": run.id,
         "status": status_of(run),
@@ -143,8 +143,10 @@ def event_words(event: e.Event, state: State) -> str:
 def context_words(space: Space, context: Any) -> str:
     if context is None or not space.d_c or len(context) != space.d_c:
         return ""
-    named = zip(space.context.items(), context.tolist(), strict=True)
-    return " at " + ", ".join(f"{name} {shown(value)} {unit_of(v)}".strip() for (name, v), value in named)
+    (named,) = space.name_contexts(context[None])
+    return " at " + ", ".join(
+        f"{name} {shown(value)} {unit_of(space.context[name])}".strip() for name, value in named.items()
+    )
 
 
 def overview(desk: Desk) -> dict[str, Any]:
@@ -164,24 +166,27 @@ def overview(desk: Desk) -> dict[str, Any]:
     }
 
 
-def last_context(state: State) -> dict[str, float]:
+def last_context(state: State) -> dict[str, Any]:
     """The context that was met last, by name."""
     for entry in reversed(state.seen):
         row = state.runs[entry].context if isinstance(entry, int) else entry.rows[-1]
         if row is not None and len(row):
-            return dict(zip(state.space.context_names, row.tolist(), strict=True))
+            return state.space.name_contexts(row[None])[0]
     return {}
 
 
 def context_ranges(state: State) -> dict[str, tuple[float, float]]:
-    """Per context variable the range of a slider: its bounds, or what was seen."""
+    """Per context variable that is a number the range of a slider: its bounds, or what was seen."""
     known = [run.context for run in state.runs.values() if run.context is not None and not run.dropped]
     raw = np.array(known).reshape(len(known), state.space.d_c)
     scale = state.space.context_scale(raw)
-    return {
-        name: (low, high if high > low else low + 1.0)
-        for name, low, high in zip(state.space.context_names, scale.lower.tolist(), scale.upper.tolist(), strict=True)
-    }
+    lower = np.where(scale.whole, np.ceil(scale.lower), scale.lower)  # levels stand half a unit inside the ends
+    upper = np.where(scale.whole, np.floor(scale.upper), scale.upper)
+    found = {}
+    for (name, variable), low, high in zip(state.space.context.items(), lower.tolist(), upper.tolist(), strict=True):
+        if not isinstance(variable, Categorical):
+            found[name] = (low, high if high > low else low + 1.0)
+    return found
 
 
 def plausible(state: State, run: Run | None) -> tuple[float, float] | None:
@@ -198,7 +203,7 @@ def plausible(state: State, run: Run | None) -> tuple[float, float] | None:
     return (middle - FAR * spread, middle + FAR * spread) if spread > 0 else None
 
 
-def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, float] | None:
+def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] | None:
     """The context of ``?context.NAME=VALUE``; None without any."""
     given = {name: query[f"context.{name}"] for name in space.context_names if query.get(f"context.{name}")}
     if not given:
@@ -206,4 +211,4 @@ def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, float]
     missing = [name for name in space.context_names if name not in given]
     if missing:
         raise InvalidContextError(f"{missing[0]!r} is missing", "name every context variable, or none")
-    return {name: read_number(text, name) for name, text in given.items()}
+    return read_context(space, given)

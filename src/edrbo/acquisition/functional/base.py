@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from edrbo.context.laws import ContextPoints
+from edrbo.context.levels import Levels
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.lbfgs import Array, minimize_batch
 
@@ -121,6 +122,19 @@ def all_on_minimum(values: Tensor) -> Tensor:
     return torch.zeros_like(values).scatter_(-1, values.argmin(-1, keepdim=True), 1.0)
 
 
+def held_choices(field: Field, levels: Levels | None) -> Field:
+    """``field`` without slopes where there is no way to go: between choices that have no order."""
+    if levels is None:
+        return field
+    unordered = levels.unordered
+
+    def values_and_slopes(designs: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        values, slopes = field.values_and_slopes(designs, contexts)
+        return values, slopes.masked_fill(unordered, 0.0)
+
+    return replace(field, values_and_slopes=values_and_slopes)
+
+
 def lowest_points(field: Field, points: ContextPoints) -> Tensor:
     """For each design the lowest of ``points``, and the ends of descents from them in the box that holds them all; each
     once (k × d_c), and no atom, which is there anyway."""
@@ -130,6 +144,7 @@ def lowest_points(field: Field, points: ContextPoints) -> Tensor:
         return points.support
     order = field.everywhere(contexts.expand(field.count, -1, -1)).argsort(dim=-1, stable=True)
     starts = order[:, :DESCENTS]
+    field = held_choices(field, points.levels)
     designs = torch.arange(field.count).repeat_interleave(starts.shape[1])
 
     def scores(places: Array, rows: list[int]) -> tuple[Array, Array]:
@@ -138,6 +153,7 @@ def lowest_points(field: Field, points: ContextPoints) -> Tensor:
 
     start, box = contexts[starts.flatten()].numpy(), (lower.numpy(), upper.numpy())
     ends, _ = minimize_batch(scores, start, *box, max_iterations=DESCENT_STEPS, ftol=1e-4, max_line_search=5)
+    ends = ends if points.levels is None else points.levels.scale.snap(ends)
     low = order[:, :LOWEST].flatten()
     found = np.concatenate([ends, contexts[low[low >= atoms]].numpy()])
     return torch.from_numpy(np.unique(found, axis=0))

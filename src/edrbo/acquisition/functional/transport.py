@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.functional.base import Field
+from edrbo.acquisition.functional.base import Field, held_choices
 from edrbo.context.laws import ContextPoints
 
 Array = NDArray[np.float64]
@@ -110,11 +110,16 @@ def worst_targets(field: Field, points: ContextPoints, radius: float, order: int
     atoms, weights = points.atoms[mass], points.weights[mass]
     if radius == 0.0 or atoms.shape[1] == 0:
         return atoms[:0]
+    levels, field = points.levels, held_choices(field, points.levels)
     own = atoms.expand(field.count, -1, -1)
     scores, slopes = field.slopes_everywhere(own)  # k × m, k × m × d_c
     downhill = -slopes / torch.linalg.vector_norm(slopes, dim=-1, keepdim=True).clamp_min(1e-300)
     steps = torch.cat([own + step * radius * downhill for step in FIRST_STEPS[order]], dim=1).clamp(*box)
     fixed = torch.cat([points.atoms[~mass], points.support])
+    if levels is not None:
+        near = levels.neighbors(atoms)
+        near = near[((near >= box[0]) & (near <= box[1])).all(-1)]
+        steps, fixed = levels.snap(steps), torch.cat([fixed, near])
     others = torch.cat([fixed.expand(field.count, -1, -1), steps], dim=1)
     targets, values = torch.cat([own, others], dim=1), torch.cat([scores, field.everywhere(others)], dim=1)
     costs, budget = moving_costs(atoms, targets, order), radius**order
@@ -123,6 +128,9 @@ def worst_targets(field: Field, points: ContextPoints, radius: float, order: int
         best = torch.addcmul(values[:, None], price[:, None, None], costs).argmin(-1)
         start = targets.gather(1, best[..., None].expand_as(own))
         arrived, reached = _go_downhill(field, own, start, price[:, None], radius, order, box)
+        if levels is not None:
+            arrived = levels.snap(arrived)
+            reached = field.everywhere(arrived)
         targets, values = torch.cat([targets, arrived], dim=1), torch.cat([values, reached], dim=1)
         costs = torch.cat([costs, moving_costs(atoms, arrived, order)], dim=-1)
     plans = cheapest_plans(values, weights, costs, budget)
@@ -130,7 +138,7 @@ def worst_targets(field: Field, points: ContextPoints, radius: float, order: int
     used.scatter_(1, plans.over, True).scatter_(1, plans.within, True)
     used[:, : len(atoms)] = False
     found = targets[used]
-    if found.shape[1] == 1:
+    if found.shape[1] == 1 and levels is None:
         # Where mass arrives it costs as much to go on as it brings: on a line targets may be moved a little, and so
         # become fewer.
         found = ((found / (NEAR * radius)).round() * NEAR * radius).clamp(*box)

@@ -1,0 +1,130 @@
+"""Contexts between the user's words and rows of numbers.
+
+A row (d_c) holds one number for each context variable, in the user's units; of a categorical it is the position of the
+choice. What is not known of a context is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from edrbo.errors import InvalidContextError
+from edrbo.space.scale import ContextScale, robust_range
+from edrbo.space.tables import AnyArray, Array, read_columns, read_numbers
+from edrbo.space.variables import Categorical, Integer, Real, Scalar, Variable
+
+Contexts = Sequence[tuple[str, Variable]]
+
+
+def read_rows(variables: Contexts, given: Any) -> Array:
+    """(n, d_c) of contexts as a user gives them."""
+    columns, count = read_columns(given, tuple(name for name, _ in variables), "context", InvalidContextError)
+    raw = np.empty((count, len(variables)))
+    for k, ((name, variable), values) in enumerate(zip(variables, columns, strict=True)):
+        raw[:, k] = _read_column(name, variable, values)
+    return raw
+
+
+def _read_column(name: str, variable: Variable, values: AnyArray) -> Array:
+    if isinstance(variable, Categorical):
+        return variable.places(name, values, "context", InvalidContextError).astype(np.float64)
+    numbers = read_numbers(name, values, "context", InvalidContextError)
+    if isinstance(variable, Integer) and (broken := numbers != np.floor(numbers)).any():
+        value = float(numbers[np.argmax(broken)])
+        hint = "give a whole number, or make it a Real"
+        raise InvalidContextError(f"context variable {name!r} is {value!r}, which is not an integer", hint)
+    return numbers
+
+
+def ends_of(variable: Variable) -> tuple[float, float]:
+    """Where ordinary values end; a categorical's are the positions of its choices."""
+    if isinstance(variable, Categorical):
+        return 0.0, variable.size - 1.0
+    lower, upper = variable.lower, variable.upper
+    return -math.inf if lower is None else lower, math.inf if upper is None else upper
+
+
+def check_levels(variables: Contexts, raw: Array) -> str | None:
+    """What is wrong with rows (n, d_c) from a record: a choice that does not exist, a fraction of a whole number."""
+    for k, (name, variable) in enumerate(variables):
+        values = raw[:, k]
+        if isinstance(variable, Real) or not len(values):
+            continue
+        if (values != np.round(values)).any():
+            return f"{name!r} is no whole number"
+        if isinstance(variable, Categorical) and ((values < 0) | (values >= variable.size)).any():
+            return f"{name!r} has {variable.size} choices"
+    return None
+
+
+def outside_words(variables: Contexts, raw: Array) -> list[str]:
+    """Which variables leave their bounds in rows (n, d_c), one text each."""
+    notes = []
+    for (name, variable), values in zip(variables, raw.T, strict=True):
+        lower, upper = ends_of(variable)
+        with np.errstate(over="ignore"):  # an infinite excess is an excess
+            excess = np.maximum(lower - values, values - upper)
+        count = int((excess > 0).sum())
+        if count:
+            worst = value_of(variable, float(values[np.argmax(excess)]))
+            times = "once" if count == 1 else f"{count} times"
+            notes.append(f"{name!r} leaves [{lower!r}, {upper!r}] {times}, worst {worst!r}")
+    return notes
+
+
+def value_of(variable: Variable, number: float) -> Scalar:
+    """The user's value of a number of a row."""
+    if isinstance(variable, Categorical):
+        return variable.choices[int(np.clip(np.rint(number), 0, variable.size - 1))]
+    return int(np.rint(number)) if isinstance(variable, Integer) else number
+
+
+def name_rows(variables: Contexts, raw: Array) -> list[dict[str, Scalar]]:
+    """Rows (n, d_c) as dicts by name, in the user's values, without what is not known."""
+    return [
+        {
+            name: value_of(variable, number)
+            for (name, variable), number in zip(variables, row, strict=True)
+            if not math.isnan(number)
+        }
+        for row in raw.tolist()
+    ]
+
+
+def scale_of(variables: Contexts, raw: Array) -> ContextScale:
+    """The coding of each variable: its bounds, or a range learned from rows ``raw`` (n, d_c) without NaN."""
+    ranges = [_range(variable, raw[:, k]) for k, (_, variable) in enumerate(variables)]
+    lower, upper = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
+    return ContextScale(
+        lower,
+        upper,
+        tuple(not isinstance(variable, Categorical) and variable.log for _, variable in variables),
+        tuple(not isinstance(variable, Real) for _, variable in variables),
+        tuple(v.size if isinstance(v, Categorical) and not v.ordered else 0 for _, v in variables),
+    )
+
+
+def _range(variable: Variable, values: Array) -> tuple[float, float]:
+    if isinstance(variable, Real):
+        return robust_range(variable.lower, variable.upper, values, variable.log)
+    lower, upper = ends_of(variable)
+    cells = lower - 0.5, upper + 0.5  # every level stands in the middle of its share, as those of designs
+    if isinstance(variable, Categorical):
+        return cells
+    return robust_range(*cells, values, variable.log)
+
+
+def numbers_of(variables: Contexts, context: Mapping[str, Any]) -> dict[str, float]:
+    """Some of a context by name, in the user's values, as the numbers of a row."""
+    known = dict(variables)
+    return {name: float(_read_column(name, known[name], _one(value))[0]) for name, value in context.items()}
+
+
+def _one(value: Any) -> AnyArray:
+    array = np.empty(1, dtype=object)
+    array[0] = value
+    return array

@@ -1,0 +1,38 @@
+"""Contexts with levels on the command line and in TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from edrbo.space import Categorical, Integer, Real
+from edrbo.study import Study
+
+Run = Any
+
+
+def test_levels_are_made_told_shown_and_amended(edrbo: Run, folder: Path) -> None:
+    words = ["shift=day,night", "pallets=1:8:int", "size=small<medium<large", "humidity=0:100 %"]
+    made = edrbo("new", "press.toml", "-d", "speed=10:60", *(part for word in words for part in ("-c", word)))
+    assert made.code == 0, made.err
+    space = Study.open(folder / "press.db").space
+    assert space.context == {
+        "shift": Categorical(["day", "night"]),
+        "pallets": Integer(1, 8),
+        "size": Categorical(["small", "medium", "large"], ordered=True),
+        "humidity": Real(0, 100, unit="%"),
+    }
+    met = ["shift=Night", "pallets=4", "size=large", "humidity=40"]
+    told = edrbo("tell", "--design", "speed=30", "-v", 5, *(part for word in met for part in ("-c", word)))
+    assert told.code == 0, told.err
+    wrong = edrbo("tell", "--design", "speed=30", "-v", 5, *(p for w in ["shift=nigt", *met[1:]] for p in ("-c", w)))
+    assert wrong.code != 0
+    assert "did you mean 'night'" in wrong.err
+    shown = edrbo("show", "--json").json
+    assert shown["runs"][0]["context"] == {"shift": "night", "pallets": 4, "size": "large", "humidity": 40.0}
+    assert "shift night" in edrbo("show", 0).out
+    assert edrbo("edit", 0, "-c", "shift=day", "--yes").code == 0
+    assert edrbo("amend", "--level", "shift=late", "--yes").code == 0
+    assert edrbo("amend", "-c", "crew=a,b", "--was", "crew=b", "--yes").code == 0
+    run = edrbo("show", "--json").json["runs"][0]
+    assert run["context"] == {"shift": "day", "pallets": 4, "size": "large", "humidity": 40.0, "crew": "b"}
