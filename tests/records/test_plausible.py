@@ -9,7 +9,7 @@ from edrbo.records import events as e
 from edrbo.records.plausible import doubts
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
-from edrbo.space import Space
+from edrbo.space import Real, Space
 
 
 def experienced(values: list[float], expects: dict[str, float] | None) -> State:
@@ -53,3 +53,13 @@ def test_ordinary_outcomes_are_hardly_ever_questioned() -> None:
         state = experienced(values[:-1], None)
         asked += bool(doubts(state, None, values[-1], None))
     assert asked == 0
+
+
+@pytest.mark.parametrize("humidity", [Real(0, 100), Real(0, 80, unit="%")])
+def test_a_share_of_one_where_percent_are_meant_is_asked_about_from_the_first(humidity: Real) -> None:
+    state = State.start(Settings(Space({"x": (0, 1)}, {"humidity": humidity, "part": (0, 1)})))
+    found = doubts(state, None, None, {"humidity": 0.55, "part": 0.55})
+    assert found == [f"humidity is 0.55{humidity.unit and ' %'}, as a share of one would be; did you mean 55?"]
+    assert doubts(state, None, None, {"humidity": 55.0}) == []
+    dry = state.apply(e.Seen(rows=np.array([[0.4, 0.5]]), weights=np.ones(1), count=1, ref="dry"))
+    assert doubts(dry, None, None, {"humidity": 0.55}) == []

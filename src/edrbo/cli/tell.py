@@ -75,7 +75,8 @@ def tell(
             raise UnknownSuggestionError(
                 f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
             )
-        settle(doubts(before, None if design else known, number, seen), yes=yes)
+        if known is None or known.status == "pending":  # else it is refused, and there is nothing to ask
+            settle(doubts(before, None if design else known, number, seen), yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             warnings.simplefilter("ignore", ImplausibleWarning)

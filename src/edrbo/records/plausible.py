@@ -137,6 +137,8 @@ class _Others:
                 found += [f"{name} is {words}, outside {variable.words()}"] * bounds
             elif is_far(seen, number):
                 found.append(f"{name} is {words}, far from {_range(variable, seen)}{_meant(seen, number)}")
+            elif _is_percent(variable) and 0 < number <= 1 < seen.min(initial=np.inf):
+                found.append(f"{name} is {words}, as a share of one would be; did you mean {100 * number:.6g}?")
         return found
 
     def _value_doubt(self, run: Run | None, value: float, context: Mapping[str, float] | None) -> list[str]:
@@ -177,6 +179,11 @@ class _Others:
 def _inside(variable: Variable, number: float) -> bool:
     lower, upper = ends_of(variable)
     return bool(lower <= number <= upper)
+
+
+def _is_percent(variable: Variable) -> bool:
+    """Whether it is given in hundredths; then a share of one is an easy slip, and needs no others to be seen by."""
+    return not isinstance(variable, Categorical) and (variable.unit == "%" or ends_of(variable) == (0.0, 100.0))
 
 
 def _range(variable: Variable, seen: Array) -> str:

@@ -80,7 +80,7 @@ class Categorical:
             index = position.get(value) if isinstance(value, Scalar) else None
             if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
                 strings = [choice for choice in self.choices if isinstance(choice, str)]
-                hint = close_match(value, strings, f"the choices are {list(self.choices)!r}")
+                hint = close_match(value, strings, f"the choices are {', '.join(map(str, self.choices))}")
                 raise error(f"{what} variable {name!r} is {value!r}, not one of its choices", hint)
             indices[row] = index
         return indices
