@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         register_goal,
     )
     from edrbo.records.observations import Observations
+    from edrbo.records.outcomes import Limit, Maximize, Minimize
     from edrbo.records.suggestion import Suggestion
     from edrbo.space import Categorical, Integer, Real, Space
     from edrbo.study import Study
@@ -49,8 +50,11 @@ _HOME = {
     "Goal": "edrbo.records.goals",
     "Hit": "edrbo.records.goals",
     "Integer": "edrbo.space",
+    "Limit": "edrbo.records.outcomes",
+    "Maximize": "edrbo.records.outcomes",
     "MeanSd": "edrbo.records.goals",
     "Method": "edrbo.acquisition.methods",
+    "Minimize": "edrbo.records.outcomes",
     "Observations": "edrbo.records.observations",
     "Optimizer": "edrbo.optimizer.optimizer",
     "Quantile": "edrbo.records.goals",
@@ -82,8 +86,11 @@ __all__ = [
     "Goal",
     "Hit",
     "Integer",
+    "Limit",
+    "Maximize",
     "MeanSd",
     "Method",
+    "Minimize",
     "Observations",
     "Optimizer",
     "Quantile",

@@ -20,6 +20,7 @@ from edrbo.errors import EdrboError, InvalidValueError, StudyError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records import events as e
 from edrbo.records.checksum import signed
+from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.settings import Settings
 from edrbo.records.state import State, same_state
 from edrbo.space import Space
@@ -83,6 +84,30 @@ def test_events(optimizer: Optimizer) -> None:
         assert same_state(read_again(state), state)
         counts["accepted and the same when read again"] += 1
     tally("events", counts)
+    assert min(counts.values()) > 50
+
+
+def test_events_of_several_outcomes() -> None:
+    """Spoiled histories, with outcomes that are missing, of other names and of other types."""
+    rng, counts = np.random.default_rng(6), Counter[str]()
+    outcomes = {"gloss": Maximize(), "cost": Minimize(weight=0.5), "haze": Limit(upper=1.0)}
+    optimizer = Optimizer(SPACE, "ucb", initial=100, outcomes=outcomes)
+    for value in ({"gloss": 1.0, "haze": 0.1}, {"haze": 0.2}, {"gloss": 2.0, "cost": 1.0, "haze": 0.3}):
+        optimizer.tell(optimizer.ask(), [0.5], value, noise=dict.fromkeys(value, 0.1))
+    optimizer.correct(1, value={"cost": 2.0})
+    records = [event.to_dict() for event in optimizer.state.history]
+    start = State.start(optimizer.settings)
+    for _ in range(600):
+        try:
+            state = start.apply(*map(e.from_dict, mutate(records, rng)))
+        except EdrboError:
+            counts["refused"] += 1
+            continue
+        assert same_state(read_again(state), state)
+        for name in outcomes:
+            state.of_outcome(name).observations  # noqa: B018 - every outcome can be learned from
+        counts["accepted and the same when read again"] += 1
+    tally("events of several outcomes", counts)
     assert min(counts.values()) > 50
 
 
@@ -274,6 +299,7 @@ def test_arguments() -> None:
     counts = Counter[str]()
     optimizer = Optimizer(SPACE, "ucb", initial=100)
     optimizer.tell(optimizer.ask(), [0.5], 1.0)
+    several = Optimizer(SPACE, "ucb", initial=1000, outcomes={"gloss": Maximize(), "haze": Limit(upper=1.0)})
     calls = {
         "id": lambda word: optimizer.tell(word, [0.5], 1.0),
         "value": lambda word: optimizer.tell(optimizer.ask(), [0.5], word),
@@ -298,6 +324,12 @@ def test_arguments() -> None:
         "forecast": lambda word: optimizer.ask(forecast=word),
         "ball": lambda word: optimizer.recommend(ball=word),
         "predict": lambda word: optimizer.predict(word),
+        "outcomes": lambda word: Optimizer(SPACE, outcomes=word),
+        "aim": lambda word: Optimizer(SPACE, outcomes={"gloss": Maximize(), "haze": word}),
+        "limit": lambda word: Limit(upper=word),
+        "weight": lambda word: Minimize(weight=word),
+        "outcome": lambda word: several.tell(several.ask(), [0.5], {"gloss": word, "haze": 1.0}),
+        "values": lambda word: several.tell(several.ask(), [0.5], word),
     }
     for name, call in calls.items():
         for word in (
@@ -323,5 +355,6 @@ def test_arguments() -> None:
                 except Exception as problem:
                     raise AssertionError(f"{name} = {word!r}: {type(problem).__name__}") from problem
             counts["taken"] += 1
-    assert same_state(Optimizer.from_json(optimizer.to_json()).state, optimizer.state)
+    for one in (optimizer, several):
+        assert same_state(Optimizer.from_json(one.to_json()).state, one.state)
     tally("arguments", counts)

@@ -22,7 +22,7 @@ from edrbo.cli.options import (
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
-from edrbo.cli.read_words import read_context, read_design, read_value
+from edrbo.cli.read_words import read_context, read_design, read_values
 from edrbo.errors import ContextBoundsWarning
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ def edit(
     run: RunArgument,
     study: StudyOption = None,
     name: NameOption = None,
-    value: Annotated[str | None, typer.Option("--value", "-v", help="What the outcome really was.")] = None,
+    value: Annotated[
+        list[str] | None, typer.Option("--value", "-v", help="What the outcome really was; of several: NAME=NUMBER.")
+    ] = None,
     context: ContextOption = None,
     design: DesignOption = None,
-    noise: Annotated[str | None, typer.Option(help="The variance of the outcome's noise.")] = None,
+    noise: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise.")] = None,
     why: WhyOption = None,
     note: NoteOption = None,
     by: ByOption = None,
@@ -51,21 +53,21 @@ def edit(
 
     edrbo edit 3 --value 1.9 --context humidity=55 --why "typo"
     """
-    from edrbo.records.plausible import doubts
+    from edrbo.records.plausible import all_doubts
     from edrbo.records.words import run_words
 
     with opened(study, name, by) as opened_study:
         before = opened_study.state_now
         known = before.runs.get(run)
-        number, told = read_value(value), read_context(before.space, context)
-        settle(doubts(before, known, number, told), yes=yes)
+        number, told = read_values(before.settings, value), read_context(before.space, context)
+        settle(all_doubts(before, known, number, told), yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             opened_study.correct(
                 run,
                 value=number,
                 context=whole_context(before, run, told),
-                noise=read_value(noise, "the noise"),
+                noise=read_values(before.settings, noise, "the noise"),
                 design=read_design(before.space, design) if design else None,
                 why=why,
                 note=note,

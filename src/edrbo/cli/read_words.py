@@ -10,6 +10,7 @@ from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueEr
 from edrbo.space.tables import close_match
 
 if TYPE_CHECKING:
+    from edrbo.records.settings import Settings
     from edrbo.space import Space
 
 
@@ -57,6 +58,26 @@ def read_value(text: str | None, what: str = "the value") -> float | None:
         return read_number(text)
     except ValueError as problem:
         raise InvalidValueError(f"{what} is {text!r}: {problem}", "it must be a number") from None
+
+
+def read_values(
+    settings: Settings, words: Sequence[str] | None, what: str = "the value"
+) -> float | dict[str, float | None] | None:
+    """One number, or in a study of several outcomes numbers by name; None without any word."""
+    if not words:
+        return None
+    if settings.outcomes is None:
+        if len(words) > 1:
+            raise InvalidValueError(f"{what} is given {len(words)} times", "this study has one outcome")
+        return read_value(words[0], what)
+    found: dict[str, float | None] = {}
+    for word in words:
+        if "=" not in word:
+            hint = f"write NAME={word}; the outcomes are {', '.join(settings.outcomes)}"
+            raise InvalidValueError(f"{what} is {word!r}, and this study has several outcomes", hint)
+        name, text = split_word(word)
+        found[settings.outcomes.known(name)] = read_value(text, f"{what} of {name}")
+    return found
 
 
 def read_moment(text: str | None) -> float | None:

@@ -9,8 +9,24 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from edrbo.errors import InvalidValueError
+from edrbo.records.outcomes import read_outcome_word
 from edrbo.records.settings import Settings
 from edrbo.records.words import setting_words
+
+SEVERAL = "Of several, what each is for: gloss=maximize, cost=minimize,weight=0.1, roughness=limit,upper=2. Repeat."
+
+
+def _read_outcomes(words: list[str]) -> dict[str, Any]:
+    """The name of the only outcome, or several with their aims."""
+    if len(words) == 1 and "=" not in words[0]:
+        return {"outcome": words[0]}
+    found: dict[str, Any] = {}
+    for name, part in map(read_outcome_word, words):
+        if name in found:
+            raise InvalidValueError(f"the outcome {name!r} is given twice", "each has a name of its own")
+        found[name] = part
+    return {"outcomes": found} if found else {}
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -20,17 +36,22 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     kept = [part for name, part in signature.parameters.items() if name != "choices"]
     names = []
     for choice in Settings.choices():
+        if choice.name == "outcomes":  # said by --outcome
+            continue
         names.append(choice.name)
         default = setting_words(choice.default)
         about = f"{choice.metadata['about']} [default: {default}]"
         kind = choice.metadata["kind"]
         flag = f"--{choice.name.replace('_', '-')}"
         hints[choice.name] = Annotated[kind | None, typer.Option(flag, help=about)]
+        if choice.name == "outcome":
+            hints[choice.name] = Annotated[list[str] | None, typer.Option(flag, help=f"{about} {SEVERAL}")]
         kept.append(inspect.Parameter(choice.name, inspect.Parameter.KEYWORD_ONLY, default=None))
 
     @wraps(command)
     def wrapped(**given: Any) -> None:
         chosen = {name: given.pop(name) for name in names}
+        chosen |= _read_outcomes(chosen.pop("outcome") or [])
         command(choices={name: value for name, value in chosen.items() if value is not None}, **given)
 
     keyword = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[part.name]) for part in kept]

@@ -13,6 +13,7 @@ from edrbo.cli.place import opened
 
 if TYPE_CHECKING:
     from edrbo.records.run import Run
+    from edrbo.records.settings import Settings
     from edrbo.records.state import State
     from edrbo.study import Study
 
@@ -101,6 +102,12 @@ def _show_doubtful(state: State, as_json: bool) -> None:
 # -------------------------------------------------------------------- the study
 
 
+def outcomes_of(run: Run, settings: Settings) -> dict[str, float]:
+    """Those that were measured, by name."""
+    main = {} if run.value is None else {settings.outcome: run.value}
+    return {**main, **run.others}
+
+
 def run_record(state: State, run: Run) -> dict[str, Any]:
     """A run in JSON types."""
     space = state.space
@@ -111,6 +118,7 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
         "design": space.decode_designs(run.x)[0],
         "context": space.name_contexts(run.context[None])[0] if known and run.context is not None else None,
         "value": run.value,
+        **({"outcomes": outcomes_of(run, state.settings)} if state.settings.outcomes else {}),
         "noise": run.noise,
         "dropped": run.dropped,
         "why": run.why,
@@ -136,7 +144,7 @@ def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.cli.ask import print_suggestions
     from edrbo.records.questions import narrow_contexts
     from edrbo.records.recorder import pending_of
-    from edrbo.records.words import heading, plural
+    from edrbo.records.words import aim_words, heading, plural
     from edrbo.study.storage import describe
 
     settings, space = state.settings, state.space
@@ -148,6 +156,9 @@ def _print(study: Study, state: State, every: bool) -> None:
     for label, variables in (("what you set", space.design), ("what the world sets", space.context)):
         if variables:
             print_table(label, ["name", "range"], [[name, variable.words()] for name, variable in variables.items()])
+    if settings.outcomes is not None:
+        rows = [[name, *aim_words(name, part)] for name, part in settings.outcomes.items()]
+        print_table("what you measure", ["name", "aim", "unit"], rows)
     if space.constraints:
         print_table("what must hold", ["constraint"], [[constraint.words()] for constraint in space.constraints])
     counts = [
@@ -172,7 +183,7 @@ def _print(study: Study, state: State, every: bool) -> None:
 
 def print_runs(title: str, state: State, runs: list[Run]) -> None:
     """Runs under their variables' names and units."""
-    from edrbo.records.words import heading
+    from edrbo.records.words import heading, outcome_headings, outcome_of
     from edrbo.space.steps import number_text
 
     space, settings = state.space, state.settings
@@ -184,9 +195,10 @@ def print_runs(title: str, state: State, runs: list[Run]) -> None:
         context = {} if run.context is None else space.name_contexts(run.context[None])[0]
         cells = [variable.text(value) for name, variable in space.design.items() for value in [design[name]]]
         cells += [variable.text(context[name]) if name in context else "" for name, variable in space.context.items()]
-        value = "" if run.value is None else number_text(run.value)
+        told = [outcome_of(run, name, settings) for name in outcome_headings(settings)]
+        values = ["" if value is None else number_text(value) for value in told]
         remarks = ["" if run.status == "told" else run.status, "left out" * run.dropped, run.why or ""]
-        rows.append([run.id, *cells, value, ", ".join(filter(None, remarks))])
+        rows.append([run.id, *cells, *values, ", ".join(filter(None, remarks))])
     remarked = any(row[-1] for row in rows)
-    ends = [heading(settings.outcome, settings.unit), *["remark"] * remarked]
+    ends = [*outcome_headings(settings).values(), *["remark"] * remarked]
     print_table(title, ["id", *heads, *ends], [row if remarked else row[:-1] for row in rows])

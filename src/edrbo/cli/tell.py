@@ -23,7 +23,7 @@ from edrbo.cli.options import (
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
-from edrbo.cli.read_words import read_context, read_design, read_moment, read_value
+from edrbo.cli.read_words import read_context, read_design, read_moment, read_values
 from edrbo.errors import ContextBoundsWarning, ImplausibleWarning, StudyError, UnknownSuggestionError
 
 if TYPE_CHECKING:
@@ -42,10 +42,12 @@ def tell(
     ] = None,
     study: StudyOption = None,
     name: NameOption = None,
-    value: Annotated[str | None, typer.Option("--value", "-v", help="The outcome.")] = None,
+    value: Annotated[
+        list[str] | None, typer.Option("--value", "-v", help="The outcome; of several: NAME=NUMBER, repeated.")
+    ] = None,
     context: ContextOption = None,
     design: DesignOption = None,
-    noise: Annotated[str | None, typer.Option(help="The variance of the outcome's noise, if known.")] = None,
+    noise: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise, if known.")] = None,
     failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no outcome.")] = False,
     why: WhyOption = None,
     note: NoteOption = None,
@@ -59,24 +61,24 @@ def tell(
     With an ID, --design says what was really set where that differs: edrbo tell 3 -v 1.7 -d speed=38
     Without one, it is a design of your own, and all its variables are needed.
     """
-    from edrbo.records.plausible import doubts
+    from edrbo.records.plausible import all_doubts
 
     if run is None and not design:
         raise StudyError(
             "what was tried is not clear", "give the number of a suggestion, or say what was set: -d NAME=…"
         )
-    if value is None and not failed:
+    if not value and not failed:
         raise StudyError("the outcome is missing", "add --value NUMBER, or --failed if it gave none")
     with opened(study, name, by, create="first") as opened_study:
         before = opened_study.state_now
-        number, seen = read_value(value), read_context(before.space, context)
+        number, seen = read_values(before.settings, value), read_context(before.space, context)
         known = None if run is None else before.runs.get(run)
         if run is not None and known is None:
             raise UnknownSuggestionError(
                 f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
             )
         if known is None or known.status == "pending":  # else it is refused, and there is nothing to ask
-            settle(doubts(before, None if design else known, number, seen), yes=yes)
+            settle(all_doubts(before, None if design else known, number, seen), yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             warnings.simplefilter("ignore", ImplausibleWarning)
@@ -84,7 +86,7 @@ def tell(
                 run if run is not None else read_design(before.space, design),
                 seen,
                 number,
-                noise=read_value(noise, "the noise"),
+                noise=read_values(before.settings, noise, "the noise"),
                 failed=failed,
                 design=read_design(before.space, design) if run is not None and design else None,
                 why=why,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,28 @@ class TriedRun:
     context: dict[str, Any] | None
     value: float
     distance: float
+
+
+@dataclass(frozen=True)
+class OutcomeAnswer:
+    """What to expect of one of several outcomes at the recommended design, in its own units.
+
+    aim             what it is for, in words
+    expected        posterior mean of its average over contexts, with the central 95 % ``interval``
+    outcome         central 95 % interval of its next single value
+    value           posterior expectation of its goal's value, with the 95 % ``value_interval``; of a limit that is the
+                    share of contexts in which it holds
+    holds           of a limit: how probable it is, given the data, that it holds in the share of contexts asked for
+    """
+
+    aim: str
+    unit: str
+    expected: float
+    interval: tuple[float, float]
+    outcome: tuple[float, float]
+    value: float
+    value_interval: tuple[float, float]
+    holds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +76,9 @@ class Recommendation:
     context_effect      per context variable: standard deviation of f(x, c) due to it alone
     law_error           Wasserstein-2 distance of the atoms the search used from the law they stand for, coded
     success             probability that an evaluation of the design succeeds; None as long as none has failed
+    outcomes            of a study of several: what to expect of each, by name; everything above is about the main one,
+                        and what is left to gain is so among designs that are believed to keep the limits
+    limits_hold         whether each limit holds with the confidence asked for; None without limits
 
     After a single outcome there is no scale to judge it by, and the intervals are infinite.
     """
@@ -83,6 +108,8 @@ class Recommendation:
     law_error: float
     observations: int
     success: float | None = None
+    outcomes: dict[str, OutcomeAnswer] = field(default_factory=dict)
+    limits_hold: bool | None = None
 
     def probability_best_within(self, delta: float) -> float:
         """How probable it is that no design is better than this one by more than ``delta`` (in units of the value)."""

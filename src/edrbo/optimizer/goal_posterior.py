@@ -7,6 +7,7 @@ bootstrap over the contexts, and the goal of that. All designs see the same rand
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,6 +93,17 @@ def goal_values(
             found.append((*values.numpy(), *_parts(torch.stack(centers), reduce(means, near), worlds.shares)))
     draws, plain, *parts = (np.stack(part) for part in zip(*found, strict=True)) if found else _NOTHING
     return GoalValues(draws, plain, aim.units if aim.of_outcomes else None, *parts)
+
+
+def shares_within(aim: Aim, model: Ensemble, points: ContextPoints, x: Tensor, trust: Trust, seed: int) -> Array:
+    """Draws of the share of contexts of ``points`` in which a limit holds at designs ``x`` (N × d_x): N × draws.
+
+    ``aim`` has the goal that is 1 where it holds. Only f is drawn, with the tails that the model's record asks for.
+    """
+    worlds = _Worlds(model, points, math.inf, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed)
+    with torch.no_grad():
+        drawn = [worlds.outcomes(design, points.atoms)[0][0] for design in x]
+        return torch.stack([aim.value(outcomes, points) for outcomes in drawn]).numpy()
 
 
 _NOTHING = (np.zeros((0, DRAWS)), np.zeros((0, DRAWS)), np.zeros(0), np.zeros(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +28,7 @@ from edrbo.records.goals import Expected
 __all__ = ["Knowledge", "Prediction", "Recommendation", "TriedRun", "best_design", "known_of_law"]
 
 Array = NDArray[np.float64]
+Admit = Callable[[Array], Array]  # designs (n × d_x) that can be chosen near points
 
 NEW_CONTEXTS = 16  # points of the context box that stand for contexts not seen yet
 NEAREST = 3  # tried runs that are named
@@ -81,12 +83,13 @@ class Knowledge:
     def predict(self, x: Tensor) -> Prediction:
         return self._prediction(x)[1]
 
-    def recommend(self, x: Tensor, on_average: Tensor, ball: float, choice: Choice) -> Recommendation:
-        """What is known of the design ``x`` (d_x), the best of a choice; ``on_average`` is for the mean."""
+    def recommend(self, x: Tensor, on_average: Tensor, ball: float, admit: Admit) -> Recommendation:
+        """What is known of the design ``x`` (d_x), the best of those that ``admit`` gives; ``on_average`` is for the
+        mean."""
         evidence, aim = self.evidence, self.aim
         found, answer, parts = self._prediction(x[None])
         effects = evidence.units.spread_to_user(context_effects(self.belief, x)).tolist()  # none for a model of x alone
-        rivals = Rivals(evidence.space, x, evidence.starts(), self.seed, choice.admit)
+        rivals = Rivals(evidence.space, x, evidence.starts(), self.seed, admit)
         future = outlook(self.belief.model, self.law, rivals, self.trust, self.answers.measure)
         gains = np.quantile(future.gains, np.linspace(0.0, 1.0, 101), method="lower").tolist()
         nearest = self.nearest(x)

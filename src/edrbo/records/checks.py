@@ -82,6 +82,18 @@ def read_noise(given: Any) -> float | None:
     return number
 
 
+def read_others(name: str, given: Any) -> dict[str, float] | None:
+    """Outcomes by name, or with "noise" in ``name`` their variances; None without any."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise InvalidEventError(f"the field {name!r} of an event is {type(given).__name__}", "it is numbers by name")
+    read: Callable[[Any], float | None] = read_noise if "noise" in name else read_value
+    found = {key: number for key, part in given.items() if (number := read(part)) is not None}
+    check_characters(name, "".join(found))
+    return found or None
+
+
 def read_design(given: Any, space: Space) -> Array:
     """A coded design (d_x) that is a point of the space."""
     x = read_floats(given)
@@ -209,6 +221,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("expects", "settings", "defaults"), _object),
     "value": lambda name, given: None if given is None else read_value(given),
     "noise": lambda name, given: read_noise(given),
+    **dict.fromkeys(("others", "others_noise"), read_others),
     "at": lambda name, given: None if given is None else read_number(given),
     "summary": _flag,
 }

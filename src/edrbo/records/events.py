@@ -67,10 +67,12 @@ class Told(Event):
 
     kind = "told"
     id: int
-    value: float
+    value: float | None = None  # of several outcomes the main one; None if it was not measured
     x: Array | None = None
     context: Array | None = None
     noise: float | None = None  # a variance
+    others: Mapping[str, float] | None = None  # outcomes besides the main one, by name
+    others_noise: Mapping[str, float] | None = None
     version: int = 0
 
 
@@ -121,6 +123,8 @@ class Corrected(Event):
     noise: float | None = None
     context: Array | None = None
     x: Array | None = None
+    others: Mapping[str, float] | None = None
+    others_noise: Mapping[str, float] | None = None
     why: str | None = None
     version: int = 0
 
@@ -186,6 +190,8 @@ def from_dict(record: Any) -> Event:
         if name in given:
             given[name] = _array(name, given[name], dimensions)
     try:
+        if kind is Told and not given.keys() & {"value", "others"}:
+            raise TypeError("a tell without any outcome")
         return kind(**given)
     except TypeError:
         missing = [p.name for p in fields(kind) if p.name not in given]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import MissingExtraError
 from edrbo.records.run import Run
+from edrbo.records.settings import Settings
 from edrbo.records.state import State
 
 if TYPE_CHECKING:
@@ -27,13 +29,21 @@ def frame_of(state: State) -> DataFrame:
     roles = [("design", name) for name in space.design_names] + [("context", name) for name in space.context_names]
     heads = {(role, name): f"{role}:{name}" if name in OURS else name for role, name in roles}
     rows = [_row(state, run, heads) for run in state.runs.values()]
-    columns = ["status", *heads.values(), "value", "noise", "dropped", "why"]
+    others = other_columns(state.settings, OURS)
+    columns = ["status", *heads.values(), "value", *others, "noise", "dropped", "why"]
     return DataFrame(rows, columns=columns, index=Index(list(state.runs), name="run"))
+
+
+def other_columns(settings: Settings, taken: Collection[str]) -> dict[str, str]:
+    """Column → name of every outcome besides the main one, which is ``value``; outcome:NAME where that is taken."""
+    others = [] if settings.outcomes is None else settings.outcomes.others
+    return {(f"outcome:{name}" if name in taken else name): name for name in others}
 
 
 def _row(state: State, run: Run, heads: dict[tuple[str, str], str]) -> dict[str, Any]:
     space = state.space
-    row = {heads["design", name]: part for name, part in space.decode_designs(run.x)[0].items()}
+    row: dict[str, Any] = {heads["design", name]: part for name, part in space.decode_designs(run.x)[0].items()}
     if run.context is not None:
         row |= {heads["context", name]: part for name, part in space.name_contexts(run.context[None])[0].items()}
+    row |= {head: run.others.get(name) for head, name in other_columns(state.settings, OURS).items()}
     return {**row, "status": run.status, "value": run.value, "noise": run.noise, "dropped": run.dropped, "why": run.why}

@@ -53,9 +53,10 @@ class _Minimal:
     def _tell(self, key: int, *, with_context: bool) -> e.Event:
         run = self._state.runs[key]
         self._written.add(key)
-        assert run.value is not None
         context = run.context if with_context else None
-        return e.Told(id=key, x=run.x, context=context, value=run.value, noise=run.noise, **self._stamps[key])
+        parts: dict[str, Any] = {"others": dict(run.others) or None, "others_noise": dict(run.others_noise) or None}
+        parts |= self._stamps[key]
+        return e.Told(id=key, x=run.x, context=context, value=run.value, noise=run.noise, **parts)
 
     def _failed(self, run: Run) -> e.Event:
         self._written.add(run.id)

@@ -55,6 +55,23 @@ def doubts(
     return _Others.of(state).doubts(run, value, numbers, bounds=bounds)
 
 
+def all_doubts(
+    state: State,
+    run: Run | None,
+    value: float | Mapping[str, float | None] | None,
+    context: Mapping[str, Any] | None,
+) -> list[str]:
+    """The same where ``value`` may be several outcomes by name."""
+    if not isinstance(value, Mapping):
+        return doubts(state, run, value, context)
+    main = state.settings.outcome
+    found = doubts(state, run, value.get(main), context)
+    others = {name: number for name, number in value.items() if name != main}
+    return found + [
+        text for name, number in others.items() for text in doubts(state.of_outcome(name), None, number, None)
+    ]
+
+
 def context_doubts(state: State, context: Mapping[str, Any]) -> list[str]:
     """Of one context, by name, in the user's units."""
     return _Others.of(state).context_doubts(state.space.context_numbers(context))

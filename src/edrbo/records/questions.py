@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,13 @@ def questions(state: State, suggested: Run | None, value: Any, row: Array | None
     texts = doubts(state, suggested, number if math.isfinite(number) else None, context, bounds=False)
     found: list[Warning] = [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in texts]
     return found + [NarrowContextsWarning(text) for text in newly_narrow(state, row)]
+
+
+def other_questions(state: State, others: Mapping[str, Any] | None) -> list[Warning]:
+    """Of outcomes besides the main one, by name."""
+    numbers = {name: read_number(value) for name, value in (others or {}).items()}
+    texts = [text for name, n in numbers.items() for text in doubts(state.of_outcome(name), None, n, None)]
+    return [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in texts]
 
 
 def exact_conflict(state: State, key: int, x: Array | None, row: Array | None, value: Any, noise: Any) -> list[Warning]:

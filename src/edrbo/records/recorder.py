@@ -25,9 +25,10 @@ from edrbo.records import events as e
 from edrbo.records.checks import read_id
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.frame import frame_of
+from edrbo.records.measured import is_empty, told
 from edrbo.records.observations import Observations
 from edrbo.records.plausible import Doubtful, doubtful
-from edrbo.records.questions import exact_conflict, questions, warn
+from edrbo.records.questions import exact_conflict, other_questions, questions, warn
 from edrbo.records.run import Run
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
@@ -94,9 +95,9 @@ class Recorder(ABC):
         self,
         suggestion: Told,
         context: Any = None,
-        value: float | None = None,
+        value: float | Mapping[str, float | None] | None = None,
         *,
-        noise: float | None = None,
+        noise: float | Mapping[str, float | None] | None = None,
         failed: bool = False,
         design: Mapping[str, Any] | None = None,
         why: str | None = None,
@@ -108,18 +109,15 @@ class Recorder(ABC):
         """Report an evaluation of a suggestion (or of a design of your own).
 
         ``context`` may be left out and told later with ``tell_context``, or never. ``noise`` is the known variance of
-        ``value``. ``failed=True`` reports an evaluation that gave no value, and ``why`` says the reason. ``design``
-        holds what was really set, where that differs from the suggestion: some of its variables, or all.
+        ``value``; in a study of several outcomes both are numbers by name, of those that were measured; ``correct``
+        tells of others later. ``failed=True`` reports an evaluation that gave no value, and ``why`` says the reason.
+        ``design`` holds what was really set, where that differs from the suggestion: some of its variables, or all.
         """
         stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []
 
         def make(state: State) -> e.Event:
-            if isinstance(value, Mapping | list | tuple):
-                raise InvalidValueError(
-                    f"the value is {value!r}",
-                    "it is one number; the context comes first: tell(suggestion, context, value)",
-                )
+            parts = told(state.settings, value, noise)
             if context is not None and not state.space.d_c:
                 hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
                 raise InvalidContextError("this space has no context variables", hint)
@@ -129,15 +127,16 @@ class Recorder(ABC):
             row = None if context is None else read_one_context(state.space, context)
             common: dict[str, Any] = {"id": key, "x": x, "context": row, "version": state.version, **stamp}
             if failed:
-                if value is not None:
+                if not is_empty(parts):
                     raise InvalidValueError("a failed evaluation has no value", "leave the value or `failed` out")
                 return e.Failed(why=why, **common)
-            if value is None:
+            if is_empty(parts):
                 hint = "give a number, tell(suggestion, context, value), or failed=True"
                 raise InvalidValueError("the value is None", hint)
-            found[:] = questions(state, None if design else state.runs.get(key), value, row)
-            found.extend(exact_conflict(state, key, x, row, value, noise))
-            return e.Told(value=value, noise=noise, **common)
+            found[:] = questions(state, None if design else state.runs.get(key), parts["value"], row)
+            found.extend(other_questions(state, parts.get("others")))
+            found.extend(exact_conflict(state, key, x, row, parts["value"], parts["noise"]))
+            return e.Told(**parts, **common)
 
         self._record(make)
         warn(found)
@@ -185,9 +184,9 @@ class Recorder(ABC):
         self,
         run: Suggestion | int,
         *,
-        value: float | None = None,
+        value: float | Mapping[str, float | None] | None = None,
         context: Any = None,
-        noise: float | None = None,
+        noise: float | Mapping[str, float | None] | None = None,
         design: Mapping[str, Any] | None = None,
         why: str | None = None,
         **stamp: Any,
@@ -198,9 +197,8 @@ class Recorder(ABC):
         def make(state: State) -> e.Event:
             row = None if context is None else read_one_context(state.space, context)
             x = None if design is None else _really_set(state, key, None, design)
-            return e.Corrected(
-                id=key, value=value, noise=noise, context=row, x=x, why=why, version=state.version, **stamp
-            )
+            parts = told(state.settings, value, noise)
+            return e.Corrected(id=key, context=row, x=x, why=why, version=state.version, **parts, **stamp)
 
         self._record(make)
 

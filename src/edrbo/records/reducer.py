@@ -20,10 +20,10 @@ from edrbo.records.checks import (
     read_contexts,
     read_design,
     read_id,
-    read_value,
     read_version,
 )
 from edrbo.records.context_log import ContextBatch, read_weights
+from edrbo.records.measured import keep_outcomes, measured
 from edrbo.records.recoding import recode_contexts, recode_design, same_positions
 from edrbo.records.run import Amendment, Contents, Run
 from edrbo.space import Space
@@ -72,7 +72,7 @@ class Draft:
         self.suggested += 1
 
     def _told(self, event: e.Told) -> None:
-        run = replace(self._evaluated(event), status="told", value=read_value(event.value), noise=event.noise)
+        run = replace(self._evaluated(event), status="told", **measured(self.settings, event, None))
         self.runs[run.id] = run
         self.told_order.append(run.id)
         if run.context is not None:
@@ -135,18 +135,18 @@ class Draft:
 
     def _corrected(self, event: e.Corrected) -> None:
         run = self._known(event.id)
-        if all(part is None for part in (event.value, event.noise, event.context, event.x)):
+        told = (event.value, event.noise, event.others, event.others_noise)
+        if all(part is None for part in (*told, event.context, event.x)):
             raise InvalidEventError("nothing is corrected", "give a value, a context, a noise or a design")
-        if run.status != "told" and (event.value is not None or event.noise is not None):
+        if run.status != "told" and any(part is not None for part in told):
             raise InvalidValueError(f"run {run.id} is {run.status} and has no value to correct", "tell its value")
         if run.status in ("pending", "cancelled") and event.context is not None:
             raise InvalidContextError(f"run {run.id} is {run.status}", "its context comes with its value")
         context, x, known = self._context(event), self._design(event), run.context is not None
         run = replace(
             _set(run, x),
-            value=run.value if event.value is None else event.value,
-            noise=run.noise if event.noise is None else event.noise,
             context=run.context if context is None else context,
+            **(measured(self.settings, event, run) if run.status == "told" else {}),
         )
         self.runs[run.id] = run
         if known or context is None:
@@ -200,6 +200,7 @@ class Draft:
         settings = self.settings.changed(event.settings)
         if settings.direction != self.settings.direction:
             raise InvalidEventError("the direction of a study cannot change", "make a new study")
+        keep_outcomes(self.settings, settings)
         step = (self.settings.space, settings.space, dict(event.defaults))
         runs = {}
         for key, run in self.runs.items():

@@ -31,6 +31,8 @@ class Run:
     dropped: bool = False
     why: str | None = None  # it failed, was cancelled or was dropped
     expects: Mapping[str, Any] | None = None
+    others: Mapping[str, float] = field(default_factory=dict)  # outcomes besides the main one, and …
+    others_noise: Mapping[str, float] = field(default_factory=dict)  # … the variances that are known of them
 
     @property
     def complete(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict
 
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
 from edrbo.records.goals import Expected, Goal, as_goal
+from edrbo.records.outcomes import Limit, Maximize, Minimize, Outcomes, read_outcomes
 from edrbo.records.units import Direction
 from edrbo.space import Space
 from edrbo.space.tables import close_match
@@ -46,6 +47,7 @@ class Choices(TypedDict, total=False):
     outcome: str
     unit: str
     title: str
+    outcomes: Mapping[str, Maximize | Minimize | Limit] | None
 
 
 def _read_method(given: Any) -> Any:
@@ -174,6 +176,9 @@ class Settings:
     outcome: str = field(default="value", metadata=_about(_read_text("outcome"), "What is measured, as gloss."))
     unit: str = field(default="", metadata=_about(_read_text("unit"), "The unit of what is measured."))
     title: str = field(default="", metadata=_about(_read_text("title"), "A name for people, in place of the study's."))
+    outcomes: Outcomes | None = field(
+        default=None, metadata=_about(read_outcomes, "What each of several outcomes is for; none: there is one.", dict)
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
@@ -183,6 +188,24 @@ class Settings:
             )
         for choice in self.choices():
             object.__setattr__(self, choice.name, choice.metadata["read"](getattr(self, choice.name)))
+        if self.outcomes is not None:
+            self._agree_with(self.outcomes)
+
+    def _agree_with(self, outcomes: Outcomes) -> None:
+        """Outcome, direction, unit and goal are those of the main outcome; what says otherwise is an error."""
+        for name in outcomes:
+            if name in self.space.design or name in self.space.context:
+                raise InvalidValueError(f"{name!r} is an outcome and a variable", "each needs a name of its own")
+        main = outcomes.wanted[outcomes.main]
+        own = {"outcome": outcomes.main, "direction": main.direction, "unit": main.unit or None, "goal": main.goal}
+        for name, value in own.items():
+            given, default = getattr(self, name), Settings.__dataclass_fields__[name].default
+            if value is None or given == value:
+                continue
+            if given != default:
+                hint = f"leave {name} out: it is said by outcomes"
+                raise InvalidValueError(f"{name} is {_words(given)}, and the main outcome has {_words(value)}", hint)
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, space: Space, method: Any, choices: Mapping[str, Any]) -> Settings:
@@ -248,7 +271,7 @@ def _variable_differences(role: str, new: Mapping[str, Any], old: Mapping[str, A
 
 
 def _words(value: Any) -> str:
-    return value.to_text() if isinstance(value, Goal) else repr(value)
+    return value.to_text() if hasattr(value, "to_text") else repr(value)
 
 
 def _stored(value: Any) -> Any:

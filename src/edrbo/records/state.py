@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.records.context_log import ContextBatch, ContextLog
 from edrbo.records.events import Event, Undone
+from edrbo.records.goals import as_goal
 from edrbo.records.observations import Observations
 from edrbo.records.reducer import Draft, undone
 from edrbo.records.run import Contents, Run
@@ -90,6 +92,23 @@ class State(Contents):
         """Id → row of the observations."""
         return self._tables.told
 
+    def of_outcome(self, name: str) -> State:
+        """The same experiment as if ``name`` were its only outcome: its values, direction and goal; all runs, all
+        contexts."""
+        outcomes = self.settings.outcomes
+        assert outcomes is not None
+        part = outcomes[outcomes.known(name)]
+        main, goal = name == outcomes.main, self.settings.goal if part.goal is None else as_goal(part.goal)
+        terms: dict[str, Any] = {"outcome": name, "unit": part.unit or self.settings.unit * main, "goal": goal}
+        settings = replace(self.settings, outcomes=None, direction=part.direction, **terms)
+        if main:
+            return replace(self, settings=settings)
+        runs = {
+            key: replace(run, value=run.others.get(name), noise=run.others_noise.get(name), expects=None)
+            for key, run in self.runs.items()
+        }
+        return replace(self, settings=settings, runs=runs)
+
     @property
     def training_order(self) -> NDArray[np.intp]:
         """Rows of the observations with a known context, in the order in which they became so.
@@ -126,7 +145,7 @@ def same_state(one: State, other: State) -> bool:
 
 
 def _same_run(one: Run, other: Run) -> bool:
-    simple = ("status", "value", "noise", "suggested", "dropped", "why")
+    simple = ("status", "value", "noise", "suggested", "dropped", "why", "others", "others_noise")
     if any(getattr(one, name) != getattr(other, name) for name in simple):
         return False
     if (one.context is None) != (other.context is None) or not np.array_equal(one.x, other.x):

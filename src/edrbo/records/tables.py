@@ -41,7 +41,7 @@ class Tables:
     def _grown(self, after: Contents, events: Sequence[e.Event]) -> Iterator[tuple[str, object]]:
         """Name and value of what is known here and holds of ``after``, with what ``events`` add."""
         known, runs = vars(self), after.runs
-        new = [key for key in after.told_order[len(self._told_order) :] if not runs[key].dropped]
+        new = [key for key in after.told_order[len(self._told_order) :] if _counts(runs[key])]
         if "told" in known:
             yield "told", self.told | {key: len(self.told) + k for k, key in enumerate(new)}
         if "observations" in known:
@@ -60,7 +60,7 @@ class Tables:
 
     @cached_property
     def told(self) -> dict[int, int]:
-        kept = (key for key in self._told_order if not self._runs[key].dropped)
+        kept = (key for key in self._told_order if _counts(self._runs[key]))
         return {key: row for row, key in enumerate(kept)}
 
     @cached_property
@@ -88,6 +88,11 @@ def _observations(runs: Sequence[Run], space: Space) -> Observations:
         np.array([run.value for run in runs], dtype=np.float64),
         np.array([np.nan if run.noise is None else run.noise for run in runs], dtype=np.float64),
     )
+
+
+def _counts(run: Run) -> bool:
+    """Whether there is something to learn from it; of several outcomes the main one may be missing."""
+    return not run.dropped and run.value is not None
 
 
 def _is(run: Run, status: Status) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.records import events as e
+from edrbo.records.goals import as_goal
+from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
@@ -34,6 +36,35 @@ def outcome_words(settings: Settings, value: float) -> str:
     return f"{number_text(value)}{settings.unit and ' ' + settings.unit}"
 
 
+def measured_words(settings: Settings, value: float | None, others: Mapping[str, float]) -> str:
+    """gloss 1.2 GU, roughness 0.3"""
+    texts = [] if value is None else [f"{settings.outcome} {outcome_words(settings, value)}"]
+    units = {name: part.unit for name, part in (settings.outcomes or {}).items()}
+    texts += [f"{name} {number_text(number)} {units.get(name, '')}".strip() for name, number in others.items()]
+    return ", ".join(texts)
+
+
+def aim_words(name: str, part: Maximize | Minimize | Limit) -> tuple[str, str]:
+    """What an outcome is for, and its unit."""
+    if isinstance(part, Limit):
+        return part.words(name), part.unit
+    weight = "" if part.weight is None else f", weight {part.weight:g}"
+    goal = "" if part.goal is None else f", {as_goal(part.goal).title(part.direction, name)}"
+    return f"{part.kind}{weight}{goal}", part.unit
+
+
+def outcome_headings(settings: Settings) -> dict[str, str]:
+    """Heading of every outcome by name, the main one first."""
+    own = {settings.outcome: heading(settings.outcome, settings.unit)}
+    outcomes = settings.outcomes
+    return own if outcomes is None else own | {name: heading(name, outcomes[name].unit) for name in outcomes.others}
+
+
+def outcome_of(run: Run, name: str, settings: Settings) -> float | None:
+    """The value of the outcome ``name``; None if it was not measured."""
+    return run.value if name == settings.outcome else run.others.get(name)
+
+
 def design_words(space: Space, design: Mapping[str, Any]) -> str:
     """speed 38 m/min, kind plain"""
     return ", ".join(f"{name} {value_words(space.design[name], value)}" for name, value in design.items())
@@ -54,8 +85,7 @@ def run_words(state: State, run: Run) -> str:
     elif run.status == "told" and space.d_c:
         met = ", in a context not known yet"
     if run.status == "told":
-        assert run.value is not None
-        gave = f"{state.settings.outcome} {outcome_words(state.settings, run.value)}"
+        gave = measured_words(state.settings, run.value, run.others)
         text = f"run {run.id}: {design}{met} gave {gave}"
         text += f" (noise variance {number_text(run.noise)})" if run.noise is not None else ""
     else:
@@ -73,8 +103,8 @@ def event_words(state: State, event: e.Event) -> str:
     x, context = getattr(event, "x", None), getattr(event, "context", None)
     if x is not None:
         parts.append(design_words(space, space.decode_designs(x)[0]))
-    if isinstance(event, e.Told | e.Corrected) and event.value is not None:
-        parts.append(f"{settings.outcome} {outcome_words(settings, event.value)}")
+    if isinstance(event, e.Told | e.Corrected) and (event.value is not None or event.others):
+        parts.append(measured_words(settings, event.value, event.others or {}))
     if context is not None and len(context):
         parts.append(context_words(space, space.name_contexts(context[None])[0]))
     if isinstance(event, e.Told | e.Corrected) and event.noise is not None:

@@ -7,7 +7,7 @@ from html import escape
 
 from edrbo.records.run import Run
 from edrbo.records.state import State
-from edrbo.records.words import heading
+from edrbo.records.words import heading, outcome_headings, outcome_of
 from edrbo.report.svg import number, one_line
 
 MARKS = {"told": "", "pending": "being tried", "failed": "failed", "cancelled": "cancelled"}
@@ -17,7 +17,7 @@ def run_table(state: State, runs: Sequence[Run]) -> str:
     space, settings = state.space, state.settings
     variables = {**space.design, **space.context}
     heads = [heading(name, variable.unit) for name, variable in variables.items()]
-    names = ["run", *heads, heading(settings.outcome, settings.unit), "remark"]
+    names = ["run", *heads, *outcome_headings(settings).values(), "remark"]
     top = "".join(f"<th>{escape(one_line(name))}</th>" for name in names)
     body = "".join(_row(names, _cells(state, run), run) for run in runs)
     return f'<div class="scroll"><table class="data"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -29,9 +29,10 @@ def _cells(state: State, run: Run) -> list[str]:
     context = {} if run.context is None else space.name_contexts(run.context[None])[0]
     cells = [variable.text(design[name]) for name, variable in space.design.items()]
     cells += [variable.text(context[name]) if name in context else "" for name, variable in space.context.items()]
-    value = "" if run.value is None else number(run.value)
+    told = [outcome_of(run, name, state.settings) for name in outcome_headings(state.settings)]
+    values = ["" if value is None else number(value) for value in told]
     remarks = [MARKS[run.status], _expected(run), "left out" * run.dropped, run.why or ""]
-    return [str(run.id), *cells, value, ", ".join(filter(None, remarks))]
+    return [str(run.id), *cells, *values, ", ".join(filter(None, remarks))]
 
 
 def _expected(run: Run) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from edrbo.errors import StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Space
-from edrbo.study.csv_file import HEADINGS, columns
+from edrbo.study.csv_file import HEADINGS, columns, outcome_columns
 from edrbo.study.sheet import Sheet
 
 ALIASES = {
@@ -24,7 +24,8 @@ ALIASES = {
 
 @dataclass(frozen=True)
 class Columns:
-    """``meaning``: heading → (role, name) with role design, context, "" for a word of ours, or note."""
+    """``meaning``: heading → (role, name) with role design, context, outcome and noise (of those besides the main one),
+    "" for a word of ours, or note."""
 
     meaning: dict[str, tuple[str, str]]
 
@@ -38,6 +39,7 @@ def match_columns(sheet: Sheet, settings: Settings | None, space: Space | None =
     known = settings.space if settings is not None else space
     assert known is not None
     exact = {heading: ("", heading) for heading in HEADINGS} | columns(known)
+    exact |= {} if settings is None else outcome_columns(settings)
     loose = _loose(known, settings)
     meaning: dict[str, tuple[str, str]] = {}
     for heading in sheet.headings:
@@ -58,6 +60,7 @@ def _loose(space: Space, settings: Settings | None) -> dict[str, tuple[str, str]
     found |= {_simple(heading): ("", heading) for heading in HEADINGS}
     if settings is not None:
         found[_simple(settings.outcome)] = ("", "value")
+        found |= {_simple(heading): kind for heading, kind in outcome_columns(settings).items()}
     names = [("design", name) for name in space.design_names] + [("context", name) for name in space.context_names]
     simple = [_simple(name) for _, name in names]
     # Two variables that differ only by capitals must be written exactly.

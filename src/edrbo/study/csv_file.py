@@ -5,6 +5,7 @@
     id          the run; a late row names the row it belongs to
     variables   under their names; one that is also a heading here is written design:NAME or context:NAME
     value, noise, weight
+    outcomes    besides the main one, which is ``value``, under their names; what is known of their noise: noise:NAME
     batch       rows of one batch of contexts share it; count is how many contexts the batch stands for
     coded       the coded design, exactly; not needed where a table is written by hand
     why, note, by, at
@@ -22,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.records import events as e
+from edrbo.records.frame import other_columns
 from edrbo.records.minimal import minimal_events
+from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.study.times import time_text
@@ -40,13 +43,20 @@ def columns(space: Space) -> dict[str, tuple[str, str]]:
     return {(f"{role}:{name}" if name in HEADINGS else name): (role, name) for role, name in roles}
 
 
-def headings(space: Space) -> list[str]:
-    return [*FIRST, *columns(space), *LAST]
+def outcome_columns(settings: Settings) -> dict[str, tuple[str, str]]:
+    """Heading → (role, name) of the outcomes besides the main one and of their noise."""
+    named = other_columns(settings, HEADINGS)
+    found = {heading: ("outcome", name) for heading, name in named.items()}
+    return found | {f"noise:{name}": ("noise", name) for name in named.values()}
+
+
+def headings(settings: Settings) -> list[str]:
+    return [*FIRST, *columns(settings.space), *outcome_columns(settings), *LAST]
 
 
 def export_csv(state: State, file: TextIO) -> int:
     """Write everything; gives the number of rows."""
-    writer = csv.DictWriter(file, headings(state.space), restval="", lineterminator="\n")
+    writer = csv.DictWriter(file, headings(state.settings), restval="", lineterminator="\n")
     writer.writeheader()
     count = 0
     for row in table_rows(state):
@@ -76,6 +86,9 @@ def _run(state: State, event: e.Asked | e.Told | e.Failed) -> Row:
         row |= _context(space, event.context)
     if isinstance(event, e.Told):
         row |= {"value": _text(event.value), "noise": _text(event.noise)}
+        told = {"outcome": event.others or {}, "noise": event.others_noise or {}}
+        for heading, (role, name) in outcome_columns(state.settings).items():
+            row[heading] = _text(told[role].get(name))
     return row
 
 

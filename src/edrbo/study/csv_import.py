@@ -124,7 +124,7 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
     if row.status in ("failed", "failed, left out"):
         yield e.Failed(context=row.context, why=row.why, **common)
     if row.status in ("told", "left out"):
-        assert row.value is not None
+        common |= {"others": row.others or None, "others_noise": row.others_noise or None}
         yield e.Told(context=row.context, value=row.value, noise=row.noise, **common)
     if row.status.endswith("left out"):
         yield e.Dropped(id=key, why=row.why)

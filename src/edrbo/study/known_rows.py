@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Known:
             return self._find_batch(group)
         if row.status == "late":
             return self._find_late(row, numbers)
-        mark = _mark(KIND.get(row.status, row.status), row.x, row.context, row.value)
+        mark = _mark(KIND.get(row.status, row.status), row.x, row.context, row.value, row.others)
         free = [key for key in self._runs.get(mark, ()) if key not in self._used]
         named = [key for key in free if str(key) == row.id]  # of equal runs, the one with this number
         if not free:
@@ -68,9 +68,9 @@ class Known:
 
 def _marks(state: State) -> Iterator[tuple[str, int]]:
     for run in state.runs.values():
-        marks = {_mark(run.status, run.x, run.context, run.value)}
+        marks = {_mark(run.status, run.x, run.context, run.value, run.others)}
         if run.status in ("told", "failed"):
-            marks.add(_mark(run.status, run.x, None, run.value))  # told before its context
+            marks.add(_mark(run.status, run.x, None, run.value, run.others))  # told before its context
         for mark in sorted(marks):
             yield mark, run.id
     gone = undone(state.history)
@@ -80,14 +80,21 @@ def _marks(state: State) -> Iterator[tuple[str, int]]:
             designs[event.id] = event.x
         if isinstance(event, e.Told | e.Failed) and event.ref not in gone and event.id in state.runs:
             x = designs.get(event.id) if event.x is None else event.x
-            yield _mark(event.kind, x, event.context, getattr(event, "value", None)), event.id
+            value, others = getattr(event, "value", None), getattr(event, "others", None)
+            yield _mark(event.kind, x, event.context, value, others), event.id
 
 
-def _mark(status: str, x: Array | None, context: Array | None, value: float | None) -> str:
+def _mark(
+    status: str,
+    x: Array | None,
+    context: Array | None,
+    value: float | None,
+    others: Mapping[str, float] | None = None,
+) -> str:
     """A design is known by what a table can hold of it."""
     rounded = None if x is None else np.round(x, 9) + 0.0
     known = None if context is None or not len(context) else context
-    return _digest(status, rounded, known, value)
+    return _digest(status, rounded, known, value, *sorted((others or {}).items()))
 
 
 def _digest(*parts: object) -> str:

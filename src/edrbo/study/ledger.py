@@ -129,7 +129,7 @@ class Ledger:
                 self.storage.set_trial_system_attr(trial, key, record_of(event, clock))
                 for name, shown in _shown(event, space).items():
                     self.storage.set_trial_user_attr(trial, name, shown)
-                if isinstance(event, e.Told):
+                if isinstance(event, e.Told) and event.value is not None:
                     self.storage.set_trial_state_values(trial, TrialState.COMPLETE, [event.value])
                 else:
                     self.storage.set_trial_state_values(trial, TrialState.FAIL)
@@ -148,7 +148,8 @@ class Ledger:
             state, shown = TrialState.RUNNING, {}
             attributes[OWNER] = this_process()
         else:
-            state = TrialState.COMPLETE if isinstance(event, e.Told) else TrialState.FAIL
+            told = isinstance(event, e.Told) and event.value is not None
+            state = TrialState.COMPLETE if told else TrialState.FAIL  # without its main outcome there is no value
             shown = _shown(event, space)
         params, distributions = _params(event.x, space)
         trial = create_trial(
@@ -203,6 +204,8 @@ def _shown(event: e.Told | e.Failed | e.Cancelled, space: Space) -> dict[str, An
     shown: dict[str, Any] = {}
     if not isinstance(event, e.Told):
         shown["cancelled" if isinstance(event, e.Cancelled) else "failed"] = event.why or "yes"
+    elif event.others:
+        shown["outcomes"] = dict(event.others)
     context = None if isinstance(event, e.Cancelled) else event.context
     if context is not None:
         shown["context"] = space.name_contexts(context[None])[0]

@@ -2,7 +2,8 @@
 
 The command is a list of arguments; ``{name}`` in one is replaced by the value of a design variable, and no shell ever
 sees it. The design also comes as JSON on standard input. The last line of standard output that is JSON gives the
-answer: ``{"value": 1.7, "context": {"humidity": 0.4}}``, if wanted with ``"noise"``.
+answer: ``{"value": 1.7, "context": {"humidity": 0.4}}``, if wanted with ``"noise"``. Of several outcomes the value is
+an object of names and numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
-from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnknownSuggestionError
+from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnknownNameError, UnknownSuggestionError
 from edrbo.records.checks import read_number
 from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
@@ -34,8 +35,8 @@ class Answer:
 
     suggestion: Suggestion
     context: dict[str, float] | None = None
-    value: float | None = None
-    noise: float | None = None
+    value: float | dict[str, float] | None = None
+    noise: float | dict[str, float] | None = None
     problem: str | None = None
 
 
@@ -121,7 +122,7 @@ class Runner:
                 self._study.tell(answer.suggestion, answer.context, answer.value, noise=answer.noise)
             else:
                 self._study.tell(answer.suggestion, failed=True, why=answer.problem)
-        except (InvalidContextError, InvalidValueError) as problem:
+        except (InvalidContextError, InvalidValueError, UnknownNameError) as problem:
             answer = Answer(answer.suggestion, problem=plain_words(problem.message))
             self._study.tell(answer.suggestion, failed=True, why=answer.problem)
         except UnknownSuggestionError as problem:  # it was pending, and somebody else told it
@@ -169,10 +170,10 @@ def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
         return Answer(suggestion, problem="it printed no JSON object")
     if "value" not in record:
         return Answer(suggestion, problem='its JSON has no "value"')
-    value, noise = read_number(record["value"]), record.get("noise")
-    if not math.isfinite(value):
+    value, noise = _read_numbers(record["value"]), record.get("noise")
+    if value is None:
         return Answer(suggestion, problem=f"its value is {plain_words(str(record['value']))}")
-    if noise is not None and not math.isfinite(noise := read_number(noise)):
+    if noise is not None and (noise := _read_numbers(noise)) is None:
         return Answer(suggestion, problem="its noise is not a number")
     context = record.get("context")
     if context is None and all(name in record for name in space.context_names):
@@ -182,6 +183,15 @@ def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
     if context is not None and not isinstance(context, dict):
         return Answer(suggestion, problem="its context is not an object of names and numbers")
     return Answer(suggestion, context or None, value, noise)
+
+
+def _read_numbers(given: Any) -> float | dict[str, float] | None:
+    """A finite number, or some by name; None for anything else. What was not measured may be null."""
+    if isinstance(given, dict):
+        found = {name: read_number(part) for name, part in given.items() if part is not None}
+        return found if all(map(math.isfinite, found.values())) else None
+    number = read_number(given)
+    return number if math.isfinite(number) else None
 
 
 def _json(text: str) -> dict[str, Any] | None:

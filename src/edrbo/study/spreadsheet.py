@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from edrbo.errors import MissingExtraError, StudyError
 from edrbo.records.state import State
-from edrbo.study.csv_file import columns, headings, table_rows
+from edrbo.study.csv_file import columns, headings, outcome_columns, table_rows
 
 NUMBERS = ("id", "value", "noise", "weight", "batch", "count")
 
@@ -50,14 +50,14 @@ def _text(cell: Any) -> str:
 def export_xlsx(state: State, file: BinaryIO) -> int:
     """Write everything; gives the number of rows."""
     library = _openpyxl()
-    names = headings(state.space)
+    names = headings(state.settings)
     book = library.Workbook(write_only=True)
     sheet = book.create_sheet("runs")
     sheet.freeze_panes = "C2"
     sheet.append([_legal(name, library) for name in names])
     variables = {**state.space.design, **state.space.context}
     numbers = {h for h, (_, name) in columns(state.space).items() if variables[name].kind != "categorical"}
-    numeric = {*NUMBERS, *numbers}
+    numeric = {*NUMBERS, *numbers, *outcome_columns(state.settings)}
     count = 0
     for row in table_rows(state):
         cells = [row.get(name, "") for name in names]

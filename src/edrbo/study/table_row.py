@@ -42,6 +42,8 @@ class Parsed:
     context: Array | None
     value: float | None
     noise: float | None
+    others: dict[str, float]
+    others_noise: dict[str, float]
     weight: float
     batch: str | None
     count: int
@@ -54,8 +56,8 @@ def parse_row(sheet: Sheet, columns: Columns, space: Space, row: Row) -> Parsed:
     reader = _Reader(sheet, columns, space, row)
     design, context = reader.design(), reader.context()
     x = None if not design else reader.coded(design)
-    value = reader.number("value")
-    status = reader.status(design=x is not None, value=value is not None)
+    value, others = reader.number("value"), reader.numbers("outcome")
+    status = reader.status(design=x is not None, value=value is not None or bool(others))
     parsed = Parsed(
         line=row.line,
         status=status,
@@ -64,6 +66,8 @@ def parse_row(sheet: Sheet, columns: Columns, space: Space, row: Row) -> Parsed:
         context=context,
         value=value,
         noise=reader.number("noise"),
+        others=others,
+        others_noise=reader.numbers("noise"),
         weight=1.0 if (weight := reader.number("weight")) is None else weight,
         batch=reader.ours.get("batch"),
         count=int(reader.number("count") or 0),
@@ -150,15 +154,19 @@ class _Reader:
         return x
 
     def number(self, name: str) -> float | None:
-        if name not in self.ours:
-            return None
-        text = self.ours[name]
+        return self._number(("", name), self.ours[name]) if name in self.ours else None
+
+    def numbers(self, role: str) -> dict[str, float]:
+        """By name, of the cells that are filled."""
+        return {name: self._number((role, name), text) for name, text in self._texts(role).items()}
+
+    def _number(self, kind: tuple[str, str], text: str) -> float:
         try:
             number = read_number(text, None, self._point(text))
         except ValueError as problem:
-            raise self._wrong(("", name), text, str(problem), "write a number") from None
+            raise self._wrong(kind, text, str(problem), "write a number") from None
         if not math.isfinite(number):
-            raise self._wrong(("", name), text, "not a finite number")
+            raise self._wrong(kind, text, "not a finite number")
         return number
 
     def _point(self, text: str) -> Point | None:
@@ -196,7 +204,8 @@ class _Reader:
 
 
 def _check(sheet: Sheet, row: Parsed) -> None:
-    ran, told = row.x is not None, row.x is not None and row.value is not None
+    ran = row.x is not None
+    told = ran and (row.value is not None or bool(row.others))
     needs = {
         "told": told,
         "left out": told,

@@ -17,6 +17,10 @@ size = { choices = ["small", "medium", "large"], ordered = true }
 [context]
 humidity = [0.0, 1.0]
 price = {}                    # bounds not known
+
+[outcomes]                    # of a study of several
+gloss = "maximize"
+roughness = { aim = "limit", upper = 2.0, probability = 0.95 }
 """
 
 from __future__ import annotations
@@ -126,13 +130,18 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings, mode: in
         f"storage = {_text(storage)}",
     ]
     stored = s.to_dict()
+    elsewhere = ("outcomes",) if s.outcomes is None else ("outcomes", "outcome", "direction")  # a table of its own
     for choice in s.choices():
+        if choice.name in elsewhere:
+            continue
         if choice.name in ALWAYS or getattr(s, choice.name) != choice.default:
             lines.append(f"{choice.name} = {_value(stored[choice.name])}")
     if s.space.constraints:
         lines.append(f"constraints = {_value(stored['space']['constraints'])}")
     for title, variables in (("design", s.space.design), ("context", s.space.context)):
         lines += ["", f"[{title}]", *(f"{_key(key)} = {_variable(variable)}" for key, variable in variables.items())]
+    if s.outcomes is not None:
+        lines += ["", "[outcomes]", *(f"{_key(key)} = {_value(part)}" for key, part in stored["outcomes"].items())]
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     except FileExistsError:

@@ -120,14 +120,19 @@ def history_of(state: State, number: int | None) -> list[dict[str, Any]]:
     ]
 
 
+def _outcomes(event: e.Told | e.Corrected) -> str:
+    main = [] if event.value is None else [shown(float(event.value), 6)]
+    return ", ".join([*main, *(f"{name} {shown(float(value), 6)}" for name, value in (event.others or {}).items())])
+
+
 def event_words(event: e.Event, state: State) -> str:
     """An event as a sentence."""
     number = getattr(event, "id", None)
     head = "" if number is None else f"run {number} "
     if isinstance(event, e.Told):
-        return f"{head}gave {shown(float(event.value), 6)}" + context_words(state.space, event.context)
+        return f"{head}gave {_outcomes(event)}" + context_words(state.space, event.context)
     if isinstance(event, e.Corrected):
-        value = [] if event.value is None else [f"value {shown(float(event.value), 6)}"]
+        value = [f"value {_outcomes(event)}"] if event.value is not None or event.others else []
         parts = value + ["context"] * (event.context is not None) + ["settings"] * (event.x is not None)
         return f"{head}corrected: {', '.join(parts) or 'noise'}" + context_words(state.space, event.context)
     if isinstance(event, e.ContextTold):

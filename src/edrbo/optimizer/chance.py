@@ -1,0 +1,88 @@
+"""How probable it is that a limit holds in its share of contexts: the posterior probability of a chance constraint.
+
+f is drawn from the joint posterior of the model over all contexts seen, so that errors at neighboring contexts go
+together. Given f, a share v of the n contexts seen breaks the limit; what share of all contexts does so is
+Beta(n v + 1, n (1 − v)): the Bayesian bootstrap of the contexts with one more that nobody has seen and that breaks it.
+Of contexts drawn independently and a known f that is exact for the design at which the next of them would break the
+limit (Clopper and Pearson's bound): it takes 59 contexts, none of which breaks it, to be 95 % sure that 95 % of all
+contexts keep it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.context.laws import ContextPoints
+from edrbo.context.uncertainty import LawBelief
+from edrbo.optimizer.goal_posterior import shares_within
+from edrbo.optimizer.recommendation import Knowledge
+from edrbo.records.outcomes import Limit
+from edrbo.streams import stream
+
+Array = NDArray[np.float64]
+
+ATOMS = 256  # contexts that are looked at one by one
+HALVINGS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """A limit, and what is known of its outcome and of the law of contexts."""
+
+    limit: Limit
+    known: Knowledge
+    law: LawBelief
+
+    @classmethod
+    def of(cls, limit: Limit, known: Knowledge) -> Chance:
+        return cls(limit, known, known.law.thinned(ATOMS))
+
+    def holds(self, x: Tensor) -> Array:
+        """Probability (N) that it holds at designs ``x`` (N × d_x) in as large a share of contexts as it asks for."""
+        found: Array = probability_of(1.0 - self._shares(x), self.limit.probability, self.law).mean(axis=1)
+        return found
+
+    def share(self, x: Tensor) -> tuple[float, tuple[float, float]]:
+        """The expected share of contexts in which it holds at the design ``x`` (d_x), and a 95 % interval of it."""
+        shares = self._shares(x[None])[0]
+        n, random = self.law.effective, stream(self.known.seed, "shares")
+        if self.law.exact:
+            drawn = shares
+        else:
+            broken = random.standard_gamma(n * (1.0 - shares) + 1.0)
+            kept = random.standard_gamma(np.maximum(n * shares, 1e-12))
+            drawn = kept / (kept + broken)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        return float(drawn.mean()), (float(low), float(high))
+
+    def _shares(self, x: Tensor) -> Array:
+        known, law = self.known, self.law
+        points = ContextPoints(law.contexts, law.weights, law.contexts[:0])
+        return shares_within(known.aim, known.belief.model, points, x, known.trust, known.seed)
+
+
+def probability_of(broken: Array, probability: float, law: LawBelief) -> Array:
+    """That a limit holds in a share ``probability`` of all contexts if a share ``broken`` of those seen breaks it."""
+    if law.exact:
+        return (broken <= 1.0 - probability + 1e-12).astype(np.float64)
+    from scipy.special import betainc
+
+    n = law.effective
+    kept = np.maximum(n * (1.0 - broken), 1e-9)
+    return np.asarray(betainc(n * broken + 1.0, kept, 1.0 - probability), dtype=np.float64)
+
+
+def allowed_share(limit: Limit, law: LawBelief) -> float:
+    """Of the contexts seen, the largest share that may break a limit if f were known; none if that is too much."""
+    if law.exact:
+        return 1.0 - limit.probability
+    low, high = 0.0, 1.0 - limit.probability
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        sure = float(probability_of(np.array(middle), limit.probability, law)) >= limit.confidence
+        low, high = (middle, high) if sure else (low, middle)
+    return low

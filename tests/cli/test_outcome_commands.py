@@ -1,0 +1,45 @@
+"""Several outcomes on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Edrbo = Callable[..., Any]
+
+
+def test_a_study_of_several_outcomes(edrbo: Edrbo, folder: Path) -> None:
+    made = edrbo(
+        *("new", "coating.toml", "-d", "speed=0:1", "-c", "humidity=0:1", "--initial", 9),
+        *("--outcome", "gloss=maximize,unit=GU", "--outcome", "roughness=limit,upper=2,probability=0.9"),
+    )
+    assert made.code == 0, made.err
+    text = (folder / "coating.toml").read_text()
+    assert '[outcomes]\ngloss = { aim = "maximize", unit = "GU" }\n' in text
+    assert 'roughness = { aim = "limit", upper = 2.0, probability = 0.9 }' in text
+    assert edrbo("ask").code == 0
+    assert edrbo("tell", 0, "-v", "gloss=1.2", "-v", "roughness=0.3", "-c", "humidity=0.4").code == 0
+    told = edrbo(
+        "tell", "-d", "speed=0.5", "--value", "roughness=0.4", "-c", "humidity=0.5", "--noise", "roughness=0.1"
+    )
+    assert "gave roughness 0.4" in told.out
+    shown = edrbo("show")
+    assert "roughness ≤ 2 in 90 % of contexts" in shown.out
+    assert "gloss [GU]" in shown.out
+    assert edrbo("edit", 1, "--value", "gloss=1.3", "--yes").code == 0
+    runs = edrbo("show", "--json").json["runs"]
+    assert runs[1]["outcomes"] == {"gloss": 1.3, "roughness": 0.4}
+    exported = edrbo("export")
+    assert "roughness" in exported.out.splitlines()[0]
+
+
+def test_words_that_are_wrong(edrbo: Edrbo, folder: Path) -> None:
+    start = ("new", "a.toml", "-d", "speed=0:1", "--outcome", "gloss=maximize")
+    assert "given twice" in edrbo(*start, "--outcome", "gloss=minimize").err
+    assert "the outcome 'r' is" in edrbo(*start, "--outcome", "r=limt,upper=2").err
+    assert edrbo(*start, "--outcome", "r=limit,upper=2").code == 0
+    assert "several outcomes" in edrbo("tell", "-d", "speed=0.5", "-v", "1.2").err
+    assert "'glos' is not an outcome" in edrbo("tell", "-d", "speed=0.5", "-v", "glos=1.2").err
+    assert edrbo("new", "b.toml", "-d", "speed=0:1", "--outcome", "gloss").code == 0
+    assert "given 2 times" in edrbo("tell", "--study", "b.toml", "-d", "speed=0.5", "-v", "1", "-v", "2").err
