@@ -99,7 +99,7 @@ def test_few_contexts_tell_little() -> None:
         broken = np.arange(0, n // 4) / n
         exact = binom.sf(np.arange(0, n // 4), n, 1.0 - p)
         assert probability_of(broken, p, law_of(n)) == pytest.approx(exact, abs=1e-9)
-        allowed = allowed_share(edrbo.Limit(upper=1, probability=p), law_of(n))
+        allowed = allowed_share(edrbo.Limit(upper=1, probability=p, confidence=0.95), law_of(n))
         most = max((k for k in range(n // 4) if binom.sf(k, n, 1.0 - p) >= 0.95), default=0)
         assert math.floor(allowed * n + 1e-6) == most
     assert probability_of(np.array(0.0), 0.95, law_of(58)) < 0.95 < probability_of(np.array(0.0), 0.95, law_of(59))
@@ -139,7 +139,7 @@ def test_the_recommendation_keeps_its_limit(found: edrbo.Recommendation) -> None
     answer = found.outcomes["g"]
     assert answer.holds is not None
     assert found.limits_hold
-    assert answer.holds >= 0.95
+    assert answer.holds >= LIMIT.confidence
     assert EDGE - 0.1 < found.design["x"] <= EDGE
     assert answer.aim == "g ≤ 0.5 in 90 % of contexts"
     assert answer.value_interval[0] < answer.value < answer.value_interval[1] <= 1.0

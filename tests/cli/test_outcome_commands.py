@@ -43,3 +43,22 @@ def test_words_that_are_wrong(edrbo: Edrbo, folder: Path) -> None:
     assert "'glos' is not an outcome" in edrbo("tell", "-d", "speed=0.5", "-v", "glos=1.2").err
     assert edrbo("new", "b.toml", "-d", "speed=0:1", "--outcome", "gloss").code == 0
     assert "given 2 times" in edrbo("tell", "--study", "b.toml", "-d", "speed=0.5", "-v", "1", "-v", "2").err
+
+
+def test_every_outcome_is_answered_for(edrbo: Edrbo, folder: Path) -> None:
+    start = ("new", "a.toml", "-d", "speed=0:1", "-c", "humidity=0:1", "--method", "erbo", "--initial", 3)
+    edrbo(*start, "--outcome", "gloss=maximize", "--outcome", "roughness=limit,upper=0.9,unit=um")
+    for k in range(5):
+        x, c = k / 4, (0.2, 0.9, 0.5, 0.7, 0.4)[k]
+        words = ("-v", f"gloss={x * (1 + c)}", "-v", f"roughness={x + 0.2 * c}", "-c", f"humidity={c}")
+        assert edrbo("tell", "-d", f"speed={x}", *words).code == 0
+    shown = edrbo("recommend")
+    assert "roughness ≤ 0.9 um in 95 % of contexts" in shown.out
+    assert "No design is known yet that keeps the limit on roughness" in shown.out
+    found = edrbo("recommend", "--json").json
+    assert found["limits_hold"] is False
+    assert 0.0 <= found["outcomes"]["roughness"]["holds"] < 0.5
+    assert edrbo("report", "--out", "page.html").code == 0
+    page = (folder / "page.html").read_text()
+    assert "sure that it is enough" in page
+    assert "<th>roughness [um]</th>" in page

@@ -81,6 +81,8 @@ def recommend(
     print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
     if aim != Expected():
         _print_price(found)
+    if found.outcomes:
+        _print_outcomes(found)
     say(interval_words(settings, found))
     say(stopping_words(settings, found))
     warning = support_words(settings, found)
@@ -94,6 +96,16 @@ def _goal_rows(found: Recommendation, unit: str) -> list[list[str]]:
         [found.title, f"{found.value:.6g}{after}"],
         ["  95 % sure that this is between", f"{low:.6g}{after} and {high:.6g}{after}"],
     ]
+
+
+def _print_outcomes(found: Recommendation) -> None:
+    """Every outcome of several, and whether its limit holds."""
+    from edrbo.optimizer.words import limits_words, outcome_rows
+
+    rows = [[name, *cells] for name, cells in outcome_rows(found).items()]
+    print_table("every outcome", ["name", "aim", "on average", "95 % sure between", "holds"], rows)
+    if found.limits_hold is False:
+        say(limits_words(found), style="yellow")
 
 
 def _print_price(found: Recommendation) -> None:

@@ -13,7 +13,6 @@ from edrbo.cli.place import opened
 
 if TYPE_CHECKING:
     from edrbo.records.run import Run
-    from edrbo.records.settings import Settings
     from edrbo.records.state import State
     from edrbo.study import Study
 
@@ -102,14 +101,10 @@ def _show_doubtful(state: State, as_json: bool) -> None:
 # -------------------------------------------------------------------- the study
 
 
-def outcomes_of(run: Run, settings: Settings) -> dict[str, float]:
-    """Those that were measured, by name."""
-    main = {} if run.value is None else {settings.outcome: run.value}
-    return {**main, **run.others}
-
-
 def run_record(state: State, run: Run) -> dict[str, Any]:
     """A run in JSON types."""
+    from edrbo.records.words import outcomes_of
+
     space = state.space
     known = run.context is not None and space.d_c > 0
     return {

@@ -59,3 +59,21 @@ def _run(settings: Settings, one: TriedRun) -> str:
     met = "" if one.context is None else f" at {context_words(settings.space, one.context)}"
     design = design_words(settings.space, one.design)
     return f"run {one.run} ({design}) gave {outcome_words(settings, one.value)}{met}"
+
+
+def outcome_rows(found: Recommendation) -> dict[str, list[str]]:
+    """Of each of several outcomes: its aim, its average, the interval of that, and of a limit how it holds."""
+    rows = {}
+    for name, one in found.outcomes.items():
+        unit = one.unit and f" {one.unit}"
+        holds = "" if one.holds is None else f"in {one.value:.1%} of contexts; {one.holds:.0%} sure that it is enough"
+        low, high = one.interval
+        rows[name] = [one.aim, f"{one.expected:.6g}{unit}", f"{low:.6g} and {high:.6g}{unit}", holds]
+    return rows
+
+
+def limits_words(found: Recommendation) -> str:
+    """What is to be said of limits that may not hold."""
+    unsure = [name for name, one in found.outcomes.items() if one.holds is not None]
+    names = " and ".join(f"the limit on {name}" for name in unsure)
+    return f"No design is known yet that keeps {names} as surely as was asked for: this one comes closest."

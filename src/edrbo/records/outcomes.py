@@ -25,7 +25,7 @@ from edrbo.space.tables import close_match
 
 MOST_MAIN = 3  # outcomes of a front: of more nobody can choose
 LONGEST_NAME = 100
-PROBABILITY, CONFIDENCE = 0.95, 0.95
+PROBABILITY, CONFIDENCE = 0.95, 0.9
 HOW = 'write edrbo.Maximize(), edrbo.Minimize() or edrbo.Limit(upper=…), or "maximize"'
 
 

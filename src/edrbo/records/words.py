@@ -60,6 +60,11 @@ def outcome_headings(settings: Settings) -> dict[str, str]:
     return own if outcomes is None else own | {name: heading(name, outcomes[name].unit) for name in outcomes.others}
 
 
+def outcomes_of(run: Run, settings: Settings) -> dict[str, float]:
+    """Those that were measured, by name, the main one first."""
+    return {**({} if run.value is None else {settings.outcome: run.value}), **run.others}
+
+
 def outcome_of(run: Run, name: str, settings: Settings) -> float | None:
     """The value of the outcome ``name``; None if it was not measured."""
     return run.value if name == settings.outcome else run.others.get(name)

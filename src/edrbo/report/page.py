@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from edrbo import __version__
-from edrbo.optimizer.words import interval_words, stopping_words, success_words, support_words
+from edrbo.optimizer.words import (
+    interval_words,
+    limits_words,
+    outcome_rows,
+    stopping_words,
+    success_words,
+    support_words,
+)
 from edrbo.records.words import context_words, design_words, heading
 from edrbo.report import charts
 from edrbo.report.contents import Facts, gather
@@ -133,13 +140,18 @@ def _recommendation(facts: Facts) -> str:
             (f"spread due to {name}", _outcome(facts, effect), "standard deviation of the value at this design")
             for name, effect in found.context_effect.items()
         ]
+    rows += [
+        (name, average, "; ".join(filter(None, [aim, f"95 % sure it is between {between}", holds])))
+        for name, (aim, average, between, holds) in outcome_rows(found).items()
+        if name != facts.study.settings.outcome
+    ]
     if (success := success_words(facts.study.settings, found)) is not None:
         rows.append(("success", success, "probability that a run of it gives a value"))
     cells = "".join(
         f"<tr><th>{escape(one_line(name))}</th><td>{escape(one_line(value))}</td><td>{escape(one_line(note))}</td></tr>"
         for name, value, note in rows
     )
-    warning = support_words(facts.study.settings, found)
+    warning = limits_words(found) if found.limits_hold is False else support_words(facts.study.settings, found)
     doubt = "" if warning is None else f"<p class='warn'>{escape(one_line(warning))}</p>"
     return (
         f'<section class="key"><h2>Recommendation</h2><dl class="design">{design}</dl>{doubt}'

@@ -24,6 +24,7 @@ def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]
     found = study.recommend() if context is None else study.recommend(context=dict(context))
     settings = study.state.settings
     record = {part.name: plain(getattr(found, part.name)) for part in fields(found)}
+    record["outcome_name"] = settings.outcome
     units = settings.unit, parse_goal(found.goal).unit(settings.unit)
     return {
         "context": context,
@@ -89,6 +90,13 @@ def facts_of(record: Mapping[str, Any], unit: str = "", goal_unit: str = "") -> 
     if record["context_effect"]:
         moved = f"the average if conditions move by {record['ball']:.0%} of their range in the worst way; 95 % sure"
         lines.append(("if conditions turn against us", fine(record["worst_case"]), moved))
+    for name, one in (record.get("outcomes") or {}).items():
+        if one["holds"] is not None:
+            words = f"{one['aim']}: as asked with a probability of {one['holds']:.0%}"
+            lines.append((name, f"holds in {one['value']:.1%}", words))
+        elif name != record.get("outcome_name"):
+            average = _with(_to_match(one["expected"], one["interval"]), one["unit"])
+            lines.append((name, average, _sure(one["interval"], one["unit"])))
     if record["success"] is not None:
         lines.append(("succeeds with", f"{record['success']:.0%}", "how probable it is that such a run gives a result"))
     return lines
@@ -116,6 +124,8 @@ def doubts_of(record: Mapping[str, Any], least_success: float) -> list[str]:
         doubts.append("Nothing like this was tried: even the nearest run is far away. Try it before relying on it.")
     if record["unseen"]:
         doubts.append("No run has come out as well as this is expected to on average. Try it before relying on it.")
+    if record.get("limits_hold") is False:
+        doubts.append("No design is known yet that keeps all limits as surely as was asked for; this comes closest.")
     success = record["success"]
     if success is not None and success < least_success - ROUNDING:
         doubts.append(f"It may well fail: nothing that was tried succeeds with the {least_success:.0%} asked for.")

@@ -113,6 +113,13 @@ def _reading(api: APIRouter, desks: Desks) -> None:
         return job_view(found)
 
 
+def _read_values(body: bodies.Tell | bodies.Correct) -> float | dict[str, float | None] | None:
+    """One outcome, or several by name."""
+    if body.outcomes:
+        return {name: None if value == "" else read_number(value, name) for name, value in body.outcomes.items()}
+    return None if body.value in (None, "") else read_number(body.value)
+
+
 def _telling(api: APIRouter, desks: Desks) -> None:
     @api.post("/studies/{study}/ask", status_code=202)
     def ask(study: str, body: bodies.Ask) -> dict[str, Any]:
@@ -135,7 +142,7 @@ def _telling(api: APIRouter, desks: Desks) -> None:
             book.tell(
                 design if body.id is None else body.id,
                 read_context(book.space_now, body.context),
-                None if body.value in (None, "") else read_number(body.value),
+                _read_values(body),
                 noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
                 failed=body.failed,
                 design=design if design and body.id is not None else None,
@@ -177,7 +184,7 @@ def _second_thoughts(api: APIRouter, desks: Desks) -> None:
         def write(book: Study, stamp: dict[str, Any]) -> None:
             book.correct(
                 body.id,
-                value=None if body.value in (None, "") else read_number(body.value),
+                value=_read_values(body),
                 noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
                 context=read_context(book.space_now, body.context),
                 design=read_design(book.space_now, body.design) if body.design else None,

@@ -40,6 +40,7 @@ class Tell(Entry):
 
     id: int | None = None
     value: Number | None = None
+    outcomes: Values | None = None  # of several, by name, in place of the value
     context: Values | None = None
     noise: Number | None = None
     failed: bool = False
@@ -59,6 +60,7 @@ class ContextAdd(Entry):
 class Correct(Entry):
     id: int
     value: Number | None = None
+    outcomes: Values | None = None
     noise: Number | None = None
     context: Values | None = None
     design: Design | None = None

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from edrbo import __version__
 from edrbo.records.state import State
+from edrbo.records.words import aim_words
 from edrbo.web import views
 from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
@@ -32,7 +33,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when}
+        self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when, "aim_words": aim_words}
         self._templates.globals["edrbo_version"] = __version__
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:

@@ -13,6 +13,7 @@ from edrbo.records.expects import read_expects
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.state import State
+from edrbo.records.words import outcomes_of
 from edrbo.space import Categorical, Space
 from edrbo.web.desk import Desk
 from edrbo.web.numbers import shown
@@ -59,6 +60,7 @@ def run_row(state: State, run: Run, stamps: Mapping[int, e.Event]) -> dict[str, 
         "context": context if space.d_c else None,
         "late": run.status == "told" and run.context is None and space.d_c > 0,
         "value": run.value,
+        "outcomes": outcomes_of(run, state.settings) if state.settings.outcomes else {},
         "noise": run.noise,
         "suggested": run.suggested,
         "why": run.why,
