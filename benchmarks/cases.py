@@ -1,0 +1,115 @@
+"""The real cases (examples/cases): edrbo beside what people would do instead. Figures are in docs/cases.md.
+
+    OMP_NUM_THREADS=1 python benchmarks/cases.py run [--seeds 0:10] [--evaluations 80] [--out RUNS]
+    python benchmarks/cases.py table [--out RUNS]
+
+RUNS is benchmarks/results/cases.csv unless told otherwise. A row is one run: the case, the method, the seed, the
+recommended design and its true value, the mean over the case's whole law of contexts. ``usual`` is what a textbook
+says, ``ucb`` a Gaussian process that does not know of contexts, ``random`` the best of random designs on its day;
+``best`` a long search on the truth. What is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
+
+METHODS = ("edrbo", "ucb", "random")
+COLUMNS = ("case", "method", "seed", "evaluations", "value", "design", "seconds")
+SEARCH = {"solar": 3000, "pendulum": 400, "combustor": 300}  # looks at the truth, which cost differently
+RESULTS = Path(__file__).parent / "results" / "cases.csv"
+
+
+def cases() -> list:
+    import combustor
+    import pendulum
+    import solar
+
+    return [solar.CASE, pendulum.CASE, combustor.CASE]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def add(path: Path, *values: object) -> None:
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([COLUMNS, values] if new else [values])
+
+
+def text(design: dict) -> str:
+    return json.dumps({name: round(value, 5) for name, value in design.items()})
+
+
+def run_all(path: Path, seeds: range, evaluations: int) -> None:
+    from case import best, run
+
+    done = {(row["case"], row["method"], row["seed"]) for row in rows(path)}
+    for seed in seeds:
+        for case in cases():
+            for method in METHODS:
+                if (case.name, method, str(seed)) in done:
+                    continue
+                begun = time.process_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a simulator has surprises and no typing errors
+                    design = run(case, method, evaluations, seed)
+                seconds = time.process_time() - begun
+                value = f"{case.mean(design):.6g}"
+                add(path, case.name, method, seed, evaluations, value, text(design), f"{seconds:.2f}")
+                print(case.name, method, seed, value, flush=True)
+    for case in cases():
+        if (case.name, "best", "") not in done:
+            add(path, case.name, "usual", "", 0, f"{case.mean(case.usual):.6g}", text(dict(case.usual)), 0)
+            tried = [json.loads(row["design"]) for row in rows(path) if row["case"] == case.name]
+            design, value = best(case, tried, SEARCH[case.name])
+            add(path, case.name, "best", "", SEARCH[case.name], f"{value:.6g}", text(dict(design)), 0)
+
+
+def table(path: Path) -> str:
+    """Mean ± standard deviation over seeds of the true value, and the mean share of the way from usual to best."""
+    found = rows(path)
+    lines = ["| | best there is | " + " | ".join(METHODS) + " | as usual |", "|---|" + "---:|" * (len(METHODS) + 2)]
+    for name in dict.fromkeys(row["case"] for row in found):
+        values = {
+            method: np.array([float(row["value"]) for row in found if (row["case"], row["method"]) == (name, method)])
+            for method in (*METHODS, "best", "usual")
+        }
+        way = values["best"][0] - values["usual"][0]
+        cells = [
+            f"{value.mean():.3g} ± {value.std(ddof=1):.2g} ({(value.mean() - values['usual'][0]) / way:.0%})"
+            for value in (values[method] for method in METHODS)
+        ]
+        lines.append(f"| {name} | {values['best'][0]:.3g} | {' | '.join(cells)} | {values['usual'][0]:.3g} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("--seeds", default="0:10")
+    parser.add_argument("--evaluations", type=int, default=80)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    if arguments.what == "run":
+        first, last = map(int, arguments.seeds.split(":"))
+        run_all(arguments.out, range(first, last), arguments.evaluations)
+    print(table(arguments.out))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The real cases, in small size: simulators of other people, and our loop around them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
+
+import combustor
+import pendulum
+import solar
+from case import Case, best, run
+
+CASES = [solar.CASE, pendulum.CASE, combustor.CASE]
+ignore_surprises = pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
+
+
+@ignore_surprises
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_short_run_of_each_case(case: Case) -> None:
+    for method in ("edrbo", "ucb", "random"):
+        design = run(case, method, evaluations=7, seed=1)
+        assert case.space.encode_designs(design).shape == (1, case.space.d_x)
+        assert run(case, method, evaluations=7, seed=1) == design
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_mean_is_that_of_the_outcomes(case: Case) -> None:
+    """Of many experiments, each with a context of the law."""
+    rng = np.random.default_rng(0)
+    designs = (case.usual, best(case, [case.usual], steps=3)[0])
+    outcomes = [[case.outcome(design, case.draw(rng), rng) for _ in range(150)] for design in designs]
+    gaps = [np.mean(values) - case.mean(design) for values, design in zip(outcomes, designs, strict=True)]
+    errors = [np.std(values) / np.sqrt(150) for values in outcomes]
+    # The solar case tells differences from the usual: what both designs share is gone.
+    assert abs(gaps[1] - gaps[0]) < 4 * np.hypot(*errors)
+
+
+def test_the_panels_obey_the_sun() -> None:
+    flat, south, north = (
+        solar.incomes({"tilt": tilt, "azimuth": azimuth, "inverter": 12.0}).sum()
+        for tilt, azimuth in ((0.0, 180.0), (30.0, 180.0), (90.0, 270.0))
+    )
+    assert north < flat < south
+    assert len(solar.days()) == 365
+    assert 76 < solar.days()[:, 0].max() < 78  # 90 − 36.1 + 23.4
+    assert 29 < solar.days()[:, 0].min() < 31
+
+
+def test_a_lean_cold_flame_goes_out_and_a_hot_one_makes_nitric_oxide() -> None:
+    assert combustor.emissions({"richness": 0.4, "stay": 1.5}, (0.0, -15.0)) is None
+    lean, rich = (combustor.emissions({"richness": phi, "stay": 10.0}, (5.0, 10.0)) for phi in (0.5, 0.8))
+    assert lean is not None
+    assert rich is not None
+    assert rich[0] > 20 * lean[0]
+
+
+def test_the_pendulum_stands_only_if_it_is_pumped() -> None:
+    assert pendulum.episode({**pendulum.CASE.usual, "pump": 0.05}, (1.0, 1.0), 0.1) < -1000
+    assert pendulum.episode(pendulum.CASE.usual, (1.0, 1.0), 0.1) > -600
