@@ -24,7 +24,8 @@ PATIENCE = 0.3  # seconds a page waits for what may be known already
 
 
 class Pages:
-    def __init__(self, desks: Desks) -> None:
+    def __init__(self, desks: Desks, assets: str) -> None:
+        """``assets`` is a mark of what is in scripts and styles."""
         self.desks = desks
         self._templates = Environment(
             loader=FileSystemLoader(Path(str(files("edrbo.web") / "templates"))),
@@ -34,7 +35,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when, "aim_words": aim_words}
-        self._templates.globals["edrbo_version"] = __version__
+        self._templates.globals |= {"edrbo_version": __version__, "assets": assets}
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
         values.setdefault("desk", None)
