@@ -311,7 +311,8 @@ SMALL = """return Array.from(document.querySelectorAll("main button, main .butto
   .filter((one) => one.getBoundingClientRect().height < 47.5).map((one) => one.outerHTML.slice(0, 100))"""
 
 # What a finger would meet in the middle of each thing that can be tapped.
-COVERED = """return Array.from(document.querySelectorAll("main button, main a, main input, main select, summary, nav a"))
+COVERED = """const all = "main button, main a, main input, main select, summary, nav a";
+return Array.from(document.querySelectorAll(all))
   .filter((one) => one.offsetParent && one.type !== "file" && !one.disabled)
   .filter((one) => {
     one.scrollIntoView({block: "center", behavior: "instant"});

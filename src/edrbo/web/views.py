@@ -17,7 +17,7 @@ from edrbo.records.words import outcomes_of
 from edrbo.space import Categorical, Space
 from edrbo.web.desk import Desk
 from edrbo.web.numbers import shown
-from edrbo.web.variables import describe_variable, read_context, unit_of
+from edrbo.web.variables import constraints_of, describe_variable, read_context, unit_of
 
 FEWEST = 5  # outcomes before their spread says what is plausible
 FAR = 8.0  # robust standard deviations
@@ -42,10 +42,12 @@ def status_of(run: Run) -> str:
     return "dropped" if run.dropped else run.status
 
 
-def variables_of(space: Space) -> dict[str, list[dict[str, Any]]]:
+def variables_of(space: Space) -> dict[str, list[Any]]:
+    """What forms and tables show of a space."""
     return {
         "design": [describe_variable(name, variable) for name, variable in space.design.items()],
         "context": [describe_variable(name, variable) for name, variable in space.context.items()],
+        "constraints": constraints_of(space),
     }
 
 

@@ -42,6 +42,10 @@
       if (input.type === "checkbox" && !input.checked) continue;
       let value = input.dataset.integer !== undefined ? parseInt(input.value, 10) : input.value.trim();
       if (input.dataset.true !== undefined) value = true;
+      if (input.dataset.lines !== undefined) {
+        body[input.name] = value.split("\n").map((line) => line.trim()).filter(Boolean); // none is an answer too
+        continue;
+      }
       const unchanged = input.tagName === "SELECT"
         ? Array.from(input.options).some((one) => one.defaultSelected && one.selected)
         : input.value === input.defaultValue;
@@ -125,7 +129,7 @@
     if (answer.ok) {
       delete form.dataset.key;
       if (form.dataset.asks !== undefined) return asked(form);
-      edrbo.say(`Stored: ${answer.body.words || answer.body.name || words}`, answer.body.ref);
+      edrbo.say(`Stored: ${answer.body.words || answer.body.name || words}`, answer.body);
       location.href = form.dataset.after === "study" ? `/s/${answer.body.study}/` : form.dataset.after;
     } else if ((answer.status === 0 || answer.status >= 500) && form.dataset.queue !== undefined) {
       queue.add({ url: form.dataset.api, body, words, typed: Date.now() });
