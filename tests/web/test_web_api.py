@@ -237,6 +237,7 @@ def test_the_description_names_every_operation_and_loads_nothing(client: Client)
     assert {"import", "export", "recommend", "show", "context-add", "context-tell"} <= operations
     page = client.get("/api/docs").text
     assert "/api/studies/{study}/tell" in page
+    assert "number or string" in page
     assert "https://" not in page
 
 
@@ -281,3 +282,15 @@ def test_constraints_are_shown_said_and_amended(tmp_path: Path) -> None:
         refused = client.write("amend", "kiln", constraints=["speed >= 10"])
         assert refused.status == 422
         assert client.write("amend", "kiln", design=variables).status == 422  # what must hold stays as it was
+
+
+def test_what_cannot_be_stored_now_is_not_refused_for_good(client: Client, study: Study, tmp_path: Path) -> None:
+    """A page keeps an entry that met a 503, and sends it again under its key."""
+    entry = {"key": new_key(), "value": 5, "design": {"speed": 3, "layers": 1, "kind": "plain"}}
+    assert client.get("/s/coating/").status == 200
+    (tmp_path / "coating.db").rename(tmp_path / "away.db")
+    away = client.write("tell", **entry)
+    assert (away.status, "cannot" in away.json["error"]) == (503, True)
+    (tmp_path / "away.db").rename(tmp_path / "coating.db")
+    assert client.write("tell", **entry).status == 200
+    assert len(study) == 1

@@ -23,6 +23,7 @@ from edrbo.errors import (
     EdrboError,
     ImplausibleWarning,
     NarrowContextsWarning,
+    UnavailableError,
     UnknownSuggestionError,
     UnreadableRecordWarning,
 )
@@ -102,6 +103,8 @@ def _errors(app: FastAPI, pages: Pages) -> None:
             request.method == "GET" and isinstance(problem, UnknownSuggestionError)
         ):
             status = 404
+        if isinstance(problem, UnavailableError):
+            status = 503  # a page keeps what it could not send, and tries again
         return answer(request, status, problem.message, problem.hint or "")
 
     @app.exception_handler(RequestValidationError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when, "aim_words": aim_words}
+        self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when}
+        self._templates.filters |= {"aim_words": aim_words, "types": _types}
         self._templates.globals |= {"edrbo_version": __version__, "assets": assets}
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -203,6 +204,13 @@ class Pages:
         @router.get("/new")
         def new(request: Request) -> Response:
             return self.render(request, "new.html", here="new", goals=goals_of())
+
+
+def _types(schema: Mapping[str, Any]) -> str:
+    """What kinds of value a field of the API takes, in words; none is left out."""
+    inner = [_types(part) for part in schema.get("anyOf", ())]
+    found = [schema["type"]] if "type" in schema else [kind for kinds in inner for kind in kinds.split(" or ")]
+    return " or ".join(dict.fromkeys(kind for kind in found if kind not in ("null", ""))) or "object"
 
 
 def _entry(desk: Desk, state: State, number: int | None, kind: str) -> dict[str, Any]:

@@ -134,7 +134,8 @@
     } else if ((answer.status === 0 || answer.status >= 500) && form.dataset.queue !== undefined) {
       queue.add({ url: form.dataset.api, body, words, typed: Date.now() });
       delete form.dataset.key;
-      complain(form, "The server does not answer. The entry is kept on this device and sent as soon as it does.");
+      const why = answer.body.error ? `This cannot be stored now: ${answer.body.error}.` : "The server does not answer.";
+      complain(form, `${why} The entry is kept on this device and sent as soon as it can be.`);
       form.querySelectorAll("button").forEach((button) => { if (button.classList.contains("main")) button.disabled = true; });
     } else {
       const said = answer.status === 0 ? "The server does not answer; try again." : answer.body.error;

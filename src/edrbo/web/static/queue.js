@@ -113,7 +113,7 @@ const queue = {
         const words = document.createElement("span");
         words.textContent = entry.refused
           ? `Not stored: ${entry.words}. ${entry.refused}`
-          : `Kept on this device, sent as soon as the server answers: ${entry.words}`;
+          : `Kept on this device, sent as soon as it can be: ${entry.words}`;
         const button = document.createElement("button");
         button.type = "button";
         button.textContent = "Discard";
