@@ -145,6 +145,22 @@ def test_what_is_odd_is_questioned(page: Browser, study: Study) -> None:
     assert study.state.runs[6].value == 1e6
 
 
+@pytest.mark.parametrize("space", [Space({"speed": (1, 9)}, {"shift": ["day", "night"]})], ids=["choices"])
+def test_a_condition_that_is_a_choice(page: Browser, study: Study) -> None:
+    study.tell({"speed": 2}, {"shift": "night"}, 3.0)
+    page.go("enter")
+    page.type("#value", "4")
+    page.type("#d1", "5")
+    page.click("#store")
+    assert "Fill in every condition" in page.text(".form-said")
+    page.click("[data-fill=c1]")
+    assert "red" not in page.find("#c1").get_attribute("class").split()
+    page.click("#store")
+    page.find("#undo")
+    assert study.state.runs[1].context is not None
+    assert study.space.name_contexts(study.state.runs[1].context[None]) == [{"shift": "night"}]
+
+
 @at_a_desk
 def test_a_double_tap_stores_once(page: Browser, study: Study) -> None:
     page.go("enter")

@@ -94,8 +94,8 @@ def facts_of(record: Mapping[str, Any], unit: str = "", goal_unit: str = "") -> 
         lines.append(("if conditions turn against us", fine(record["worst_case"]), moved))
     for name, one in (record.get("outcomes") or {}).items():
         if one["holds"] is not None:
-            words = f"{one['aim']}: as asked with a probability of {one['holds']:.0%}"
-            lines.append((name, f"holds in {one['value']:.1%}", words))
+            words = f"{one['aim']}: as asked with a probability of {_percent(one['holds'])}"
+            lines.append((name, f"holds in {_percent(one['value'], 1)}", words))
         elif name != record.get("outcome_name"):
             average = _with(_to_match(one["expected"], one["interval"]), one["unit"])
             lines.append((name, average, _sure(one["interval"], one["unit"])))
@@ -153,8 +153,8 @@ _PARTS = {
 }
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _percent(share: float, places: int = 0) -> str:
+    return f"{100 * share:.{places}f} %"
 
 
 def _number(value: float | None) -> str:

@@ -127,12 +127,9 @@ def history_of(state: State, number: int | None) -> list[dict[str, Any]]:
 
 def _outcomes(event: e.Told | e.Corrected, settings: Settings) -> str:
     """What was measured, with units; the main outcome needs no name."""
-    known = settings.outcomes or {}
+    units = {name: part.unit for name, part in (settings.outcomes or {}).items()}
     main = [] if event.value is None else [f"{shown(float(event.value), 6)} {settings.unit}"]
-    others = [
-        f"{name} {shown(float(value), 6)} {known[name].unit if name in known else ''}"
-        for name, value in (event.others or {}).items()
-    ]
+    others = [f"{name} {shown(float(value), 6)} {units.get(name, '')}" for name, value in (event.others or {}).items()]
     return ", ".join(text.rstrip() for text in main + others)
 
 

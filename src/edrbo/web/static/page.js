@@ -106,7 +106,7 @@
     }
     const unmeasured = form.querySelector("#unmeasured");
     if (unmeasured && !unmeasured.checked) {
-      const empty = Array.from(form.querySelectorAll("#conditions input")).find((input) => !input.value.trim());
+      const empty = Array.from(form.querySelectorAll("#conditions :is(input, select)")).find((input) => !input.value.trim());
       if (empty) {
         empty.focus();
         return "Fill in every condition, or say that they are not measured yet.";
@@ -202,7 +202,7 @@
     if (input.dataset.submits !== undefined) input.form.submit();
     if (input.dataset.part === "kind") kinds(input.closest(".variable"));
     if (input.dataset.clears) {
-      for (const field of document.querySelectorAll(`#${input.dataset.clears} input`)) {
+      for (const field of document.querySelectorAll(`#${input.dataset.clears} :is(input, select)`)) {
         field.disabled = input.checked;
         if (input.checked) field.value = "";
       }
@@ -218,7 +218,7 @@
     if (target.dataset.fill) {
       const field = document.getElementById(target.dataset.fill);
       field.value = target.dataset.value;
-      look(field);
+      if (field.dataset.number !== undefined) look(field);
     }
     if (target.dataset.more) {
       const next = target.form.querySelector(`[data-variable="${target.dataset.more}"][hidden]`);
