@@ -50,6 +50,10 @@ class StudyError(EdrboError):
     """A study that cannot be opened, written or understood."""
 
 
+class UnavailableError(StudyError):
+    """The disk or the database with the study cannot be used now: try again later."""
+
+
 class ContextBoundsWarning(UserWarning):
     """An observed context lies outside its stated bounds; it is kept as it is."""
 

@@ -237,6 +237,7 @@ def test_the_description_names_every_operation_and_loads_nothing(client: Client)
     assert {"import", "export", "recommend", "show", "context-add", "context-tell"} <= operations
     page = client.get("/api/docs").text
     assert "/api/studies/{study}/tell" in page
+    assert "number or string" in page
     assert "https://" not in page
 
 
@@ -245,6 +246,51 @@ def test_what_looks_mistyped_is_stored_and_questioned(study: Study, client: Clie
     for k in range(8):
         study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + 7 * k, k], 50.0 + k)
     own = {"speed": 3, "layers": 1, "kind": "plain"}
-    assert "But" not in client.write("tell", value=55, design=own, context=CONTEXT).json["words"]
-    words = client.write("tell", value=550, design=own, context=CONTEXT).json["words"]
-    assert "far from the 50 to 57 told so far; did you mean 55?. If that is wrong, take it back" in words
+    assert client.write("tell", value=55, design=own, context=CONTEXT).json["warnings"] == []
+    (warning,) = client.write("tell", value=550, design=own, context=CONTEXT).json["warnings"]
+    assert "far from the 50 to 57 told so far; did you mean 55?" in warning
+
+
+def test_contexts_that_fill_a_sliver_of_their_bounds_are_said_once(client: Client) -> None:
+    own = {"speed": 3, "layers": 1, "kind": "plain"}
+    said = [
+        client.write("tell", value=5 + k % 3, design=own, context={"humidity": 50 + 0.1 * k, "load": k}).json[
+            "warnings"
+        ]
+        for k in range(12)
+    ]
+    ((found,),) = [warnings for warnings in said if warnings]
+    assert "a small part of" in found
+
+
+def test_constraints_are_shown_said_and_amended(tmp_path: Path) -> None:
+    limit = "speed + layers <= 10"
+    variables = [{"name": "speed", "low": 1, "high": 9}, {"name": "layers", "kind": "integer", "low": 1, "high": 4}]
+    with study_server(tmp_path) as client:
+        made = client.post("/api/new", {"name": "Kiln", "design": variables, "constraints": [limit, " "]})
+        assert made.status == 200, made.text
+        for page in ("enter", "setup"):
+            assert limit in html.unescape(client.get(f"/s/kiln/{page}").text)
+        told = client.write("tell", "kiln", value=1, design={"speed": 9, "layers": 4}).json
+        assert told["warnings"] == [f"what was set breaks {limit}; it is kept as it was run"]
+        assert client.write("tell", "kiln", value=1, design={"speed": 2, "layers": 4}).json["warnings"] == []
+        assert client.write("amend", "kiln", constraints=["speed >= layers"], note="stiffer").status == 200
+        study = Study.open(tmp_path / "kiln.db")
+        assert [constraint.text for constraint in study.space.constraints] == ["speed >= layers"]
+        trail = html.unescape(client.get("/s/kiln/setup").text)
+        assert f"speed >= layers must hold; {limit} need not hold any more (stiffer)" in trail
+        refused = client.write("amend", "kiln", constraints=["speed >= 10"])
+        assert refused.status == 422
+        assert client.write("amend", "kiln", design=variables).status == 422  # what must hold stays as it was
+
+
+def test_what_cannot_be_stored_now_is_not_refused_for_good(client: Client, study: Study, tmp_path: Path) -> None:
+    """A page keeps an entry that met a 503, and sends it again under its key."""
+    entry = {"key": new_key(), "value": 5, "design": {"speed": 3, "layers": 1, "kind": "plain"}}
+    assert client.get("/s/coating/").status == 200
+    (tmp_path / "coating.db").rename(tmp_path / "away.db")
+    away = client.write("tell", **entry)
+    assert (away.status, "cannot" in away.json["error"]) == (503, True)
+    (tmp_path / "away.db").rename(tmp_path / "coating.db")
+    assert client.write("tell", **entry).status == 200
+    assert len(study) == 1

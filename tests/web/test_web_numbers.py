@@ -91,7 +91,7 @@ def test_the_goal_has_a_unit_of_its_own() -> None:
 
 def test_the_probability_of_success_is_shown_once_something_failed() -> None:
     assert "succeeds with" not in facts()
-    assert facts(success=0.834)["succeeds with"][0] == "83%"
+    assert facts(success=0.834)["succeeds with"][0] == "83 %"
 
 
 def test_what_an_uncertainty_is_made_of() -> None:

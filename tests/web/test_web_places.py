@@ -8,8 +8,11 @@ import pytest
 from live import study_server
 
 from edrbo import Space, Study
+from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.settings import Settings
+from edrbo.records.state import State
 from edrbo.study.toml_file import write_toml
+from edrbo.web.demo import _week, demo_space
 from edrbo.web.places import Places
 
 TELL = {"value": 1, "design": {"speed": 3, "layers": 1, "kind": "plain"}}
@@ -78,3 +81,13 @@ def test_a_study_that_somebody_makes_meanwhile_is_found(
         Study.open(tmp_path / "y.db", space)
         assert [found["study"] for found in client.get("/api/studies").json] == ["x", "y"]
         assert client.get("/s/y/").status == 200
+
+
+def test_the_demonstration_happened_in_order_and_before_now() -> None:
+    settings = Settings.of(demo_space(), "erbo", {"initial": 20})  # no model, which is slow and says nothing of times
+    events = _week(Optimizer.of(State.start(settings)), 1e9)
+    times = [event.at for event in events]
+    assert times == sorted(times)
+    assert times[-1] < 1e9
+    assert [event.kind for event in events].count("asked") == 15
+    assert all(event.by for event in events)

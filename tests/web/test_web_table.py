@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from live import Client, new_key
+from pathlib import Path
 
-from edrbo import Study
+import pytest
+from live import Client, new_key, study_server
+
+from edrbo import Space, Study
 
 GERMAN = "Speed (m/min);LAYERS;kind;humidity;load;value\n2,5;1;plain;40;1,5;3,25\n4;2;glossy;50;2;4\n"
 
@@ -48,6 +50,15 @@ def test_columns_can_be_mapped(client: Client, study: Study) -> None:
     assert study.observations.y.tolist() == [3.0]
     twice = client.write("import", text=text, columns={"0": "value", "5": "value"}).json
     assert "two columns" in twice["problem"]
+
+
+def test_the_name_of_what_is_measured_is_understood(tmp_path: Path) -> None:
+    Study.open(tmp_path / "x.db", Space({"speed": (1, 9)}), name="x", outcome="gloss", unit="GU")
+    with study_server(tmp_path / "x.db") as client:
+        found = client.write("import", "x", text="speed\tGloss (GU)\n2\t90\n").json
+        assert (found["mapping"], found["counts"]) == (["speed", "value"], {"told": 1})
+        (error,) = client.write("import", "x", text="speed\tGloss\n2\tx\n").json["errors"]
+        assert error["words"] == "value is 'x'; give a number, as 1.7 or 1,7"
 
 
 @pytest.mark.parametrize("text", ["", "speed", "speed\n", "\x00", "a,b\n1,2"])

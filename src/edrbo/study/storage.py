@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage, get_storage
 
-from edrbo.errors import EdrboError, MissingExtraError, StudyError
+from edrbo.errors import EdrboError, MissingExtraError, StudyError, UnavailableError
 
 SQLITE = b"SQLite format 3\x00"
 SECRETS = ("password", "passfile", "sslpassword", "sslkey")  # of a PostgreSQL URL's query
@@ -147,10 +147,10 @@ def guard(where: str | Path, action: str) -> Iterator[None]:
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         hint = "free some space" if "space" in reason or "large" in reason else "check the file and its permissions"
-        raise StudyError(f"cannot {action} {describe(where)}: {reason}", hint) from None
+        raise UnavailableError(f"cannot {action} {describe(where)}: {reason}", hint) from None
     except kinds as problem:
         kind = _root_cause(problem)
-        raise StudyError(f"cannot {action} {describe(where)}: {kind}", _database_hint(where)) from None
+        raise UnavailableError(f"cannot {action} {describe(where)}: {kind}", _database_hint(where)) from None
     except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as problem:
         if action == "write":  # not the fault of what is stored
             raise

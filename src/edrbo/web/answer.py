@@ -88,17 +88,21 @@ def facts_of(record: Mapping[str, Any], unit: str = "", goal_unit: str = "") -> 
         )
     lines.append(("on the safe side", fine(record["robust"]), "the average, allowing for models that disagree"))
     if record["context_effect"]:
-        moved = f"the average if conditions move by {record['ball']:.0%} of their range in the worst way; 95 % sure"
+        moved = (
+            f"the average if conditions move by {_percent(record['ball'])} of their range in the worst way; 95 % sure"
+        )
         lines.append(("if conditions turn against us", fine(record["worst_case"]), moved))
     for name, one in (record.get("outcomes") or {}).items():
         if one["holds"] is not None:
-            words = f"{one['aim']}: as asked with a probability of {one['holds']:.0%}"
-            lines.append((name, f"holds in {one['value']:.1%}", words))
+            words = f"{one['aim']}: as asked with a probability of {_percent(one['holds'])}"
+            lines.append((name, f"holds in {_percent(one['value'], 1)}", words))
         elif name != record.get("outcome_name"):
             average = _with(_to_match(one["expected"], one["interval"]), one["unit"])
             lines.append((name, average, _sure(one["interval"], one["unit"])))
     if record["success"] is not None:
-        lines.append(("succeeds with", f"{record['success']:.0%}", "how probable it is that such a run gives a result"))
+        lines.append(
+            ("succeeds with", _percent(record["success"]), "how probable it is that such a run gives a result")
+        )
     return lines
 
 
@@ -128,7 +132,9 @@ def doubts_of(record: Mapping[str, Any], least_success: float) -> list[str]:
         doubts.append("No design is known yet that keeps all limits as surely as was asked for; this comes closest.")
     success = record["success"]
     if success is not None and success < least_success - ROUNDING:
-        doubts.append(f"It may well fail: nothing that was tried succeeds with the {least_success:.0%} asked for.")
+        doubts.append(
+            f"It may well fail: nothing that was tried succeeds with the {_percent(least_success)} asked for."
+        )
     return doubts
 
 
@@ -145,6 +151,10 @@ _PARTS = {
     "contexts": "not known of the conditions",
     "experts": "not known which model is right",
 }
+
+
+def _percent(share: float, places: int = 0) -> str:
+    return f"{100 * share:.{places}f} %"
 
 
 def _number(value: float | None) -> str:

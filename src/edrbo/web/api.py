@@ -13,6 +13,7 @@ from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.records import events as e
 from edrbo.records.plausible import doubts_about
 from edrbo.records.questions import narrow_with
+from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.study.csv_file import export_csv
 from edrbo.study.study import Study
@@ -42,12 +43,27 @@ def record(desk: Desk, body: bodies.Entry, write: Write) -> dict[str, Any]:
     if isinstance(event, e.Told | e.Failed | e.Cancelled):
         desk.prepare()
     state = desk.study.state_now  # read a moment ago, with this event in it
-    said = views.event_words(event, state)
-    if isinstance(event, e.Told | e.ContextTold) and (found := doubts_about(state, event.id)):
-        said += f". But {'; '.join(found)}. If that is wrong, take it back"
-    if isinstance(event, e.Told | e.ContextTold) and new:
-        said += "".join(f". {text}" for text in narrow_with(state, event.id))
-    return {"ref": event.ref, "stored": True, "again": not new, "words": said, "observations": len(state.told)}
+    return {
+        "ref": event.ref,
+        "stored": True,
+        "again": not new,
+        "words": views.event_words(event, state),
+        "warnings": warnings_of(state, event),
+        "observations": len(state.told),
+    }
+
+
+def warnings_of(state: State, event: e.Event) -> list[str]:
+    """What the methods of Python would warn of: it is stored, and may not be what was meant."""
+    found: list[str] = []
+    if isinstance(event, e.Told | e.Failed | e.Corrected) and event.x is not None and state.space.region is not None:
+        broken = state.space.region.broken(state.runs[event.id].x)
+        found += [f"what was set breaks {constraint.words()}; it is kept as it was run" for constraint in broken]
+    if isinstance(event, e.Told | e.ContextTold | e.Corrected):
+        found += doubts_about(state, event.id)
+    if isinstance(event, e.Told | e.ContextTold):
+        found += narrow_with(state, event.id)
+    return found
 
 
 def job_view(job: Job) -> dict[str, Any]:

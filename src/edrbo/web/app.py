@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -21,12 +23,13 @@ from edrbo.errors import (
     EdrboError,
     ImplausibleWarning,
     NarrowContextsWarning,
+    UnavailableError,
     UnknownSuggestionError,
     UnreadableRecordWarning,
 )
 from edrbo.web.api import api_router
 from edrbo.web.desk import Desks
-from edrbo.web.guard import App, Guard, Rules
+from edrbo.web.guard import App, Guard, Rules, Scope
 from edrbo.web.pages import Pages
 from edrbo.web.places import Places
 
@@ -41,6 +44,21 @@ WARNINGS = (
     NarrowContextsWarning,
     UnreadableRecordWarning,
 )
+
+
+class Assets(StaticFiles):
+    """Scripts and styles. Pages name them with a ``mark`` of what is in them, so browsers may keep them."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory=directory)
+        everything = b"".join(path.read_bytes() for path in sorted(directory.iterdir()))
+        self.mark = f"{zlib.crc32(everything):x}"
+
+    def file_response(self, full_path: Any, stat_result: Any, scope: Scope, status_code: int = 200) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        known = scope["query_string"] == f"v={self.mark}".encode()
+        response.headers["cache-control"] = "max-age=31536000, immutable" if known else "no-cache"
+        return response
 
 
 def make_app(places: Places, rules: Rules, *, prepares: bool = False) -> App:
@@ -63,10 +81,11 @@ def make_app(places: Places, rules: Rules, *, prepares: bool = False) -> App:
         redoc_url=None,
         lifespan=lifespan,
     )
-    pages = Pages(desks)
+    assets = Assets(directory=Path(str(files("edrbo.web") / "static")))
+    pages = Pages(desks, assets.mark)
     app.include_router(api_router(desks))
     app.include_router(pages.router(app))
-    app.mount("/static", StaticFiles(directory=Path(str(files("edrbo.web") / "static"))), name="static")
+    app.mount("/static", assets, name="static")
     _errors(app, pages)
     return Guard(app, rules)
 
@@ -84,6 +103,8 @@ def _errors(app: FastAPI, pages: Pages) -> None:
             request.method == "GET" and isinstance(problem, UnknownSuggestionError)
         ):
             status = 404
+        if isinstance(problem, UnavailableError):
+            status = 503  # a page keeps what it could not send, and tries again
         return answer(request, status, problem.message, problem.hint or "")
 
     @app.exception_handler(RequestValidationError)

@@ -100,10 +100,17 @@ class Variable(Body):
     before: Annotated[float | str, Field(description="what older runs had of a new variable")] | None = None
 
 
+Constraints = Annotated[
+    list[Annotated[str, Field(max_length=500)]],
+    Field(max_length=50, description="what must hold between settings, such as speed * dose <= 80"),
+]
+
+
 class New(Body):
     name: Name
     design: Annotated[list[Variable], Field(min_length=1, max_length=60)]
     context: Annotated[list[Variable], Field(max_length=60)] = Field(default_factory=list)
+    constraints: Constraints = Field(default_factory=list)
     direction: str = "maximize"
     goal: Annotated[str, Field(max_length=500)] = ""
     outcome: Annotated[str, Field(max_length=100)] = ""
@@ -113,6 +120,7 @@ class New(Body):
 class Amend(Entry):
     design: Annotated[list[Variable], Field(max_length=60)] | None = None
     context: Annotated[list[Variable], Field(max_length=60)] | None = None
+    constraints: Constraints | None = Field(None, description="all that must hold from now on; left out, as it was")
     goal: Annotated[str, Field(max_length=500)] | None = None
     forgetting: Number | None = None
 

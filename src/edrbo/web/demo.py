@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.records.events import Event
+from edrbo.records.settings import DEFAULT, Settings
+from edrbo.records.state import State
 from edrbo.space import Integer, Real, Space
 from edrbo.streams import stream
 from edrbo.study.study import Study
 
 PEOPLE = ("Ada", "Grace", "Emmy")
 RUNS = 14
+BETWEEN = 29_000.0  # seconds from one run to the next
+WAITS = {"asked": 3_000.0, "told": 900.0, "failed": 2_100.0, "noted": 600.0}  # how long before the next one's turn
 
 
 def demo_space() -> Space:
@@ -40,23 +46,33 @@ def gloss(design: dict[str, object], humidity: float, viscosity: float) -> float
 def make_demo(folder: str) -> str:
     """The study's file: runs of a week, one that failed, one without its context, one to be done."""
     path = Path(folder) / "coating.db"
-    study = Study.open(path, demo_space(), name="Coating line 2", seed=3, by="Ada", outcome="gloss", unit="GU")
+    settings = Settings.of(demo_space(), DEFAULT, {"seed": 3, "outcome": "gloss", "unit": "GU"})
+    study = Study.open_with(path, settings, name="Coating line 2", by=PEOPLE[0])
+    study.take(_week(Optimizer.of(State.start(settings)), time.time()))
+    return str(path)
+
+
+def _week(optimizer: Optimizer, now: float) -> list[Event]:
+    """What would have been recorded if the runs had been made until ``now``, each with who and when."""
     chance = stream(0, "demonstration study")
-    start = time.time() - 5 * 86_400
     for k in range(RUNS):
-        suggestion = study.ask()
+        suggestion = optimizer.ask()
         humidity, viscosity = (
             float(np.clip(chance.normal(52, 11), 20, 90)),
             float(np.clip(chance.normal(4.5, 1.2), 1, 9)),
         )
-        stamp: dict[str, Any] = {"by": PEOPLE[k % 3], "at": start + k * 29_000}
         if k == 5:
-            study.tell(suggestion, failed=True, why="the nozzle was blocked", **stamp)
+            optimizer.tell(suggestion, failed=True, why="the nozzle was blocked")
             continue
         value = gloss(suggestion.design, humidity, viscosity) + float(chance.normal(0, 0.8))
         context = {"humidity": round(humidity, 1), "viscosity": round(viscosity, 2)}
-        late = k == RUNS - 1
-        study.tell(suggestion, None if late else context, round(value, 1), **stamp)
-    study.note(3, "new batch of lacquer from here on", by="Ada", at=start + 3 * 29_000 + 600)
-    study.ask()
-    return str(path)
+        optimizer.tell(suggestion, None if k == RUNS - 1 else context, round(value, 1))
+        if k == 3:
+            optimizer.note(suggestion, "new batch of lacquer from here on")
+    optimizer.ask()
+    events = []
+    for event in optimizer.state.history:
+        run: int = event.id  # type: ignore[attr-defined]
+        at = now - (RUNS - run) * BETWEEN - WAITS[event.kind]
+        events.append(replace(event, by=PEOPLE[run % len(PEOPLE)], at=at))
+    return events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ PATIENCE = 0.3  # seconds a page waits for what may be known already
 
 
 class Pages:
-    def __init__(self, desks: Desks) -> None:
+    def __init__(self, desks: Desks, assets: str) -> None:
+        """``assets`` is a mark of what is in scripts and styles."""
         self.desks = desks
         self._templates = Environment(
             loader=FileSystemLoader(Path(str(files("edrbo.web") / "templates"))),
@@ -33,8 +34,9 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when, "aim_words": aim_words}
-        self._templates.globals["edrbo_version"] = __version__
+        self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when}
+        self._templates.filters |= {"aim_words": aim_words, "types": _types}
+        self._templates.globals |= {"edrbo_version": __version__, "assets": assets}
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
         values.setdefault("desk", None)
@@ -202,6 +204,13 @@ class Pages:
         @router.get("/new")
         def new(request: Request) -> Response:
             return self.render(request, "new.html", here="new", goals=goals_of())
+
+
+def _types(schema: Mapping[str, Any]) -> str:
+    """What kinds of value a field of the API takes, in words; none is left out."""
+    inner = [_types(part) for part in schema.get("anyOf", ())]
+    found = [schema["type"]] if "type" in schema else [kind for kinds in inner for kind in kinds.split(" or ")]
+    return " or ".join(dict.fromkeys(kind for kind in found if kind not in ("null", ""))) or "object"
 
 
 def _entry(desk: Desk, state: State, number: int | None, kind: str) -> dict[str, Any]:

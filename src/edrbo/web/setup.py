@@ -9,7 +9,7 @@ from edrbo.records.goals import Direction, parse_goal
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.web.numbers import shown
-from edrbo.web.variables import describe_variable
+from edrbo.web.variables import constraints_of, describe_variable
 from edrbo.web.views import history_of, variables_of
 
 # One of each kind, for people to choose from and to change the numbers of.
@@ -64,6 +64,9 @@ def differences(old: Settings, new: Settings) -> list[str]:
         for name in now:
             if name in was and was[name] != now[name]:
                 lines.append(f"{name}: {_words(name, was[name])} → {_words(name, now[name])}")
+    held, hold = constraints_of(old.space), constraints_of(new.space)
+    lines += [f"{text} must hold" for text in hold if text not in held]
+    lines += [f"{text} need not hold any more" for text in held if text not in hold]
     before, after = old.to_dict(), new.to_dict()
     lines += [f"{k}: {before.get(k)} → {after[k]}" for k in after if k != "space" and after[k] != before.get(k)]
     return lines

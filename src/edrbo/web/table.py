@@ -58,7 +58,9 @@ def preview(state: State, text: str, chosen: Mapping[str, str]) -> Preview:
     """Read ``text``; ``chosen`` says what the column of a number ("0", "1", …) holds."""
     headings, rows = _cells(text)
     targets = [*columns(state.space), *HEADINGS]
-    mapping = [_target(chosen.get(str(k), ""), heading, targets) for k, heading in enumerate(headings)]
+    names = {_plain(name): name for name in reversed(targets)}
+    names.setdefault(_plain(state.settings.outcome), "value")
+    mapping = [_target(chosen.get(str(k), ""), heading, targets, names) for k, heading in enumerate(headings)]
     errors, clean = _check(state, rows, mapping)
     twice = [name for name in mapping if name != IGNORE and mapping.count(name) > 1]
     problem = f"two columns are taken for {twice[0]}" if twice else ""
@@ -116,11 +118,11 @@ def _cells(text: str) -> tuple[list[str], list[list[str]]]:
     return [cell.strip() for cell in table[0]], rows
 
 
-def _target(chosen: str, heading: str, targets: list[str]) -> str:
+def _target(chosen: str, heading: str, targets: list[str], names: Mapping[str, str]) -> str:
+    """What was ``chosen`` for a column, else what its heading says; ``names`` are targets by their plain heading."""
     if chosen in targets or chosen == IGNORE:
         return chosen
-    plain = {_plain(name): name for name in reversed(targets)}
-    return plain.get(_plain(heading), IGNORE)
+    return names.get(_plain(heading), IGNORE)
 
 
 def _plain(heading: str) -> str:
@@ -139,7 +141,7 @@ def _check(
             try:
                 done.append(_cell(state, known, target, cell))
             except EdrboError as problem:
-                errors.append((row, column, problem.message))
+                errors.append((row, column, "; ".join(filter(None, (problem.message, problem.hint)))))
                 done.append(cell)
         clean.append(done)
     return errors, clean

@@ -67,15 +67,23 @@ def read_context_value(space: Space, name: str, given: Any) -> Any:
     return _value(variable, name, given)
 
 
+def constraints_of(space: Space) -> list[str]:
+    """What must hold, one text each."""
+    return [constraint.words() for constraint in space.constraints]
+
+
 def read_space(
-    design: Sequence[bodies.Variable], context: Sequence[bodies.Variable], old: Space | None = None
+    design: Sequence[bodies.Variable],
+    context: Sequence[bodies.Variable],
+    constraints: Sequence[str],
+    old: Space | None = None,
 ) -> Space:
     """The space of a form; what the form does not show of an ``old`` variable stays."""
     was: Mapping[str, Any] = {} if old is None else {**old.design, **old.context}
     return Space(
         {part.name: _variable(part, was.get(part.name)) for part in design},
         {part.name: _variable(part, was.get(part.name)) for part in context},
-        () if old is None else old.constraints,
+        [text.strip() for text in constraints if text.strip()],
     )
 
 
@@ -110,18 +118,19 @@ def _whole(kind: Any, bound: float | None) -> float | None:
 def read_new(body: bodies.New) -> Settings:
     choices: dict[str, Any] = {"direction": body.direction}
     choices |= {name: text for name in ("goal", "outcome", "unit") if (text := getattr(body, name).strip())}
-    return Settings(read_space(body.design, body.context), **choices)
+    return Settings(read_space(body.design, body.context, body.constraints), **choices)
 
 
 def read_amendment(body: bodies.Amend, settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings that change, as ``amend`` takes them, and the values that older runs had of new variables."""
     changed: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
-    if body.design is not None or body.context is not None:
+    if body.design is not None or body.context is not None or body.constraints is not None:
         old = settings.space
         design = body.design if body.design is not None else _as_bodies(old.design)
         context = body.context if body.context is not None else _as_bodies(old.context)
-        space = read_space(design, context, old)
+        constraints = body.constraints if body.constraints is not None else constraints_of(old)
+        space = read_space(design, context, constraints, old)
         if space != old:
             changed["space"] = space.to_dict()
         for part in (*design, *context):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from edrbo.records import events as e
 from edrbo.records.expects import read_expects
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
+from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.records.words import outcomes_of
 from edrbo.space import Categorical, Space
 from edrbo.web.desk import Desk
 from edrbo.web.numbers import shown
-from edrbo.web.variables import describe_variable, read_context, unit_of
+from edrbo.web.variables import constraints_of, describe_variable, read_context, unit_of
 
 FEWEST = 5  # outcomes before their spread says what is plausible
 FAR = 8.0  # robust standard deviations
@@ -42,10 +43,12 @@ def status_of(run: Run) -> str:
     return "dropped" if run.dropped else run.status
 
 
-def variables_of(space: Space) -> dict[str, list[dict[str, Any]]]:
+def variables_of(space: Space) -> dict[str, list[Any]]:
+    """What forms and tables show of a space."""
     return {
         "design": [describe_variable(name, variable) for name, variable in space.design.items()],
         "context": [describe_variable(name, variable) for name, variable in space.context.items()],
+        "constraints": constraints_of(space),
     }
 
 
@@ -122,9 +125,12 @@ def history_of(state: State, number: int | None) -> list[dict[str, Any]]:
     ]
 
 
-def _outcomes(event: e.Told | e.Corrected) -> str:
-    main = [] if event.value is None else [shown(float(event.value), 6)]
-    return ", ".join([*main, *(f"{name} {shown(float(value), 6)}" for name, value in (event.others or {}).items())])
+def _outcomes(event: e.Told | e.Corrected, settings: Settings) -> str:
+    """What was measured, with units; the main outcome needs no name."""
+    units = {name: part.unit for name, part in (settings.outcomes or {}).items()}
+    main = [] if event.value is None else [f"{shown(float(event.value), 6)} {settings.unit}"]
+    others = [f"{name} {shown(float(value), 6)} {units.get(name, '')}" for name, value in (event.others or {}).items()]
+    return ", ".join(text.rstrip() for text in main + others)
 
 
 def event_words(event: e.Event, state: State) -> str:
@@ -132,9 +138,9 @@ def event_words(event: e.Event, state: State) -> str:
     number = getattr(event, "id", None)
     head = "" if number is None else f"run {number} "
     if isinstance(event, e.Told):
-        return f"{head}gave {_outcomes(event)}" + context_words(state.space, event.context)
+        return f"{head}gave {_outcomes(event, state.settings)}" + context_words(state.space, event.context)
     if isinstance(event, e.Corrected):
-        value = [f"value {_outcomes(event)}"] if event.value is not None or event.others else []
+        value = [f"value {_outcomes(event, state.settings)}"] if event.value is not None or event.others else []
         parts = value + ["context"] * (event.context is not None) + ["settings"] * (event.x is not None)
         return f"{head}corrected: {', '.join(parts) or 'noise'}" + context_words(state.space, event.context)
     if isinstance(event, e.ContextTold):
@@ -196,18 +202,28 @@ def context_ranges(state: State) -> dict[str, tuple[float, float]]:
     return found
 
 
-def plausible(state: State, run: Run | None) -> tuple[float, float] | None:
-    """Outside of this a value is asked about: the belief when the run was suggested, else the spread of all values."""
+class Plausible(NamedTuple):
+    """Outside of ``low`` to ``high`` a value is asked about; ``usual`` are the ends to show for what is no surprise."""
+
+    low: float
+    high: float
+    usual: tuple[float, float]
+
+
+def plausible(state: State, run: Run | None) -> Plausible | None:
+    """By the belief when the run was suggested, else by the spread of all values."""
     expects = None if run is None else read_expects(run.expects)
     if expects is not None:
         ends = expects.reach()
-        return ends.low - (ends.high - ends.low), ends.high + (ends.high - ends.low)
+        width = ends.high - ends.low
+        return Plausible(ends.low - width, ends.high + width, (ends.low, ends.high))
     values = state.observations.y
     if len(values) < FEWEST:
         return None
     middle = float(np.median(values))
     spread = 1.4826 * float(np.median(np.abs(values - middle))) or float(np.std(values))
-    return (middle - FAR * spread, middle + FAR * spread) if spread > 0 else None
+    usual = float(values.min()), float(values.max())
+    return Plausible(middle - FAR * spread, middle + FAR * spread, usual) if spread > 0 else None
 
 
 def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] | None:

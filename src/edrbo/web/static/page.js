@@ -42,6 +42,10 @@
       if (input.type === "checkbox" && !input.checked) continue;
       let value = input.dataset.integer !== undefined ? parseInt(input.value, 10) : input.value.trim();
       if (input.dataset.true !== undefined) value = true;
+      if (input.dataset.lines !== undefined) {
+        body[input.name] = value.split("\n").map((line) => line.trim()).filter(Boolean); // none is an answer too
+        continue;
+      }
       const unchanged = input.tagName === "SELECT"
         ? Array.from(input.options).some((one) => one.defaultSelected && one.selected)
         : input.value === input.defaultValue;
@@ -102,7 +106,7 @@
     }
     const unmeasured = form.querySelector("#unmeasured");
     if (unmeasured && !unmeasured.checked) {
-      const empty = Array.from(form.querySelectorAll("#conditions input")).find((input) => !input.value.trim());
+      const empty = Array.from(form.querySelectorAll("#conditions :is(input, select)")).find((input) => !input.value.trim());
       if (empty) {
         empty.focus();
         return "Fill in every condition, or say that they are not measured yet.";
@@ -125,12 +129,13 @@
     if (answer.ok) {
       delete form.dataset.key;
       if (form.dataset.asks !== undefined) return asked(form);
-      edrbo.say(`Stored: ${answer.body.words || answer.body.name || words}`, answer.body.ref);
+      edrbo.say(`Stored: ${answer.body.words || answer.body.name || words}`, answer.body);
       location.href = form.dataset.after === "study" ? `/s/${answer.body.study}/` : form.dataset.after;
     } else if ((answer.status === 0 || answer.status >= 500) && form.dataset.queue !== undefined) {
       queue.add({ url: form.dataset.api, body, words, typed: Date.now() });
       delete form.dataset.key;
-      complain(form, "The server does not answer. The entry is kept on this device and sent as soon as it does.");
+      const why = answer.body.error ? `This cannot be stored now: ${answer.body.error}.` : "The server does not answer.";
+      complain(form, `${why} The entry is kept on this device and sent as soon as it can be.`);
       form.querySelectorAll("button").forEach((button) => { if (button.classList.contains("main")) button.disabled = true; });
     } else {
       const said = answer.status === 0 ? "The server does not answer; try again." : answer.body.error;
@@ -197,7 +202,7 @@
     if (input.dataset.submits !== undefined) input.form.submit();
     if (input.dataset.part === "kind") kinds(input.closest(".variable"));
     if (input.dataset.clears) {
-      for (const field of document.querySelectorAll(`#${input.dataset.clears} input`)) {
+      for (const field of document.querySelectorAll(`#${input.dataset.clears} :is(input, select)`)) {
         field.disabled = input.checked;
         if (input.checked) field.value = "";
       }
@@ -213,7 +218,7 @@
     if (target.dataset.fill) {
       const field = document.getElementById(target.dataset.fill);
       field.value = target.dataset.value;
-      look(field);
+      if (field.dataset.number !== undefined) look(field);
     }
     if (target.dataset.more) {
       const next = target.form.querySelector(`[data-variable="${target.dataset.more}"][hidden]`);

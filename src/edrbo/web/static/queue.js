@@ -55,8 +55,9 @@ const edrbo = {
     if (yes) queue.send();
   },
 
-  say(words, ref) {
-    sessionStorage.setItem("edrbo-said", JSON.stringify({ words, ref }));
+  // What the next page says: what was stored under `ref`, to be undone, and what is odd about it.
+  say(words, { ref, warnings } = {}) {
+    sessionStorage.setItem("edrbo-said", JSON.stringify({ words, ref, warnings }));
   },
 };
 
@@ -89,7 +90,7 @@ const queue = {
         const answer = await edrbo.post(entry.url, { ...entry.body, waited });
         if (answer.ok) {
           this.drop(entry.body.key);
-          edrbo.say(`Sent now: ${answer.body.words || entry.words}`, answer.body.ref);
+          edrbo.say(`Sent now: ${answer.body.words || entry.words}`, answer.body);
           showSaid();
         } else if (answer.status === 0 || answer.status >= 500 || answer.status === 429 || answer.status === 401) {
           break; // not the entry's fault: later
@@ -112,7 +113,7 @@ const queue = {
         const words = document.createElement("span");
         words.textContent = entry.refused
           ? `Not stored: ${entry.words}. ${entry.refused}`
-          : `Kept on this device, sent as soon as the server answers: ${entry.words}`;
+          : `Kept on this device, sent as soon as it can be: ${entry.words}`;
         const button = document.createElement("button");
         button.type = "button";
         button.textContent = "Discard";
@@ -144,6 +145,12 @@ function showSaid() {
     undo.dataset.undo = said.ref;
     line.append(undo);
   }
-  place.replaceChildren(line);
+  const odd = (said.warnings || []).map((text) => {
+    const one = document.createElement("div");
+    one.className = "odd";
+    one.textContent = text[0].toUpperCase() + text.slice(1) + (text.endsWith("?") ? "" : ".");
+    return one;
+  });
+  place.replaceChildren(line, ...odd);
   place.hidden = false;
 }
