@@ -40,7 +40,8 @@ def test_files_for_github_are_yaml() -> None:
 
 
 def test_every_optional_package_is_used() -> None:
-    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "examples" / "cases").glob("*.py")]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files)
     for extra, lines in PROJECT["project"]["optional-dependencies"].items():
         names = [re.split(r"[\[<>=]", line)[0] for line in lines if not line.startswith("edrbo[")]
         for name in names if extra not in ("dev", "docs") else []:

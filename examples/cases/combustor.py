@@ -43,7 +43,7 @@ def emissions(design: Design, context: Context) -> tuple[float, float] | None:
     fresh.TP = (outside + 273.15) * (1.0 + (ratio - 1.0) / 0.87), 10.0 * cantera.one_atm  # behind the compressor
     fresh.set_equivalence_ratio(design["richness"], {"CH4": 100 - ethane, "C2H6": ethane}, {"O2": 1.0, "N2": 3.76})
     tank = cantera.Reservoir(fresh, clone=True)
-    fresh.equilibrate("HP")  # lit: the steady state that burns, if there is one
+    fresh.equilibrate("HP", solver="gibbs", estimate_equil=-1)  # lit, and not as the last call left it
     reactor = cantera.IdealGasReactor(fresh, clone=True, volume=1.0)
     exhaust = cantera.Reservoir(fresh, clone=True)
     feed = cantera.MassFlowController(tank, reactor, mdot=lambda t: reactor.mass / (design["stay"] / 1000))
