@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,16 +83,21 @@ def run_all(path: Path, names: list[str], seeds: range) -> None:
 
 
 def table(path: Path) -> None:
-    print("problem    n  runs  keeps its limit  said to be sure  gap: median (middle half)")
     rows = read(path)
-    for name in limited_names():
-        for n in SIZES:
-            some = [row for row in rows if row["problem"] == name and row["n"] == str(n)]
+    for words, chosen in (("seeds 0-4, on which it was chosen", range(5)), ("later seeds", range(5, 1000))):
+        print(words)
+        print("problem    n  runs  keeps its limit  said to be sure  gap: median (middle half)")
+        for name, n in itertools.product(limited_names(), SIZES):
+            some = [row for row in rows if row["problem"] == name and row["n"] == str(n) and int(row["seed"]) in chosen]
             if some:
-                kept, sure = (sum(int(row[key]) for row in some) for key in ("keeps", "sure"))
-                low, middle, high = np.quantile([float(row["gap"]) for row in some], [0.25, 0.5, 0.75])
-                of = f"{kept:>9} of {len(some):<6} {sure:>9} of {len(some):<6}"
-                print(f"{name:<8} {n:>3} {len(some):>5} {of} {middle:>10.3f} ({low:.3f} … {high:.3f})")
+                print(f"{name:<8} {n:>3} {_summary(some)}")
+
+
+def _summary(rows: list[Row]) -> str:
+    kept, sure = (sum(int(row[key]) for row in rows) for key in ("keeps", "sure"))
+    low, middle, high = np.quantile([float(row["gap"]) for row in rows], [0.25, 0.5, 0.75])
+    of = f"{kept:>9} of {len(rows):<6} {sure:>9} of {len(rows):<6}"
+    return f"{len(rows):>5} {of} {middle:>10.3f} ({low:.3f} … {high:.3f})"
 
 
 def main() -> None:

@@ -62,3 +62,25 @@ def test_every_outcome_is_answered_for(edrbo: Edrbo, folder: Path) -> None:
     page = (folder / "page.html").read_text()
     assert "sure that it is enough" in page
     assert "<th>roughness [um]</th>" in page
+
+
+def test_a_front(edrbo: Edrbo, folder: Path) -> None:
+    edrbo(
+        "new",
+        "a.toml",
+        "-d",
+        "speed=0:1",
+        "--method",
+        "erbo",
+        "--outcome",
+        "gloss=maximize",
+        "--outcome",
+        "cost=minimize",
+    )
+    for x in (0.1, 0.35, 0.6, 0.9):
+        assert edrbo("tell", "-d", f"speed={x}", "-v", f"gloss={x}", "-v", f"cost={x * x}").code == 0
+    found = edrbo("front", "--json").json
+    assert len(found["points"]) > 3
+    assert found["hypervolume"] > 0
+    assert "hypervolume" in edrbo("front", "--fix", "speed=0.5").out
+    assert "no single best design" in edrbo("recommend").err

@@ -16,14 +16,30 @@ from edrbo.errors import EdrboError
 
 # name → module, in the order of the help
 COMMANDS = {
-    **{name: name for name in ("demo", "new", "ask", "tell", "context", "recommend", "tradeoff", "show", "studies")},
+    **{
+        name: name
+        for name in ("demo", "new", "ask", "tell", "context", "recommend", "tradeoff", "front", "show", "studies")
+    },
     **{name: name for name in ("edit", "undo", "drop", "restore", "cancel", "note", "amend")},
     "import": "import_table",
     **{name: name for name in ("export", "report", "serve", "run", "check", "repair", "bench")},
 }
 
 # Commands whose words never name a file of their own: one that looks like a study is meant as one.
-OF_A_STUDY = ("ask", "tell", "recommend", "tradeoff", "show", "edit", "undo", "drop", "restore", "cancel", "check")
+OF_A_STUDY = (
+    "ask",
+    "tell",
+    "recommend",
+    "tradeoff",
+    "front",
+    "show",
+    "edit",
+    "undo",
+    "drop",
+    "restore",
+    "cancel",
+    "check",
+)
 
 # Typer brings its own Click in some versions and uses the installed one in others.
 ClickException: type[Exception] = next(

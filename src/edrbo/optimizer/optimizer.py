@@ -21,9 +21,11 @@ from edrbo.optimizer import json_record
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import Choice, read_choice
 from edrbo.optimizer.expecting import Expecting
+from edrbo.optimizer.front import Front, find_front, need_front
+from edrbo.optimizer.joint import Joint
 from edrbo.optimizer.question import AskWishes, Question, Wishes, read_law, read_question
 from edrbo.optimizer.recommendation import Prediction, Recommendation, best_design
-from edrbo.optimizer.several import Joint, need_one_main, recommend_under_limits
+from edrbo.optimizer.several import need_one_main, recommend_under_limits
 from edrbo.optimizer.thinker import Thinker
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training import Evidence
@@ -143,6 +145,15 @@ class Optimizer(Thinker):
             mean = self._belief(known.evidence, question.law, [], replace(known.aim, goal=Expected()), asking=False)
             average = self._best_answer(mean, known.evidence, question.choice, seed)
         return known.recommend(x, average, ball, question.choice.admit)
+
+    def front(self, *, reference: Mapping[str, float] | None = None, **wishes: Unpack[Wishes]) -> Front:
+        """Designs of which none is better than another in all main outcomes, each under its goal and with its limits
+        kept; and the hypervolume that they dominate down to ``reference``, values by name."""
+        outcomes = need_front(self.settings.outcomes)
+        if len(self) == 0:
+            raise EdrboError("nothing was told yet, so there is no front", "tell at least one value of each outcome")
+        question, seed = read_question(self.space, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
+        return find_front(self._known_outcomes(None, question.law, seed), outcomes, question.choice, reference)
 
     def predict(
         self,

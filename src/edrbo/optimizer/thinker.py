@@ -17,10 +17,10 @@ from edrbo.acquisition.goal import Aim
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.optimizer.belief import Belief, believe
+from edrbo.optimizer.joint import Joint, Part
 from edrbo.optimizer.learner import Learner
 from edrbo.optimizer.question import Law
 from edrbo.optimizer.recommendation import Knowledge, known_of_law
-from edrbo.optimizer.several import Joint, Part
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import earned_trust
@@ -197,7 +197,8 @@ class Thinker(Recorder):
             other_belief = other._belief(found, law, pending, other._aim(found), asking=True)
             seen = known_of_law(found, self.method.law, self.settings.forgetting, *law)
             parts.append(Part(name, outcomes[name], other_belief, seen))
-        return Joint(tuple(parts))
+        tried = np.unique(np.vstack([evidence.observations.x, *(x[None] for x in pending)]), axis=0)
+        return Joint(tuple(parts), tried=torch.from_numpy(tried))
 
 
 def _check_limits(method: Method, state: State) -> None:

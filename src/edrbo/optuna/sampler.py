@@ -16,7 +16,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from edrbo.acquisition.methods import Method
-from edrbo.errors import EdrboError, InvalidContextError
+from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
+from edrbo.optimizer.front import Front
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Recommendation
 from edrbo.optuna.translation import (
@@ -49,6 +50,9 @@ class EDRBOSampler(BaseSampler):
     User attributes of a trial: ``context``, the context it met, or, set before the first ``suggest``, the one it is
     about to meet; ``forecast``, set before the first ``suggest``: samples of the law of its context. User attribute of
     the study: ``contexts``, samples without an outcome.
+
+    With ``outcomes`` the objective's values are the main ones, in their order; the others are constraints of the trial
+    by name (``trial.set_constraint``) or in its user attribute ``outcomes``, and limits hold over contexts.
 
     A trial that fails, or breaks a constraint, says where trials fail; a pruned one counts by its last value.
     Parameters that not every trial has are drawn at random.
@@ -94,7 +98,7 @@ class EDRBOSampler(BaseSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        _need_one_objective(study)
+        self._check_objectives(study)
         if not search_space:
             return {}
         translation = Translation.of(search_space, self._context)
@@ -110,7 +114,7 @@ class EDRBOSampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        _need_one_objective(study)
+        self._check_objectives(study)
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
@@ -138,19 +142,31 @@ class EDRBOSampler(BaseSampler):
         self, study: optuna.Study, *, forecast: Any = None, context: Any = None, ball: float = 0.1
     ) -> Recommendation:
         """The parameters with the best expected value, which need not be those of ``study.best_trial``."""
-        _need_one_objective(study)
-        search_space = self._search_space(study)
-        if not search_space:
-            raise EdrboError("no parameter is common to all finished trials", "run some trials first")
-        translation = Translation.of(search_space, self._context)
+        translation = self._translation(study)
         with self._lock:
             optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
             found = optimizer.recommend(forecast=forecast, context=context, ball=ball)
         return replace(found, design=translation.params(found.design))
 
+    def front(self, study: optuna.Study, **wishes: Any) -> Front:
+        """Of several main outcomes, the parameters of which none are better in all; see ``Optimizer.front``."""
+        translation = self._translation(study)
+        with self._lock:
+            optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
+            found = optimizer.front(**wishes)
+        points = tuple(replace(point, design=translation.params(point.design)) for point in found.points)
+        return replace(found, points=points)
+
+    def _translation(self, study: optuna.Study) -> Translation:
+        self._check_objectives(study)
+        search_space = self._search_space(study)
+        if not search_space:
+            raise EdrboError("no parameter is common to all finished trials", "run some trials first")
+        return Translation.of(search_space, self._context)
+
     def _optimizer(self, study: optuna.Study, translation: Translation, number: int) -> Optimizer:
         """An optimizer that knows all trials; one that has been used before goes on from its last fit."""
-        direction: Direction = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
+        direction: Direction = "minimize" if study.directions[0] == StudyDirection.MINIMIZE else "maximize"
         settings = replace(self._settings, space=translation.space, direction=direction)
         key = f"{study._study_id} {direction} {translation.distributions!r}"
         seen = study.user_attrs.get(CONTEXTS)
@@ -161,7 +177,15 @@ class EDRBOSampler(BaseSampler):
             self._optimizers = {key: Optimizer.of(state)}
         return self._optimizers[key]
 
-
-def _need_one_objective(study: optuna.Study) -> None:
-    if len(study.directions) != 1:
-        raise ValueError("EDRBOSampler has one objective; use another sampler for several")
+    def _check_objectives(self, study: optuna.Study) -> None:
+        """As many as there are main outcomes, each in its direction."""
+        outcomes = self._settings.outcomes
+        if outcomes is None:
+            if len(study.directions) != 1:
+                raise ValueError("EDRBOSampler has one objective; for several give it outcomes, or use another sampler")
+            return
+        wanted = [outcomes.wanted[name].direction for name in outcomes.mains]
+        given = ["minimize" if one == StudyDirection.MINIMIZE else "maximize" for one in study.directions]
+        if wanted != given:
+            hint = "the objectives of a study are the main outcomes of its sampler, in their order"
+            raise InvalidValueError(f"the study's directions are {given}, those of the outcomes {wanted}", hint)

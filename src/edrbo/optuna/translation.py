@@ -20,15 +20,17 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidSpaceError
+from edrbo.records.checks import read_number
 from edrbo.records.context_log import ContextBatch, summarized
 from edrbo.records.events import Asked, Event, Failed, Seen, Told
+from edrbo.records.outcomes import Outcomes
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 
 Array = NDArray[np.float64]
 
-CONTEXT, FORECAST, CONTEXTS = "context", "forecast", "contexts"  # user attributes
+CONTEXT, FORECAST, CONTEXTS, OUTCOMES = "context", "forecast", "contexts", "outcomes"  # user attributes
 SHARED = "edrbo:params"  # system attribute: parameters chosen for a trial that has not suggested them all yet
 
 
@@ -106,7 +108,8 @@ class Translation:
 
     def state(self, settings: Settings, trials: list[FrozenTrial], seen: Any, number: int) -> State:
         """Everything known when trial ``number`` is to be suggested; ``seen`` are contexts without an outcome."""
-        events = [*self._seen(settings, seen), *filter(None, map(self._event, sorted(trials, key=_order)))]
+        told = (self._event(trial, settings.outcomes) for trial in sorted(trials, key=_order))
+        events = [*self._seen(settings, seen), *filter(None, told)]
         events = [event for event in events if getattr(event, "id", None) != number]
         return replace(State.start(settings).apply(*events), suggested=number, next_id=number)
 
@@ -118,17 +121,17 @@ class Translation:
         if batch.count:
             yield Seen(rows=batch.rows, weights=batch.weights, count=batch.count, summary=batch.summary)
 
-    def _event(self, trial: FrozenTrial) -> Event | None:
+    def _event(self, trial: FrozenTrial, outcomes: Outcomes | None) -> Event | None:
         """What a trial says; None if it says nothing that can be used."""
         x = self.coded({**trial.system_attrs.get(SHARED, {}), **trial.params})
         if x is None or trial.state == TrialState.WAITING:
             return None
         if trial.state == TrialState.RUNNING:
             return Asked(id=trial.number, x=x)
-        context, value = self.context(trial), outcome(trial)
+        context, value, others = self.context(trial), outcome(trial, outcomes), other_outcomes(trial, outcomes)
         row = None if context is None else context[0]
         if value is not None:
-            return Told(id=trial.number, x=x, context=row, value=value)
+            return Told(id=trial.number, x=x, context=row, value=value, others=others or None)
         if trial.state != TrialState.PRUNED:
             return Failed(id=trial.number, x=x, context=row)
         return None if context is None else Seen(rows=context, weights=np.ones(1), count=1)
@@ -142,17 +145,33 @@ def read_context(space: Space, given: Any) -> Array:
     return rows
 
 
-def outcome(trial: FrozenTrial) -> float | None:
-    """The value of a finished trial, or None if it has none that may be learned from."""
-    if any(constraint > 0 for constraint in trial.constraints.values()):
+def outcome(trial: FrozenTrial, outcomes: Outcomes | None = None) -> float | None:
+    """The (first) value of a finished trial, or None if it has none that may be learned from.
+
+    A constraint above zero is a failure, unless it is an outcome with a limit of its own.
+    """
+    if any(constraint > 0 for name, constraint in trial.constraints.items() if name not in (outcomes or ())):
         return None
     if trial.state == TrialState.COMPLETE:
-        value = trial.value
+        value = None if not trial.values else trial.values[0]
     elif trial.state == TrialState.PRUNED and trial.intermediate_values:
         value = trial.intermediate_values[max(trial.intermediate_values)]
     else:
         return None
     return value if value is not None and math.isfinite(value) else None
+
+
+def other_outcomes(trial: FrozenTrial, outcomes: Outcomes | None) -> dict[str, float]:
+    """Outcomes besides the main one: further values in the order of the study's directions, constraints by name, and
+    those of the user attribute ``outcomes``; what is no finite number was not measured."""
+    if outcomes is None:
+        return {}
+    given = trial.user_attrs.get(OUTCOMES)
+    found = {**trial.constraints, **(given if isinstance(given, Mapping) else {})}
+    if trial.state == TrialState.COMPLETE and trial.values:
+        found |= dict(zip(outcomes.mains, trial.values, strict=False))
+    numbers = {name: read_number(found[name]) for name in outcomes.others if name in found}
+    return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 
 def _order(trial: FrozenTrial) -> tuple[bool, float, int]:

@@ -28,6 +28,7 @@ from edrbo.study.trials import Problem
 from edrbo.study.turns import Turns
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
+    from edrbo.optimizer.front import Front
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.question import AskWishes
     from edrbo.optimizer.recommendation import Prediction, Recommendation
@@ -302,6 +303,11 @@ class Study(Recorder):
         """As ``Optimizer.recommend``."""
         with self._thought() as thinker:
             return thinker.recommend(**arguments)
+
+    def front(self, **arguments: Any) -> Front:
+        """As ``Optimizer.front``."""
+        with self._thought() as thinker:
+            return thinker.front(**arguments)
 
     def predict(self, designs: Any, **arguments: Any) -> Prediction:
         """As ``Optimizer.predict``."""

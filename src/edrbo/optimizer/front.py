@@ -1,0 +1,193 @@
+"""The front of two or three outcomes: designs of which none is better in all, each with its limits kept."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.acquisition.front import hypervolume, not_dominated, reference_of
+from edrbo.acquisition.limits import Limited
+from edrbo.context.laws import sobol_points
+from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
+from edrbo.optimizer.admissible import best_admissible
+from edrbo.optimizer.choice import Choice
+from edrbo.optimizer.recommendation import Knowledge
+from edrbo.optimizer.several import Adviser, adviser_of
+from edrbo.records.checks import read_number
+from edrbo.records.outcomes import Outcomes
+
+Array = NDArray[np.float64]
+
+DIRECTIONS = {2: 8, 3: 4}  # steps between one outcome alone and another, for each number of outcomes
+SPREAD = 512  # quasi-random designs looked at besides
+SLANT = 0.05  # of the sum, beside the least: what is worse in one outcome only is not as good
+SHOWN = 16
+CAUTION = 2.0  # standard deviations by which limits are kept
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """A design and what is expected of it: by main outcome the posterior expectation of its goal's value and a 95 %
+    interval; by limit the probability that it holds as asked."""
+
+    design: dict[str, Any]
+    values: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    holds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Front:
+    """``points`` from the best in the first outcome on, none better than another in all.
+
+    ``hypervolume`` is what they dominate, down to ``reference``, in the users' units multiplied; ``sure`` says whether
+    all limits hold with the confidence asked for at every point (if no design is so sure, the surest are shown).
+    """
+
+    points: tuple[FrontPoint, ...]
+    hypervolume: float
+    reference: dict[str, float]
+    sure: bool
+
+
+def find_front(
+    knowns: Mapping[str, Knowledge], outcomes: Outcomes, choice: Choice, reference: Mapping[str, float] | None
+) -> Front:
+    """From what is known of every outcome; ``reference`` is in the user's units, by default just behind the front."""
+    given = None if reference is None else _read_reference(reference, outcomes.mains)
+    adviser = adviser_of(knowns, choice)
+    x, sure = _sure_ones(adviser, _candidates(adviser))
+    senses = torch.tensor([knowns[name].aim.sense for name in outcomes.mains], dtype=torch.float64)
+    x = x[_chosen(_values(adviser, x))]
+    said = [knowns[name].predict(x) for name in outcomes.mains]
+    values = torch.from_numpy(np.stack([one.value for one in said], axis=-1))
+    kept = not_dominated(senses * values)
+    order = torch.argsort(-(senses * values)[kept][:, 0], stable=True)
+    rows = torch.arange(len(x))[kept][order].tolist()
+    better = (senses * values)[rows]
+    behind = senses * reference_of(better) if given is None else given
+    holds = {name: chance.holds(x[rows]) for name, chance in zip(outcomes.limits, adviser.chances, strict=True)}
+    designs = choice.space.decode_designs(x[rows].numpy())
+    points = [
+        FrontPoint(
+            design=design,
+            values={name: float(one.value[row]) for name, one in zip(outcomes.mains, said, strict=True)},
+            intervals={
+                name: (float(one.value_lower[row]), float(one.value_upper[row]))
+                for name, one in zip(outcomes.mains, said, strict=True)
+            },
+            holds={name: float(held[k]) for name, held in holds.items()},
+        )
+        for k, (row, design) in enumerate(zip(rows, designs, strict=True))
+    ]
+    volume = hypervolume(better, senses * behind)
+    return Front(tuple(points), volume, dict(zip(outcomes.mains, behind.tolist(), strict=True)), sure)
+
+
+def _candidates(adviser: Adviser) -> Tensor:
+    """The best designs in several directions between the outcomes, those tried, and some from everywhere (N × d_x)."""
+    top = adviser.joint.cautious(adviser.chances, CAUTION if adviser.chances else 0.0)
+    spread = torch.from_numpy(
+        adviser.choice.admit(sobol_points(adviser.choice.space.d_x, SPREAD, adviser.seed).numpy())
+    )
+    found = torch.cat([adviser.starts, spread])
+    values = _values(adviser, found)
+    low, size = values.amin(0), (values.amax(0) - values.amin(0)).clamp_min(1e-300)
+    for direction in _directions(values.shape[-1]):
+        ladder = [_Scalar(rung, direction / size, low) for rung in top]
+        least = adviser.joint.least_success
+        x = best_admissible(ladder, adviser.joint.main, adviser.choice, found, adviser.seed, least, kinks=True)
+        found = torch.cat([found, adviser.choice.settled(x)[None]])
+    return torch.from_numpy(np.unique(found.numpy(), axis=0))
+
+
+def _directions(count: int) -> list[Tensor]:
+    """Weights (count) that sum to one, on a lattice."""
+    steps = DIRECTIONS[count]
+    lattice = [part for part in itertools.product(range(steps + 1), repeat=count) if sum(part) == steps]
+    return [(torch.tensor(part, dtype=torch.float64) / steps).clamp_min(0.01) for part in lattice]
+
+
+@dataclass(frozen=True, eq=False)
+class _Scalar:
+    """The least of the weighted values above ``low`` and a little of their sum (Chebyshev's, augmented), under the
+    penalties of ``limited``."""
+
+    limited: Limited
+    weights: Tensor
+    low: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        values = torch.stack([weight * objective(x) for weight, objective in self.limited.terms], dim=-1)
+        apart = self.weights * (values - self.low)
+        penalty = self.limited.worth(x) - self.limited(x)
+        value: Tensor = apart.amin(-1) + SLANT * apart.sum(-1) - float(self.weights.max()) * penalty
+        return value
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        parts = [(weight, *objective.value_and_gradient(x)) for weight, objective in self.limited.terms]
+        values = torch.stack([weight * value for weight, value, _ in parts], dim=-1)
+        slopes = torch.stack([weight * gradient for weight, _, gradient in parts], dim=1)  # N × K × d_x
+        apart = self.weights * (values - self.low)
+        least, which = apart.min(-1)
+        shares = SLANT * self.weights + torch.nn.functional.one_hot(which, len(self.weights)) * self.weights
+        total, slope = self.limited.value_and_gradient(x)
+        scale = float(self.weights.max())
+        value = least + SLANT * apart.sum(-1) + scale * (total - values.sum(-1))
+        return value, (shares[..., None] * slopes).sum(1) + scale * (slope - slopes.sum(1))
+
+
+def _values(adviser: Adviser, x: Tensor) -> Tensor:
+    """Cautious values (N × K) at designs ``x``, larger is better."""
+    top = adviser.joint.cautious((), 0.0)[-1]
+    with torch.no_grad():
+        return torch.stack([weight * objective(x) for weight, objective in top.terms], dim=-1)
+
+
+def _sure_ones(adviser: Adviser, x: Tensor) -> tuple[Tensor, bool]:
+    """Those of designs (N × d_x) whose limits hold with confidence, or nearly as surely as the surest."""
+    if not adviser.chances:
+        return x, True
+    x = torch.from_numpy(adviser.admit(x.numpy())) if len(adviser.admit(x.numpy())) else x
+    kept, sure = adviser.surest(x)
+    return x[torch.from_numpy(kept)], sure
+
+
+def _chosen(values: Tensor) -> Tensor:
+    """Rows of a front of values (N × K): few, and far apart."""
+    rows = torch.arange(len(values))[not_dominated(values)]
+    size = (values[rows].amax(0) - values[rows].amin(0)).clamp_min(1e-300)
+    taken = sorted(set(values[rows].argmax(0).tolist()))  # the best in each outcome
+    while len(taken) < min(SHOWN, len(rows)):
+        apart = ((values[rows][:, None] - values[rows][taken]) / size).abs().amax(-1).amin(-1)
+        if float(apart.max()) <= 0.0:
+            break
+        taken.append(int(apart.argmax()))
+    return rows[taken]
+
+
+def _read_reference(given: Any, names: Sequence[str]) -> Tensor:
+    if not isinstance(given, Mapping):
+        raise InvalidValueError(f"the reference is {given!r}", f"give a number for each of {', '.join(names)}")
+    for name in given:
+        if name not in names:
+            raise UnknownNameError(f"{name!r} is not a main outcome", f"they are {', '.join(names)}")
+    numbers = [read_number(given.get(name)) for name in names]
+    if not np.isfinite(numbers).all():
+        raise InvalidValueError(f"the reference is {dict(given)}", f"give a number for each of {', '.join(names)}")
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def need_front(outcomes: Outcomes | None) -> Outcomes:
+    """EdrboError where one design is the best."""
+    if outcomes is None or len(outcomes.mains) < 2:
+        hint = "recommend() gives it; several outcomes without a weight have a front"
+        raise EdrboError("there is one main outcome, and so one best design", hint)
+    return outcomes
