@@ -390,34 +390,6 @@ def test_postgresql_and_file_give_the_same(where: Path, line: Space, postgresql:
     assert file.recommend() == database.recommend()
 
 
-def test_a_database_is_read_only_when_somebody_has_written(line: Space, postgresql: str) -> None:
-    from sqlalchemy import event
-    from sqlalchemy.engine import Engine
-
-    study, other = Study.open(postgresql, line, name="looked at"), Study.open(postgresql, name="looked at")
-    asked: list[str] = []
-
-    def listen(*details: Any) -> None:
-        asked.append(details[2])
-
-    def questions() -> int:
-        asked.clear()
-        assert len(study) == len(told)
-        return len(asked)
-
-    told: list[int] = []
-    event.listen(Engine, "before_cursor_execute", listen)
-    try:
-        for k in range(5):
-            other.tell({"speed": 2.0 + k}, [0.5], 1.0)
-            told.append(k)
-            assert questions() > 1
-        # the server's own housekeeping counts as writing, so not every time
-        assert min(questions() for _ in range(5)) == 1
-    finally:
-        event.remove(Engine, "before_cursor_execute", listen)
-
-
 # -------------------------------------------------------------------- waiting
 
 

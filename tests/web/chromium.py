@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from live import Client
 
 pytest.importorskip("selenium", reason="needs selenium")
 
@@ -110,3 +111,8 @@ def _start() -> Any:
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+
+
+def home_of(client: Client) -> str:
+    """Where the study of the tests begins."""
+    return f"http://127.0.0.1:{client.port}/s/coating/"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ from live import Client, study_server
 from load import new_database
 
 from edrbo.web.app import WARNINGS
+
+if TYPE_CHECKING:
+    from chromium import Browsers
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,3 +57,18 @@ def postgresql(postgresql_server: str) -> str:
 def client(study: Study, tmp_path: Path) -> Iterator[Client]:
     with study_server(tmp_path / "coating.db") as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def all_browsers() -> Iterator[Browsers]:
+    from chromium import Browsers
+
+    found = Browsers()
+    yield found
+    found.quit()
+
+
+@pytest.fixture
+def browsers(all_browsers: Browsers) -> Iterator[Browsers]:
+    yield all_browsers
+    all_browsers.clean()

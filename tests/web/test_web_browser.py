@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import DESK, PHONE, TABLET, Browser, Browsers, needs_chromium
+from chromium import DESK, PHONE, TABLET, Browser, Browsers, home_of, needs_chromium
 from live import Client, study_server
 from process import process
 from selenium.webdriver.common.keys import Keys
@@ -26,19 +21,6 @@ def truth(speed: float, humidity: float) -> float:
     return 10 - (speed - 5) ** 2 - 0.01 * (humidity - 50)
 
 
-@pytest.fixture(scope="session")
-def all_browsers() -> Iterator[Browsers]:
-    found = Browsers()
-    yield found
-    found.quit()
-
-
-@pytest.fixture
-def browsers(all_browsers: Browsers) -> Iterator[Browsers]:
-    yield all_browsers
-    all_browsers.clean()
-
-
 @pytest.fixture
 def size() -> tuple[int, int]:
     return PHONE
@@ -51,10 +33,6 @@ def page(client: Client, browsers: Browsers, size: tuple[int, int]) -> Browser:
 
 on_a_tablet = pytest.mark.parametrize("size", [TABLET], ids=["tablet"])
 at_a_desk = pytest.mark.parametrize("size", [DESK], ids=["desk"])
-
-
-def home_of(client: Client) -> str:
-    return f"http://127.0.0.1:{client.port}/s/coating/"
 
 
 def enter(page: Browser, number: int, value: str, humidity: str) -> None:
@@ -257,82 +235,3 @@ def test_reading_works_without_javascript(client: Client, study: Study, browsers
     page.go()
     page.click("nav a:nth-child(2)")
     assert "8.25" in page.find(".data").get_attribute("textContent")
-
-
-# -------------------------------------------------------------------- for everybody
-
-
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """axe-core, for the tests alone: from npm's registry."""
-    if shutil.which("npm") is None:
-        pytest.skip("axe-core needs npm")
-    folder = tmp_path_factory.mktemp("axe")
-    words = ["npm", "pack", "axe-core@4.14.0", "--silent"]
-    try:
-        made = subprocess.run(words, cwd=folder, capture_output=True, timeout=120, env={**os.environ}, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm's registry does not answer")
-    if made.returncode:
-        pytest.skip("axe-core cannot be had from npm's registry")
-    shutil.unpack_archive(next(folder.glob("*.tgz")), folder)
-    return (folder / "package" / "axe.min.js").read_text()
-
-
-def violations(page: Browser, axe: str) -> dict[str, list[str]]:
-    if not page.driver.execute_script("return Boolean(window.axe)"):
-        page.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
-    words = "{resultTypes: ['violations'], preload: false}"  # there are no files of other sites to fetch
-    run = f"axe.run({words}).then((r) => arguments[0](JSON.stringify(r.violations)))"
-    found = json.loads(page.driver.execute_async_script(run))
-    return {violation["id"]: [node["html"][:120] for node in violation["nodes"]][:3] for violation in found}
-
-
-def test_the_check_of_accessibility_finds_what_is_wrong(axe: str, client: Client, browsers: Browsers) -> None:
-    page = browsers.open(home_of(client), PHONE)
-    page.go()
-    page.driver.execute_script("document.getElementById('count').labels[0].remove()")
-    assert list(violations(page, axe)) == ["select-name"]
-
-
-# How a page is laid out hangs on the size, its colors on the scheme alone: the check is done for each once.
-LOOKS = [(PHONE, "light", True), (TABLET, "dark", True), (DESK, "light", False)]
-
-
-def test_accessible(axe: str, client: Client, study: Study, browsers: Browsers) -> None:
-    for k in range(6):
-        study.tell({"speed": 1 + k, "layers": 1, "kind": "plain"}, None if k == 5 else [50 + k, 3], 10.0 + k)
-    study.tell({"speed": 2, "layers": 1, "kind": "plain"}, failed=True, why="blocked")
-    study.drop(0, "spilled")
-    study.ask()
-    screens = ("", "enter/7", "enter", "runs", "run/0", "run/5", "answer", "charts", "import", "setup")
-    wrong: dict[str, list[str]] = {}
-    page = browsers.open(home_of(client))
-    for screen in (*screens, "../../new", "../../api/docs"):
-        page.go(screen)
-        page.until(lambda: not page.has(".thinking"))
-        page.driver.execute_script("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-        for size, scheme, checks in LOOKS:
-            page.look(size, scheme)
-            found = violations(page, axe) if checks else {}
-            found |= {"targets": page.driver.execute_script(SMALL), "covered": page.driver.execute_script(COVERED)}
-            if page.driver.execute_script("return document.documentElement.scrollWidth") > size[0]:
-                found["wider than the screen"] = ["yes"]
-            wrong |= {f"{screen} {size} {scheme}: {name}": where for name, where in found.items() if where}
-    assert wrong == {}
-
-
-SMALL = """return Array.from(document.querySelectorAll("main button, main .button, main input, main select, nav a"))
-  .filter((one) => one.offsetParent && !["checkbox", "hidden", "file"].includes(one.type))
-  .filter((one) => one.getBoundingClientRect().height < 47.5).map((one) => one.outerHTML.slice(0, 100))"""
-
-# What a finger would meet in the middle of each thing that can be tapped.
-COVERED = """const all = "main button, main a, main input, main select, summary, nav a";
-return Array.from(document.querySelectorAll(all))
-  .filter((one) => one.offsetParent && one.type !== "file" && !one.disabled)
-  .filter((one) => {
-    one.scrollIntoView({block: "center", behavior: "instant"});
-    const box = one.getClientRects()[0];
-    const met = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-    return !met || !(one.contains(met) || met.closest("label")?.contains(one));
-  }).map((one) => one.outerHTML.slice(0, 100))"""

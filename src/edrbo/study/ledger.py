@@ -25,7 +25,7 @@ from edrbo.space import Space
 from edrbo.study.journal import FileStorage
 from edrbo.study.owner import this_process
 from edrbo.study.snapshot import Reader, Snapshot
-from edrbo.study.storage import guard, is_url, written
+from edrbo.study.storage import guard, is_url, next_written, written
 from edrbo.study.trials import ABANDONED, ALIVE, DESIGN, EVENT, FIT, OWNER, TOLD, WON, Problem, distribution, record_of
 
 Array = NDArray[np.float64]
@@ -38,25 +38,36 @@ class Ledger:
         self.storage, self.study_id, self.where = storage, study_id, where
         self._reader = Reader(settings)
         self._last: tuple[int | str | None, Snapshot] | None = None  # what was read, and how far
+        # Of a database: the trials read last that can still change, the attributes, and what we have written since.
+        self._kept: tuple[list[FrozenTrial], Mapping[str, Any]] = [], {}
+        self._own: list[FrozenTrial] = []
 
     def read(self) -> Snapshot:
         with guard(self.where, "read"):
             position = self._position()
             if self._last is not None and position is not None and self._last[0] == position:
                 return self._last[1]
-            snapshot = self._read_on()
+            snapshot = self._read_on(position)
         snapshot = replace(snapshot, problems=(*self._damaged_lines(), *snapshot.problems))
         self._last = (position, snapshot)
         return snapshot
 
-    def _read_on(self) -> Snapshot:
-        """Of a file only what is new, so that a read costs the same in a long study as in a short one."""
+    def _read_on(self, position: int | str | None) -> Snapshot:
+        """Of a file only what is new, so that a read costs the same in a long study as in a short one; of a database
+        nothing if all that is new is a trial of our own."""
         if isinstance(self.storage, FileStorage):
             with self.storage.journal.held():
-                trials = self.storage.trials(self.study_id, self._reader.unended, self._reader.count)
-                return self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
-        trials = iter(self.storage.get_all_trials(self.study_id, deepcopy=False))
-        return self._reader.read(trials, self.storage.get_study_system_attrs(self.study_id))
+                new = self.storage.trials(self.study_id, self._reader.unended, self._reader.count)
+                return self._reader.read(new, self.storage.get_study_system_attrs(self.study_id))
+        own, self._own = self._own, []
+        if len(own) == 1 and self._last is not None and next_written(self._last[0], position):
+            trials, attributes = [*self._kept[0], *own], self._kept[1]
+        else:
+            trials = self.storage.get_all_trials(self.study_id, deepcopy=False)
+            attributes = self.storage.get_study_system_attrs(self.study_id)
+        snapshot = self._reader.read(trials, attributes)
+        self._kept = [trial for trial in trials if trial.number in self._reader.unended], attributes
+        return snapshot
 
     def _position(self) -> int | str | None:
         """How far the storage is written: if it is the same as the last time, nothing was. None if that is unknown."""
@@ -161,7 +172,10 @@ class Ledger:
             system_attrs=attributes,
         )
         with guard(self.where, "write"):
-            return self._create(trial)
+            number = self._create(trial)
+            if not isinstance(event, e.Asked) and is_url(self.where):  # it has ended, so Optuna remembers it
+                self._own.append(self.storage.get_trial(self._trial(number)))
+            return number
 
     # ---------------------------------------------------------------- fits
 

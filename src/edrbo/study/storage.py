@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -117,6 +118,15 @@ def written(storage: BaseStorage) -> str | None:
     engine = _DATABASES[storage].engine.execution_options(isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         return str(connection.execute(text("SELECT CAST(txid_current_snapshot() AS text)")).scalar_one())
+
+
+def next_written(before: object, after: object) -> bool:
+    """Whether exactly one transaction wrote between two texts of ``written``: nobody was at it before or after, and
+    the next number is one more."""
+    quiet = [re.fullmatch(r"(\d+):\1:", text) for text in (before, after) if isinstance(text, str)]
+    if len(quiet) < 2 or quiet[0] is None or quiet[1] is None:
+        return False
+    return int(quiet[1][1]) == int(quiet[0][1]) + 1
 
 
 def _with_driver(url: str) -> str:
