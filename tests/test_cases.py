@@ -16,19 +16,17 @@ import solar
 from case import Case, best, run
 
 CASES = [solar.CASE, pendulum.CASE, combustor.CASE]
-ignore_surprises = pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 
 
-@ignore_surprises
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_short_run_of_each_case(case: Case) -> None:
-    for method in ("edrbo", "ucb", "random"):
-        design = run(case, method, evaluations=7, seed=1)
-        assert case.space.encode_designs(design).shape == (1, case.space.d_x)
-        assert run(case, method, evaluations=7, seed=1) == design
+    found = [run(case, method, evaluations=6, seed=1) for method in ("edrbo", "edrbo", "ucb", "random")]
+    assert found[0] == found[1]
+    assert case.space.encode_designs(found).shape == (4, case.space.d_x)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [solar.CASE, pendulum.CASE], ids=lambda case: case.name)
 def test_the_mean_is_that_of_the_outcomes(case: Case) -> None:
     """Of many experiments, each with a context of the law."""
     rng = np.random.default_rng(0)
