@@ -2,14 +2,17 @@
 paper's robust methods.
 
     OMP_NUM_THREADS=1 nice -n 15 python benchmarks/goals_evidence.py RUNS [--seeds 0:10] [--problems all] [--arms all]
+        [--again]
 
 An arm is ``edrbo`` with one of four goals, or one of four methods that ask by an idea of their own. Contexts, noise and
 first designs are those of ``edrbo bench run`` for the same seed. Reach asks for the best mean there is, max E f, to
 four digits.
 
 One file a run, RUNS/PROBLEM/ARM/SEED.json: designs ``x``, ``outcomes``, and ``recommended`` designs by goal (what
-``recommend(goal=…)`` gives on these data; of an arm with a goal its own alone), ``seconds`` of all suggestions, and the
-``code``. What is there is not run again. Seeds come first, so that a few seeds of everything are there early.
+``recommend(goal=…)`` gives on these data; of an arm with a goal its own alone), ``seconds`` of all suggestions, the
+``code`` that asked and the one that ``answered``. What is there is not run again; with --again the designs and outcomes
+of stored runs are told anew and only the recommendations are made again, where other code had made them. Seeds come
+first, so that a few seeds of everything are there early.
 ``benchmarks/goals_tables.py`` judges the runs.
 """
 
@@ -20,6 +23,7 @@ import hashlib
 import json
 import os
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,8 @@ import torch
 import edrbo
 from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
-from edrbo.streams import stream
+from edrbo.optimizer.question import read_question
+from edrbo.streams import stream, stream_seed
 
 EVALUATIONS, INITIAL = 100, 5
 GOALS = ("expected", "cvar", "robust", "reach")
@@ -43,16 +48,9 @@ def goal_of(name: str, problem: Problem) -> str:
 
 
 def run(name: str, arm: str, seed: int) -> dict[str, Any]:
-    problem = problems.get(name)
-    space = edrbo.Space(
-        design={f"x{j + 1}": (0.0, 1.0) for j in range(problem.d_x)},
-        context={f"c{k + 1}": (0.0, 1.0) for k in range(problem.d_c)},
-    )
-    method, goal = (arm, "expected") if arm in METHODS else ("edrbo", goal_of(arm, problem))
-    optimizer = edrbo.Optimizer(space, method, goal=goal, seed=seed, initial=INITIAL)
-    contexts = problem.sample_contexts(EVALUATIONS, stream(seed, "contexts", name))
+    problem, optimizer = problems.get(name), optimizer_of(name, arm, seed)
     designs, outcomes, seconds = [], [], 0.0
-    for t, c in enumerate(contexts):
+    for t, c in enumerate(contexts_of(name, seed)):
         started = time.process_time()
         suggestion = optimizer.ask()
         seconds += time.process_time() - started
@@ -61,13 +59,42 @@ def run(name: str, arm: str, seed: int) -> dict[str, Any]:
         optimizer.tell(suggestion, list(map(float, c)), y)
         designs.append(x.tolist())
         outcomes.append(y)
-    recommended = {
-        each: list(optimizer.recommend(goal=goal_of(each, problem)).design.values())
-        for each in (GOALS if arm in ("expected", *METHODS) else (arm,))
-    }
-    return {"x": designs, "outcomes": outcomes, "recommended": recommended, "seconds": seconds, "code": code()}
+    return {"x": designs, "outcomes": outcomes, "seconds": seconds, "code": code(), **answer(optimizer, name, arm)}
 
 
+def again(name: str, arm: str, seed: int, record: dict[str, Any]) -> dict[str, Any]:
+    """The record of a run with recommendations by this code."""
+    optimizer = optimizer_of(name, arm, seed)
+    for x, c, y in zip(record["x"], contexts_of(name, seed), record["outcomes"], strict=True):
+        optimizer.tell(dict(zip(optimizer.space.design_names, x, strict=True)), list(map(float, c)), y)
+    return record | answer(optimizer, name, arm)
+
+
+def optimizer_of(name: str, arm: str, seed: int) -> edrbo.Optimizer:
+    problem = problems.get(name)
+    space = edrbo.Space(
+        design={f"x{j + 1}": (0.0, 1.0) for j in range(problem.d_x)},
+        context={f"c{k + 1}": (0.0, 1.0) for k in range(problem.d_c)},
+    )
+    method, goal = (arm, "expected") if arm in METHODS else ("edrbo", goal_of(arm, problem))
+    return edrbo.Optimizer(space, method, goal=goal, seed=seed, initial=INITIAL)
+
+
+def contexts_of(name: str, seed: int) -> np.ndarray:
+    return problems.get(name).sample_contexts(EVALUATIONS, stream(seed, "contexts", name))
+
+
+def answer(optimizer: edrbo.Optimizer, name: str, arm: str) -> dict[str, Any]:
+    """The designs that ``recommend`` gives, without what it says of them, which would take longer than the search."""
+    question, problem, found = read_question(optimizer.space), problems.get(name), {}
+    seed = stream_seed(optimizer.settings.seed, "recommend", len(optimizer))
+    for each in GOALS if arm in ("expected", *METHODS) else (arm,):
+        known = optimizer._knowledge(goal_of(each, problem), question.law, seed)
+        found[each] = optimizer._best_designs(known, question)[0].tolist()
+    return {"recommended": found, "answered": code()}
+
+
+@cache
 def code() -> str:
     """A digest of the package's sources: runs of different code are not to be mixed unseen."""
     root = Path(edrbo.__file__).parent
@@ -84,6 +111,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0:10")
     parser.add_argument("--problems", default="all")
     parser.add_argument("--arms", default="all")
+    parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     everything = [*problems.names(), *problems.further_names()]
@@ -93,10 +121,11 @@ def main() -> None:
         for name in chosen:
             for arm in arms:
                 target = options.runs / name / arm / f"{seed}.json"
-                if target.exists():
+                stored = json.loads(target.read_text()) if target.exists() else None
+                if options.again == (stored is None) or (stored and stored.get("answered") == code()):
                     continue
                 target.parent.mkdir(parents=True, exist_ok=True)
-                record = run(name, arm, seed)
+                record = run(name, arm, seed) if stored is None else again(name, arm, seed, stored)
                 partial = target.with_suffix(".part")
                 partial.write_text(json.dumps(record))
                 os.replace(partial, target)

@@ -1,22 +1,26 @@
 """The runs of ``goals_evidence.py``, judged by the exact oracles.
 
-    OMP_NUM_THREADS=1 nice -n 15 python benchmarks/goals_tables.py judge RUNS docs/results/goals.csv
-    python benchmarks/goals_tables.py show docs/results/goals.csv [--seeds 5:10]
+    python benchmarks/goals_tables.py collect RUNS benchmarks/results/goals-recommended.csv.gz
+    OMP_NUM_THREADS=1 python benchmarks/goals_tables.py judge benchmarks/results/goals-recommended.csv.gz FILE.csv
+    python benchmarks/goals_tables.py show docs/results/goals.csv [--seeds 3:10]
 
-``judge`` writes a row a run and recommendation: problem, arm, seed, ``by`` (the goal that recommended it), and its
-regret under each goal and in three changed worlds (docs/benchmark.md), each as a share of the range over designs. Rows
-that are in the file are not made again; delete the file when runs were made anew.
+``collect`` keeps of every run the recommended designs, a row each: problem, arm, seed, ``by`` (the goal that
+recommended it) and the coded design. ``judge`` gives each its regret under the goals and in three changed worlds
+(docs/benchmark.md) as shares of the ranges over designs; what no table needs is left empty. Rows that are in FILE.csv
+are not made again. The arm ``oracle`` is the design that is truly best on average: what giving a goal can bring.
 
-``show`` prints the tables of docs/goals.md, on seeds that all problems and arms have. A problem and a goal count
-as the same where the means over seeds differ by less than a thousandth of the range.
+``show`` prints the tables of docs/goals.md, on seeds that all problems and arms have. A problem and a goal count as the
+same where the means over seeds differ by less than a thousandth of the range.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -29,112 +33,151 @@ from edrbo.bench.run.judge import changed_worlds
 from edrbo.records.goals import parse_goal
 
 WORLDS = ("shift-down", "shift-up", "spread")
-FIELDS = ("problem", "arm", "seed", "by", *GOALS, *WORLDS)
-SAME = 1e-3
+KEYS = ("problem", "arm", "seed", "by")
+SAME, MUCH = 1e-3, 5e-3  # of the range: no difference, and something that can be gained
 EVERYTHING = (*problems.names(), *problems.further_names())
+ORACLE = "oracle"
 Rows = list[dict[str, str]]
 
 
-def regrets(problem: Problem, x: np.ndarray) -> dict[str, float]:
-    """Of one design (d_x,), as shares of ranges."""
-    found = {}
-    for name in GOALS:
-        goal = parse_goal(goal_of(name, problem))
-        found[name] = float(goal_regret(problem, goal, x)) / goal_range(problem, goal)
-    for name, changed in changed_worlds(problem).items():
-        found[name] = float(changed.regret(x)) / changed.value_range
-    return found
-
-
-def judge(runs: Path, file: Path) -> None:
-    rows = _read(file) if file.exists() else []
-    done = {(row["problem"], row["arm"], row["seed"]) for row in rows}
+def collect(runs: Path, file: Path) -> None:
+    """Of the seeds that all problems and arms have."""
+    found = defaultdict(list)
     for path in sorted(runs.glob("*/*/*.json"), key=lambda path: (int(path.stem), path)):
         name, arm, seed = path.parts[-3], path.parts[-2], path.stem
-        if (name, arm, seed) in done or arm not in ARMS:
-            continue
-        recommended = json.loads(path.read_text())["recommended"]
-        for by in GOALS if arm in ("expected", *METHODS) else (arm,):
-            found = regrets(problems.get(name), np.array(recommended[by]))
-            numbers = {key: f"{value:.4g}" for key, value in found.items()}
-            rows.append({"problem": name, "arm": arm, "seed": seed, "by": by, **numbers})
-        with file.open("w", newline="") as out:
-            writer = csv.DictWriter(out, FIELDS)
-            writer.writeheader()
-            writer.writerows(rows)
+        for by, x in json.loads(path.read_text())["recommended"].items():
+            found[seed].append((name, arm, seed, by, " ".join(f"{part:.7g}" for part in x)))
+    whole = len(EVERYTHING) * len({(arm, by) for arm in ARMS for by in asked_of(arm)})
+    with gzip.GzipFile(file, "wb", mtime=0) as packed:
+        rows = [row for seed in found if len(found[seed]) == whole for row in found[seed]]
+        packed.write("\n".join(map(",".join, [(*KEYS, "x"), *rows])).encode())
+
+
+def asked_of(arm: str) -> tuple[str, ...]:
+    """The goals a run's data are asked for a design by."""
+    return GOALS if arm in ("expected", *METHODS) else (arm,)
+
+
+def judge(recommended: Path, file: Path) -> None:
+    rows = _read(file) if file.exists() else []
+    done = {tuple(row[key] for key in KEYS) for row in rows}
+    designs = [((name, ORACLE, "", "expected"), problems.get(name).x_star) for name in EVERYTHING]
+    designs += [(tuple(row[key] for key in KEYS), np.array(row["x"].split(), float)) for row in _read(recommended)]
+    for key, x in designs:
+        if key not in done:
+            numbers = {under: f"{value:.4g}" for under, value in regrets(problems.get(key[0]), x, key[3])}
+            rows.append({**dict(zip(KEYS, key, strict=True)), **numbers})
+    with file.open("w", newline="") as out:
+        writer = csv.DictWriter(out, (*KEYS, *GOALS, *WORLDS))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def regrets(problem: Problem, x: np.ndarray, by: str) -> Iterator[tuple[str, float]]:
+    """Of one design (d_x,), as shares of ranges: under the goal that recommended it, of the mean's under all."""
+    for name in GOALS if by == "expected" else (by,):
+        goal = parse_goal(goal_of(name, problem))
+        yield name, float(goal_regret(problem, goal, x)) / goal_range(problem, goal)
+    if by in ("expected", "robust"):
+        for name, changed in changed_worlds(problem).items():
+            yield name, float(changed.regret(x)) / changed.value_range
 
 
 def _read(file: Path) -> Rows:
-    with file.open() as lines:
+    with gzip.open(file, "rt") if file.suffix == ".gz" else file.open() as lines:
         return list(csv.DictReader(lines))
 
 
-def whole_seeds(rows: Rows, wanted: range | None) -> Rows:
-    """The rows of seeds that every problem and arm has."""
-    there = defaultdict(set)
-    for row in rows:
-        there[int(row["seed"])].add((row["problem"], row["arm"]))
-    whole = {seed for seed, found in there.items() if len(found) == len(EVERYTHING) * len(ARMS)}
-    kept = whole if wanted is None else whole & set(wanted)
-    print(f"seeds {', '.join(map(str, sorted(kept)))}: {len(EVERYTHING)} problems, {len(ARMS)} arms, 100 evaluations\n")
-    return [row for row in rows if int(row["seed"]) in kept]
+class Table:
+    """Regrets by problem and seed of whole seeds."""
+
+    def __init__(self, rows: Rows, wanted: range | None) -> None:
+        self._found = {tuple(row[key] for key in KEYS): row for row in rows}
+        there = {int(row["seed"]) for row in rows if row["seed"]}
+        self.seeds = sorted(there if wanted is None else there & set(wanted))
+        self.gain = {goal: self._column(ORACLE, "expected", goal, [""])[:, 0] for goal in GOALS}
+
+    def of(self, arm: str, by: str, under: str) -> np.ndarray:
+        """Problems × seeds, in thousandths of the range."""
+        return self._column(arm, by, under, [str(seed) for seed in self.seeds])
+
+    def _column(self, arm: str, by: str, under: str, seeds: list[str]) -> np.ndarray:
+        return 1e3 * np.array([[float(self._found[n, arm, s, by][under]) for s in seeds] for n in EVERYTHING])
 
 
-def means(rows: Rows, arm: str, by: str, under: str) -> np.ndarray:
-    """Mean over seeds of the regret ``under`` a goal or in a world, by problem."""
-    found = defaultdict(list)
-    for row in rows:
-        if (row["arm"], row["by"]) == (arm, by):
-            found[row["problem"]].append(float(row[under]))
-    return np.array([np.mean(found[name]) for name in EVERYTHING])
-
-
-def show(rows: Rows) -> None:
-    print("Mean regret over problems, thousandths of the range. Methods recommend by the mean | by the goal.\n")
+def show(table: Table) -> None:
+    seeds = ", ".join(map(str, table.seeds))
+    print(f"Seeds {seeds}; {len(EVERYTHING)} problems, 100 evaluations. Thousandths of the range.")
+    print("\nMean regret over problems ± standard error over seeds. Methods: by the mean / by the goal.\n")
     print("| goal | goal given | only the mean | mean asked, goal recommended | " + " | ".join(METHODS) + " |")
     print("|---|" + "---:|" * (3 + len(METHODS)))
     for goal in GOALS:
-        cells = [_shown(means(rows, goal, goal, goal)), _shown(means(rows, "expected", "expected", goal))]
-        cells.append(_shown(means(rows, "expected", goal, goal)))
-        cells += [f"{_shown(means(rows, m, 'expected', goal))} | {_shown(means(rows, m, goal, goal))}" for m in METHODS]
-        print(f"| {goal} | " + " | ".join(cell.replace(" | ", " / ") for cell in cells) + " |")
-    print("\nThe goal given against only the mean, problems:\n")
-    print("| goal | better | same | worse |\n|---|---:|---:|---:|")
-    for goal in GOALS[1:]:
-        gain = means(rows, "expected", "expected", goal) - means(rows, goal, goal, goal)
-        print(f"| {goal} | {(gain > SAME).sum()} | {(np.abs(gain) <= SAME).sum()} | {(gain < -SAME).sum()} |")
-    print("\nWhen the world changes, mean over problems, thousandths:\n")
-    print("| | " + " | ".join((*WORLDS, "worst law in the ball")) + " |\n|---|" + "---:|" * (len(WORLDS) + 1))
-    for arm, by in (("robust", "robust"), ("expected", "expected"), *((m, g) for m in METHODS for g in GOALS[::2])):
-        cells = [_shown(means(rows, arm, by, world)) for world in (*WORLDS, "robust")]
-        name = f"edrbo, {arm}" if arm in GOALS else f"{arm}, recommends by {by}"
-        print(f"| {name} | " + " | ".join(cells) + " |")
-    print("\nBy problem, goal given / only the mean, thousandths:\n")
+        cells = [_shown(table.of(*arm, goal)) for arm in ((goal, goal), ("expected", "expected"), ("expected", goal))]
+        cells += [" / ".join(_shown(table.of(m, by, goal)) for by in ("expected", goal)) for m in METHODS]
+        print(f"| {goal} | " + " | ".join(cells) + " |")
+    _paired(table)
+    _worlds(table)
+    print("\nBy problem, mean over seeds: goal given / only the mean (the truly best design on average):\n")
     print("| problem | " + " | ".join(GOALS[1:]) + " |\n|---|" + "---:|" * (len(GOALS) - 1))
+    both = {goal: (table.of(goal, goal, goal), table.of("expected", "expected", goal)) for goal in GOALS[1:]}
     for i, name in enumerate(EVERYTHING):
-        both = [(means(rows, g, g, g)[i], means(rows, "expected", "expected", g)[i]) for g in GOALS[1:]]
-        print(f"| {name} | " + " | ".join(f"{1e3 * a:.1f} / {1e3 * b:.1f}" for a, b in both) + " |")
+        cells = [f"{a[i].mean():.1f} / {b[i].mean():.1f} ({table.gain[goal][i]:.1f})" for goal, (a, b) in both.items()]
+        print(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def _shown(shares: np.ndarray) -> str:
-    return f"{1e3 * shares.mean():.1f}"
+def _paired(table: Table) -> None:
+    print("\nOnly the mean less goal given, paired by problem and seed: mean ± standard error over seeds, and problems")
+    print(f"in which giving the goal is better, the same (within {1e3 * SAME:g}), worse; and of those where the best")
+    print(f"design on average has a regret above {1e3 * MUCH:g} under the goal:\n")
+    print("| goal | gain | better | same | worse | something to gain: better | same | worse |\n|---|" + "---:|" * 7)
+    total = np.zeros(6, dtype=int)
+    for goal in GOALS[1:]:
+        gain = table.of("expected", "expected", goal) - table.of(goal, goal, goal)
+        counts = [_counts(gain.mean(1)), _counts(gain.mean(1)[table.gain[goal] > 1e3 * MUCH])]
+        total += np.concatenate(counts)
+        print(f"| {goal} | {_shown(gain)} | " + " | ".join(map(str, np.concatenate(counts))) + " |")
+    print("| all | | " + " | ".join(map(str, total)) + " |")
+
+
+def _counts(gain: np.ndarray) -> tuple[int, int, int]:
+    better, worse = int((gain > 1e3 * SAME).sum()), int((gain < -1e3 * SAME).sum())
+    return better, len(gain) - better - worse, worse
+
+
+def _worlds(table: Table) -> None:
+    print("\nWhen the world changes, mean over problems ± standard error over seeds:\n")
+    print("| | " + " | ".join((*WORLDS, "worst law in the ball", "mean of the four")) + " |\n|---|" + "---:|" * 5)
+    arms = (("robust", "robust"), ("expected", "expected"), ("expected", "robust"))
+    for arm, by in (*arms, *((m, g) for g in GOALS[::2] for m in METHODS)):
+        found = [table.of(arm, by, world) for world in (*WORLDS, "robust")]
+        name = f"edrbo, asks by {arm}" if arm in GOALS else arm
+        cells = " | ".join(map(_shown, (*found, np.mean(found, axis=0))))
+        print(f"| {name}, recommends by {by} | {cells} |")
+
+
+def _shown(values: np.ndarray) -> str:
+    """Mean over problems (rows) of the mean over seeds, with its standard error over seeds."""
+    by_seed = values.mean(0)
+    error = by_seed.std(ddof=1) / np.sqrt(len(by_seed)) if len(by_seed) > 1 else np.nan
+    return f"{by_seed.mean():.1f} ± {error:.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    judging = commands.add_parser("judge")
-    judging.add_argument("runs", type=Path)
-    showing = commands.add_parser("show")
-    showing.add_argument("--seeds")
-    for command in (judging, showing):
+    for name, source in (("collect", "runs"), ("judge", "recommended"), ("show", None)):
+        command = commands.add_parser(name)
+        if source is None:
+            command.add_argument("--seeds")
+        else:
+            command.add_argument("source", type=Path, metavar=source)
         command.add_argument("file", type=Path)
     options = parser.parse_args()
-    if options.command == "judge":
-        judge(options.runs, options.file)
-    else:
+    if options.command == "show":
         wanted = range(*map(int, options.seeds.split(":"))) if options.seeds else None
-        show(whole_seeds(_read(options.file), wanted))
+        show(Table(_read(options.file), wanted))
+    else:
+        (collect if options.command == "collect" else judge)(options.source, options.file)
 
 
 if __name__ == "__main__":

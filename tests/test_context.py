@@ -24,6 +24,7 @@ from edrbo.context.laws import (
     Law,
     box_points,
     compress,
+    smoothed,
 )
 from edrbo.context.uncertainty import LawBelief, known_law, law_belief
 from edrbo.errors import InvalidContextError, InvalidValueError
@@ -51,6 +52,36 @@ def test_every_law_gives_a_law_in_the_box(law: Law, dim: int, n: int) -> None:
     assert bool((points.weights >= 0).all())
     assert abs(float(points.weights.sum()) - 1.0) < 1e-12
     assert torch.equal(points.mass, torch.cat([points.weights, torch.zeros(40, dtype=torch.float64)]))
+
+
+def test_a_law_spread_out_a_little() -> None:
+    """Mean and covariance of a kernel density: those of the contexts, and the square of half the rule's bandwidth."""
+    drawn = history(60, 2)
+    seen = ContextHistory(0.4 + 0.2 * drawn.contexts, drawn.weights, drawn.lower, drawn.upper)  # far from the walls
+    points = smoothed(Empirical(), seen, seed=0)
+    assert points is not None
+    assert points.atoms.shape == (256, 2)
+    assert len(points.support) == 0
+    spread = seen.contexts.numpy().std(axis=0)
+    bandwidth = 0.5 * spread * (4.0 / (4 * 60)) ** (1.0 / 6)
+    np.testing.assert_allclose(points.atoms.mean(0), seen.contexts.mean(0), atol=0.1 * spread.min())
+    found = points.atoms.numpy().var(axis=0)
+    np.testing.assert_allclose(found, spread**2 + bandwidth**2, rtol=0.1)
+    gaps = np.abs(points.atoms.numpy()[:, None] - seen.contexts.numpy()).max(axis=2).min(axis=1)
+    assert gaps.max() < 4 * bandwidth.max()
+
+
+def test_contexts_that_repeat_are_not_spread_out() -> None:
+    few = history(3, 1)
+    repeated = ContextHistory(few.contexts.repeat(5, 1), torch.ones(15, dtype=torch.float64), few.lower, few.upper)
+    assert smoothed(Empirical(), repeated, seed=0) is None
+    assert smoothed(Empirical(), few, seed=0) is not None
+    assert smoothed(Empirical(), history(0, 1), seed=0) is None
+    assert smoothed(Empirical(), history(4, 0), seed=0) is None
+    assert smoothed(Grid(), few, seed=0) is None
+    forgetting = smoothed(Empirical(half_life=0.05), few, seed=0)  # only the last one counts
+    assert forgetting is not None
+    torch.testing.assert_close(forgetting.atoms, few.contexts[-1:].expand(256, -1), rtol=0.0, atol=2e-3)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,37 @@ def test_a_known_context_and_a_forecast(lever_data: edrbo.Optimizer) -> None:
     assert lever_data.recommend(goal="worst-case", context={"c": 0.9}).design["x"] > 0.95
     assert lever_data.recommend(goal="cvar:0.5", forecast=[{"c": 0.8}, {"c": 0.9}]).design["x"] > 0.95
     assert lever_data.recommend(goal="cvar:0.5", forecast=[{"c": 0.1}, {"c": 0.9}]).design["x"] < 0.1
+
+
+@pytest.mark.parametrize("goal", [edrbo.CVaR(0.2), edrbo.Reach(0.5)], ids=str)
+def test_the_better_of_two_designs_in_the_contexts_seen(goal: edrbo.Goal, lever_data: edrbo.Optimizer) -> None:
+    """By the goal of the experts' mean and deviation at every context, which shares no code with acquisitions."""
+    known = lever_data._knowledge(goal, (None, None), seed=0)
+    contexts = torch.tensor(lever_data.observations.c)
+    share = np.full(len(contexts), 1.0 / len(contexts))
+    designs, values = torch.tensor([[0.1], [0.45], [0.9]], dtype=torch.float64), []
+    for x in designs:
+        mean, sd = known.belief.model.moments(torch.cat([x.expand(len(contexts), 1), contexts], dim=-1))
+        mean, sd = mean.mean(0).numpy(), sd.mean(0).numpy()
+        if isinstance(goal, edrbo.Reach):
+            values.append(float(goal.expected_utility(mean, sd, "maximize").mean()))
+        else:
+            values.append(float(goal.value(mean - 0.1 * sd, share, "maximize")))
+    for i, j in itertools.permutations(range(3), 2):
+        assert torch.equal(known.better(designs[i], designs[j]), designs[i if values[i] > values[j] else j])
+
+
+def test_the_search_for_shares_spreads_contexts_out_but_no_forecast(lever_data: edrbo.Optimizer) -> None:
+    forecast = np.linspace(0.0, 1.0, 12)[:, None]
+    for goal, law, spread_out in [
+        ("reach:0.5", (None, None), True),
+        ("quantile:0.1", (None, None), True),
+        ("reach:0.5", (forecast, None), False),
+        ("reach:0.5", (None, forecast[:1]), False),
+        ("robust:0.1", (None, None), False),
+        ("expected", (None, None), False),
+    ]:
+        assert (lever_data._knowledge(goal, law, seed=0).belief.smooth is not None) == spread_out
 
 
 def test_the_goal_is_stored_and_resumed() -> None:

@@ -70,6 +70,11 @@ class Aim:
         """Whether the goal has an optimism of its own instead of a functional of the score."""
         return isinstance(self.goal, Utility) or not self.goal.monotone
 
+    @property
+    def of_shares(self) -> bool:
+        """Whether the value hangs on which contexts are bad or good, so that a law of few atoms makes it jump."""
+        return isinstance(self.goal, goals.CVaR | goals.Quantile | goals.Reach | goals.Within)
+
     def given_context(self) -> Aim:
         """The aim once the next context is known: no other law is possible, and nothing varies."""
         certain = self.goal.over_box or type(self.goal) in _FUNCTIONALS

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,11 +31,14 @@ __all__ = [
     "Law",
     "box_points",
     "compress",
+    "smoothed",
     "sobol_points",
 ]
 
 MAX_ATOMS_LINE = 32  # atoms kept for one context variable …
 MAX_ATOMS = 64  # … and for several; docs/speed.md shows that the maximizer does not move
+SMOOTH_ATOMS, SMOOTHING = 256, 0.5  # atoms of a law that is spread out, and its share of a kernel density's bandwidth
+DISTINCT = 0.5  # share of contexts that differ, from which on they count as drawn from a density
 MAX_GRID = 4096  # a product grid larger than this is refused
 
 
@@ -86,25 +90,11 @@ class KDE(Law):
     max_atoms: int | None = None
 
     def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
-        contexts, lower, upper = history.contexts, history.lower, history.upper
-        if len(contexts) == 0:
+        if len(history.contexts) == 0:
             return *history.uniform(self.samples, seed), 0.0
-        weights = history.normalized_weights(self.half_life)
-        dim = contexts.shape[1]
-        effective = 1.0 / weights.square().sum()
-        spread = (weights @ (contexts - weights @ contexts).square()).sqrt()
-        bandwidth = spread * (4.0 / ((dim + 2) * effective)) ** (1.0 / (dim + 4))
-        # One coordinate picks the observation, the others its Gaussian noise.
-        quantiles = sobol_points(dim + 1, self.samples, seed)
-        centers = torch.searchsorted(weights.cumsum(0), quantiles[:, 0].contiguous())
-        noise = torch.special.ndtri(quantiles[:, 1:].clamp(1e-12, 1.0 - 1e-12))
-        if history.levels is not None:  # a choice is not smoothed into another
-            bandwidth = bandwidth.masked_fill(history.levels.unordered, 0.0)
-        drawn = contexts[centers.clamp(max=len(contexts) - 1)] + bandwidth * noise
-        drawn = drawn.clamp(lower, upper)
-        drawn = drawn if history.levels is None else history.levels.snap(drawn)
-        size = self.max_atoms or _default_size(contexts)
-        small = history.compressed(drawn, equal_weights(lower, self.samples), size)
+        drawn = _kernel_sample(history, self.half_life, self.samples, 1.0, seed)
+        size = self.max_atoms or _default_size(history.contexts)
+        small = history.compressed(drawn, equal_weights(history.lower, self.samples), size)
         return small.atoms, small.weights, small.error
 
 
@@ -229,3 +219,35 @@ class Given(Law):
 
 def _default_size(contexts: Tensor) -> int:
     return MAX_ATOMS_LINE if contexts.shape[1] == 1 else MAX_ATOMS
+
+
+def smoothed(law: Law, history: ContextHistory, seed: int) -> ContextPoints | None:
+    """What ``law`` takes for the contexts' own law, spread out a little; None where it is not ``Empirical``, without a
+    context, and where contexts have levels or repeat: those are what they are.
+
+    Of a few atoms the share of good contexts is a step function of the design, and its best design the one that happens
+    to suit them; contexts near those seen are as likely.
+    """
+    contexts = history.contexts
+    if not isinstance(law, Empirical) or not contexts.numel() or history.levels is not None:
+        return None
+    if len(np.unique(contexts.numpy(), axis=0)) < DISTINCT * len(contexts):
+        return None
+    atoms = _kernel_sample(history, law.half_life, SMOOTH_ATOMS, SMOOTHING, seed)
+    return ContextPoints(atoms, equal_weights(history.lower, SMOOTH_ATOMS), atoms[:0])
+
+
+def _kernel_sample(history: ContextHistory, half_life: float | None, size: int, share: float, seed: int) -> Tensor:
+    """``size`` contexts of the Gaussian kernel density estimate with a share of its bandwidth, clamped to the box."""
+    contexts, weights = history.contexts, history.normalized_weights(half_life)
+    dim, effective = contexts.shape[1], 1.0 / weights.square().sum()
+    spread = (weights @ (contexts - weights @ contexts).square()).sqrt()
+    bandwidth = share * spread * (4.0 / ((dim + 2) * effective)) ** (1.0 / (dim + 4))
+    # One coordinate picks the observation, the others its Gaussian noise.
+    quantiles = sobol_points(dim + 1, size, seed)
+    centers = torch.searchsorted(weights.cumsum(0), quantiles[:, 0].contiguous())
+    noise = torch.special.ndtri(quantiles[:, 1:].clamp(1e-12, 1.0 - 1e-12))
+    if history.levels is not None:  # a choice is not smoothed into another
+        bandwidth = bandwidth.masked_fill(history.levels.unordered, 0.0)
+    drawn = (contexts[centers.clamp(max=len(contexts) - 1)] + bandwidth * noise).clamp(history.lower, history.upper)
+    return drawn if history.levels is None else history.levels.snap(drawn)

@@ -26,7 +26,7 @@ from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.methods import Method
 from edrbo.acquisition.score import Score
 from edrbo.context.compression import compress
-from edrbo.context.laws import ContextHistory, ContextPoints, Given
+from edrbo.context.laws import ContextHistory, ContextPoints, Given, smoothed
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
 from edrbo.surrogate.fit import default_theta, unpack
@@ -64,7 +64,8 @@ class Extras:
 class Belief:
     """A model of f on (x, c) and a context law, ready for acquisition functions.
 
-    ``functional`` is the method's own, where that is its idea; None: the method follows the aim.
+    ``functional`` is the method's own, where that is its idea; None: the method follows the aim. ``smooth`` is the law
+    under which the best design is looked for, where that is not ``points``.
     """
 
     model: Ensemble
@@ -74,6 +75,7 @@ class Belief:
     aim: Aim
     feasibility: Feasibility | None = None  # None: nothing has failed yet
     outcome_range: float = 1.0
+    smooth: ContextPoints | None = None
 
     def acquisition(self) -> Acquisition:
         if self.functional is None:
@@ -106,10 +108,12 @@ def believe(
     aim: Aim,
     *,
     asking: bool,
+    forecast: bool = False,
 ) -> Belief:
     """Put model, law, functional of ``method`` and aim together, for asking or for answering.
 
     ``model`` has seen the complete observations (None if there are none); ``fixed`` (1 × d_c) is a known next context.
+    With ``forecast`` the history is the user's own law.
     """
     d_c = len(history.lower if history.levels is None else history.levels.scale.blocks)
     functional: Functional | None = method.functional_at(max(n, 1), d_c)
@@ -123,10 +127,12 @@ def believe(
     if not method.score.uses_context:
         empty = points.atoms.new_zeros(1, 0)
         points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
+    may_smooth = not asking and not forecast and aim.of_shares and method.score.uses_context
+    smooth = smoothed(law, history, seed) if may_smooth else None
     model = _condition(method.surrogate, model, extras, points)
     runs = extras.runs
     feasibility = None if runs is None else fit_feasibility(runs.x, runs.c, runs.success, *_few_atoms(points))
-    return Belief(model, points, functional, method.score.at(model), aim, feasibility, extras.outcome_range)
+    return Belief(model, points, functional, method.score.at(model), aim, feasibility, extras.outcome_range, smooth)
 
 
 def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:

@@ -24,7 +24,7 @@ from edrbo.optimizer.expecting import Expecting
 from edrbo.optimizer.front import Front, find_front, need_front
 from edrbo.optimizer.joint import Joint
 from edrbo.optimizer.question import AskWishes, Question, Wishes, read_law, read_question
-from edrbo.optimizer.recommendation import Prediction, Recommendation, best_design
+from edrbo.optimizer.recommendation import Knowledge, Prediction, Recommendation, best_design
 from edrbo.optimizer.several import need_one_main, recommend_under_limits
 from edrbo.optimizer.thinker import Thinker
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
@@ -140,11 +140,7 @@ class Optimizer(Thinker):
             need_one_main(outcomes)
             return recommend_under_limits(self._known_outcomes(goal, question.law, seed), question.choice, ball)
         known = self._knowledge(goal, question.law, seed)
-        x = average = self._best_answer(known.belief, known.evidence, question.choice, seed)
-        if known.aim.goal != Expected():
-            mean = self._belief(known.evidence, question.law, [], replace(known.aim, goal=Expected()), asking=False)
-            average = self._best_answer(mean, known.evidence, question.choice, seed)
-        return known.recommend(x, average, ball, question.choice.admit)
+        return known.recommend(*self._best_designs(known, question), ball, question.choice.admit)
 
     def front(self, *, reference: Mapping[str, float] | None = None, **wishes: Unpack[Wishes]) -> Front:
         """Designs of which none is better than another in all main outcomes, each under its goal and with its limits
@@ -195,6 +191,15 @@ class Optimizer(Thinker):
         best = [self._best_answer(belief, evidence, read_choice(self.space), seed) for belief in beliefs]
         x = candidates(self.space, self.observations.x, best, seed)
         return trade_off(beliefs, x, self.settings, lambda some: self.predict(some, goal=aim.goal, forecast=forecast))
+
+    def _best_designs(self, known: Knowledge, question: Question) -> tuple[Tensor, Tensor]:
+        """The best design (d_x) under the goal and the one for the mean."""
+        x = self._best_answer(known.belief, known.evidence, question.choice, known.seed)
+        if known.aim.goal == Expected():
+            return x, x
+        mean = self._belief(known.evidence, question.law, [], replace(known.aim, goal=Expected()), asking=False)
+        average = self._best_answer(mean, known.evidence, question.choice, known.seed)
+        return known.better(x, average), average
 
     def _best_answer(self, belief: Belief, evidence: Evidence, choice: Choice, seed: int) -> Tensor:
         found = best_design(belief, choice, evidence.starts(), seed, self.settings.least_success)

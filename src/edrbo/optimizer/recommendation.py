@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 Admit = Callable[[Array], Array]  # designs (n × d_x) that can be chosen near points
 
 NEW_CONTEXTS = 16  # points of the context box that stand for contexts not seen yet
+SEEN = 512  # contexts at most in which two designs are compared
 NEAREST = 3  # tried runs that are named
 FAR = 0.5  # lengthscales from the nearest tried design to one that counts as untried
 
@@ -38,7 +39,7 @@ FAR = 0.5  # lengthscales from the nearest tried design to one that counts as un
 def best_design(belief: Belief, choice: Choice, starts: Tensor, seed: int, least_success: float) -> Tensor:
     """The design (d_x) that is believed to be best under the aim, less a little for what is not known, among those that
     succeed with a probability of ``least_success``."""
-    value = belief.aim.belief(belief.model, belief.points)
+    value = belief.aim.belief(belief.model, belief.points if belief.smooth is None else belief.smooth)
     return best_admissible(value.ladder(), belief, choice, starts, seed, least_success, kinks=value.has_kinks)
 
 
@@ -121,6 +122,14 @@ class Knowledge:
             observations=len(evidence.observations),
             success=self.belief.success(x),
         )
+
+    def better(self, x: Tensor, on_average: Tensor) -> Tensor:
+        """Of a design (d_x) and the one that is best for the mean, the better under the goal in the contexts as they
+        were seen: what was found on another law must hold on theirs."""
+        law, both = self.law.thinned(SEEN), torch.stack([x, on_average])
+        value = self.aim.belief(self.belief.model, replace(self.belief.points, atoms=law.contexts, weights=law.weights))
+        with torch.no_grad():
+            return both[value.near(both).evaluate(both).argmax()]
 
     def nearest(self, x: Tensor) -> list[TriedRun]:
         """The tried runs nearest to the design ``x`` (d_x), by the experts' mean lengthscales."""

@@ -135,6 +135,7 @@ class Thinker(Recorder):
             stream_seed(self.settings.seed, "law", len(self)),
             aim,
             asking=asking,
+            forecast=forecast is not None,
         )
 
     def _knowledge(self, goal: Goal | str | None, law: Law, seed: int) -> Knowledge:
