@@ -18,7 +18,7 @@ OUTCOMES = {"a": edrbo.Maximize(), "b": edrbo.Minimize()}
 LIMIT = edrbo.Limit(upper=0.6, probability=0.8)
 
 
-def told(*, limit: bool, n: int = 24) -> Optimizer:
+def told(*, limit: bool, n: int = 16) -> Optimizer:
     outcomes = {**OUTCOMES, **({"g": LIMIT} if limit else {})}
     optimizer = Optimizer(SPACE, "erbo", outcomes=outcomes, seed=1)
     for x, c in np.random.default_rng(0).random((n, 2)):

@@ -12,6 +12,7 @@ from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.progress import Progress, watched
 from edrbo.optimizer.recommendation import Recommendation
+from edrbo.optimizer.several import need_one_main
 from edrbo.records.settings import DEFAULT
 from edrbo.space import Space
 
@@ -82,6 +83,8 @@ def _run(
         raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
     if most_errors is not None and (not isinstance(most_errors, int) or most_errors < 1):
         raise InvalidValueError(f"most_errors is {most_errors!r}", "it is a whole number from 1, or None")
+    if optimizer.settings.outcomes is not None:
+        need_one_main(optimizer.settings.outcomes)  # before the budget is spent
     errors = 0  # in a row
     try:
         with watched(progress, evaluations) as advance:

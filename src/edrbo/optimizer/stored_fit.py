@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from edrbo import __version__
@@ -21,12 +21,16 @@ from edrbo.surrogate.exact_gp import Hyperparameters
 
 @dataclass(frozen=True, eq=False)
 class StoredFit:
-    """``hyper`` were fitted on the first ``rows`` observations; ``digest`` is that of the first ``count``."""
+    """``hyper`` were fitted on the first ``rows`` observations; ``digest`` is that of the first ``count``.
+
+    ``others`` are the fits of outcomes besides the main one.
+    """
 
     rows: int
     hyper: Hyperparameters
     count: int
     digest: str
+    others: Mapping[str, StoredFit] = field(default_factory=dict)
 
     def usable(self, evidence: Evidence) -> tuple[int, Hyperparameters] | None:
         """(rows, hyper-parameters), or None if they were fitted to other data."""
@@ -46,6 +50,7 @@ class StoredFit:
             "digest": self.digest,
             "rows": self.rows,
             **self.hyper.to_dict(),
+            **({"others": {name: fit.to_dict() for name, fit in self.others.items()}} if self.others else {}),
         }
 
     @classmethod
@@ -63,7 +68,11 @@ class StoredFit:
         whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (rows, count))
         if not whole or not 1 <= rows <= count or not isinstance(record["digest"], str):
             raise InvalidValueError("the stored fit does not fit together")
-        return cls(rows, hyper, count, record["digest"])
+        others = record.get("others", {})
+        if not isinstance(others, Mapping):
+            raise InvalidValueError("the stored fits of other outcomes are not an object")
+        read = {name: cls.from_dict(part) for name, part in others.items()}
+        return cls(rows, hyper, count, record["digest"], {name: fit for name, fit in read.items() if fit is not None})
 
 
 def _check(hyper: Hyperparameters) -> None:

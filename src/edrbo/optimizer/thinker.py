@@ -6,6 +6,7 @@ State changes only at the end of a call that succeeded, so a raised error leaves
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Self
 
@@ -45,6 +46,7 @@ class Thinker(Recorder):
         self._state = state
         self._learner = Learner(self.method)
         self._others: dict[str, Thinker] = {}  # of the outcomes besides the main one, each as if it were the only one
+        self._stored_others: Mapping[str, StoredFit] = {}  # their fits, as far as they were made elsewhere
         self._lock = threading.RLock()
 
     @classmethod
@@ -53,6 +55,7 @@ class Thinker(Recorder):
         thinker = cls.__new__(cls)
         thinker._begin(state)
         thinker._learner.stored = stored
+        thinker._stored_others = {} if stored is None else stored.others
         return thinker
 
     # ---------------------------------------------------------------- what is known
@@ -84,23 +87,30 @@ class Thinker(Recorder):
     def go_on(self, state: State) -> None:
         """Go on from ``state``. A model of earlier data is kept and used where these data begin with its own."""
         with self._lock:
-            before, self._state = self._state.settings, state
-            if state.settings != before:
-                self.method, fit = get_method(state.settings.method), self._learner.fit
-                _check_limits(self.method, state)
-                self._learner = Learner(self.method)
+            if state.settings == self._state.settings:
+                self._state = state
+            else:
+                method, fit = get_method(state.settings.method), self._learner.fit
+                _check_limits(method, state)
+                self._state, self.method, self._learner = state, method, Learner(method)
                 self._learner.offer(fit, self._evidence())
 
     def offer(self, stored: StoredFit | None) -> None:
         """A fit made elsewhere; it is used if it is of these data and further on than our own."""
         with self._lock:
             self._learner.offer(stored, self._evidence())
+            if stored is not None and stored.others:
+                self._stored_others = stored.others
+                for name, other in self._others.items():
+                    other.offer(stored.others.get(name))
 
     @property
     def fit(self) -> StoredFit | None:
         """The last fit, as ``of`` takes it; None before the first."""
         with self._lock:
-            return self._learner.fit
+            main, own = self._learner.fit, {name: other.fit for name, other in self._others.items()}
+            others = {**self._stored_others, **{name: fit for name, fit in own.items() if fit is not None}}
+            return main if main is None or not others else replace(main, others=others)
 
     @property
     def model(self) -> Ensemble | None:
@@ -155,13 +165,15 @@ class Thinker(Recorder):
     def _parts(self) -> dict[str, Thinker]:
         """An optimizer for every outcome besides the main one that was told, as if it were the only one."""
         outcomes = self.settings.outcomes
-        states = {} if outcomes is None else {name: self._state.of_outcome(name) for name in outcomes.others}
-        self._others = {
-            name: self._others[name]._gone_on(state) if name in self._others else Thinker.of(state)
-            for name, state in states.items()
-            if state.told
-        }
-        return self._others
+        names = [] if outcomes is None else outcomes.others
+        for name in names:
+            state = self._state.of_outcome(name)
+            if name in self._others:
+                self._others[name].go_on(state)
+            elif state.told:
+                self._others[name] = Thinker.of(state)
+                self._others[name].offer(self._stored_others.get(name))
+        return {name: self._others[name] for name in names if name in self._others and self._others[name].state.told}
 
     def _of_outcome(self, name: str | None) -> Thinker:
         """The thinker of one of several outcomes, by default of the main one."""
@@ -181,10 +193,6 @@ class Thinker(Recorder):
             others = {name: self._of_outcome(name) for name in self.settings.outcomes.others}
             known = {self.settings.outcome: self._knowledge(goal, law, seed)}
             return known | {name: one._knowledge(None, law, seed) for name, one in others.items()}
-
-    def _gone_on(self, state: State) -> Thinker:
-        self.go_on(state)
-        return self
 
     def _asking(self, evidence: Evidence, law: Law, pending: list[Array]) -> Belief | Joint:
         """What is believed when a design is asked for, of one outcome or of all."""
