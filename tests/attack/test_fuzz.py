@@ -91,7 +91,7 @@ def test_events_of_several_outcomes() -> None:
     """Spoiled histories, with outcomes that are missing, of other names and of other types."""
     rng, counts = np.random.default_rng(6), Counter[str]()
     outcomes = {"gloss": Maximize(), "cost": Minimize(weight=0.5), "haze": Limit(upper=1.0)}
-    optimizer = Optimizer(SPACE, "ucb", initial=100, outcomes=outcomes)
+    optimizer = Optimizer(SPACE, "erbo", initial=100, outcomes=outcomes)
     for value in ({"gloss": 1.0, "haze": 0.1}, {"haze": 0.2}, {"gloss": 2.0, "cost": 1.0, "haze": 0.3}):
         optimizer.tell(optimizer.ask(), [0.5], value, noise=dict.fromkeys(value, 0.1))
     optimizer.correct(1, value={"cost": 2.0})
@@ -299,7 +299,7 @@ def test_arguments() -> None:
     counts = Counter[str]()
     optimizer = Optimizer(SPACE, "ucb", initial=100)
     optimizer.tell(optimizer.ask(), [0.5], 1.0)
-    several = Optimizer(SPACE, "ucb", initial=1000, outcomes={"gloss": Maximize(), "haze": Limit(upper=1.0)})
+    several = Optimizer(SPACE, "erbo", initial=1000, outcomes={"gloss": Maximize(), "haze": Limit(upper=1.0)})
     calls = {
         "id": lambda word: optimizer.tell(word, [0.5], 1.0),
         "value": lambda word: optimizer.tell(optimizer.ask(), [0.5], word),
