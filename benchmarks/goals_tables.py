@@ -9,8 +9,9 @@ recommended it) and the coded design. ``judge`` gives each its regret under the 
 (docs/benchmark.md) as shares of the ranges over designs; what no table needs is left empty. Rows that are in FILE.csv
 are not made again. The arm ``oracle`` is the design that is truly best on average: what giving a goal can bring.
 
-``show`` prints the tables of docs/goals.md, on seeds that all problems and arms have. A problem and a goal count as the
-same where the means over seeds differ by less than a thousandth of the range.
+``show`` prints the tables of docs/goals.md: with other methods on seeds that all problems and arms have, of edrbo alone
+on those that all problems have of it. A problem and a goal count as the same where the means over seeds differ by less
+than a thousandth of the range.
 """
 
 from __future__ import annotations
@@ -41,21 +42,24 @@ Rows = list[dict[str, str]]
 
 
 def collect(runs: Path, file: Path) -> None:
-    """Of the seeds that all problems and arms have."""
+    """Of the seeds that all problems have of edrbo."""
     found = defaultdict(list)
     for path in sorted(runs.glob("*/*/*.json"), key=lambda path: (int(path.stem), path)):
         name, arm, seed = path.parts[-3], path.parts[-2], path.stem
         for by, x in json.loads(path.read_text())["recommended"].items():
             found[seed].append((name, arm, seed, by, " ".join(f"{part:.7g}" for part in x)))
-    whole = len(EVERYTHING) * len({(arm, by) for arm in ARMS for by in asked_of(arm)})
     with gzip.GzipFile(file, "wb", mtime=0) as packed:
-        rows = [row for seed in found if len(found[seed]) == whole for row in found[seed]]
+        rows = [row for seed in found if _whole({row[:4] for row in found[seed]}, seed, GOALS) for row in found[seed]]
         packed.write("\n".join(map(",".join, [(*KEYS, "x"), *rows])).encode())
 
 
 def asked_of(arm: str) -> tuple[str, ...]:
     """The goals a run's data are asked for a design by."""
     return GOALS if arm in ("expected", *METHODS) else (arm,)
+
+
+def _whole(found: set[tuple[str, ...]], seed: str, arms: tuple[str, ...]) -> bool:
+    return found >= {(name, arm, seed, by) for name in EVERYTHING for arm in arms for by in asked_of(arm)}
 
 
 def judge(recommended: Path, file: Path) -> None:
@@ -89,12 +93,13 @@ def _read(file: Path) -> Rows:
 
 
 class Table:
-    """Regrets by problem and seed of whole seeds."""
+    """Regrets by problem and seed, of seeds that all problems have of these ``arms``."""
 
-    def __init__(self, rows: Rows, wanted: range | None) -> None:
+    def __init__(self, rows: Rows, wanted: range | None, arms: tuple[str, ...]) -> None:
         self._found = {tuple(row[key] for key in KEYS): row for row in rows}
-        there = {int(row["seed"]) for row in rows if row["seed"]}
-        self.seeds = sorted(there if wanted is None else there & set(wanted))
+        there = sorted({int(row["seed"]) for row in rows if row["seed"]})
+        whole = [seed for seed in there if _whole(set(self._found), str(seed), arms)]
+        self.seeds = [seed for seed in whole if wanted is None or seed in wanted]
         self.gain = {goal: self._column(ORACLE, "expected", goal, [""])[:, 0] for goal in GOALS}
 
     def of(self, arm: str, by: str, under: str) -> np.ndarray:
@@ -105,19 +110,32 @@ class Table:
         return 1e3 * np.array([[float(self._found[n, arm, s, by][under]) for s in seeds] for n in EVERYTHING])
 
 
-def show(table: Table) -> None:
-    seeds = ", ".join(map(str, table.seeds))
-    print(f"Seeds {seeds}; {len(EVERYTHING)} problems, 100 evaluations. Thousandths of the range.")
-    print("\nMean regret over problems ± standard error over seeds. Methods: by the mean / by the goal.\n")
+def show(rows: Rows, wanted: range | None) -> None:
+    everyone, own = (Table(rows, wanted, arms) for arms in (ARMS, GOALS))
+    print(f"{len(EVERYTHING)} problems, 100 evaluations; thousandths of the range of each problem's goal or world.")
+    if everyone.seeds:
+        _methods(everyone)
+        _worlds(everyone)
+    _paired(own)
+    _problems(own)
+
+
+def _methods(table: Table) -> None:
+    print(f"\nSeeds {_numbers(table)}: mean regret over problems ± standard error over seeds. Methods recommend by the")
+    print("mean / by the goal.\n")
     print("| goal | goal given | only the mean | mean asked, goal recommended | " + " | ".join(METHODS) + " |")
     print("|---|" + "---:|" * (3 + len(METHODS)))
     for goal in GOALS:
         cells = [_shown(table.of(*arm, goal)) for arm in ((goal, goal), ("expected", "expected"), ("expected", goal))]
         cells += [" / ".join(_shown(table.of(m, by, goal)) for by in ("expected", goal)) for m in METHODS]
         print(f"| {goal} | " + " | ".join(cells) + " |")
-    _paired(table)
-    _worlds(table)
-    print("\nBy problem, mean over seeds: goal given / only the mean (the truly best design on average):\n")
+
+
+def _problems(table: Table) -> None:
+    print(
+        f"\nSeeds {_numbers(table)}, by problem: mean over seeds, goal given / only the mean (the truly best design on"
+    )
+    print("average):\n")
     print("| problem | " + " | ".join(GOALS[1:]) + " |\n|---|" + "---:|" * (len(GOALS) - 1))
     both = {goal: (table.of(goal, goal, goal), table.of("expected", "expected", goal)) for goal in GOALS[1:]}
     for i, name in enumerate(EVERYTHING):
@@ -126,9 +144,13 @@ def show(table: Table) -> None:
 
 
 def _paired(table: Table) -> None:
-    print("\nOnly the mean less goal given, paired by problem and seed: mean ± standard error over seeds, and problems")
-    print(f"in which giving the goal is better, the same (within {1e3 * SAME:g}), worse; and of those where the best")
-    print(f"design on average has a regret above {1e3 * MUCH:g} under the goal:\n")
+    print(
+        f"\nSeeds {_numbers(table)}: regret of only the mean less that of the goal given, paired by problem and seed."
+    )
+    print(
+        f"Mean ± standard error over seeds; problems in which giving it is better, the same (within {1e3 * SAME:g}) or"
+    )
+    print(f"worse; and of those where the best design on average has a regret above {1e3 * MUCH:g} under the goal:\n")
     print("| goal | gain | better | same | worse | something to gain: better | same | worse |\n|---|" + "---:|" * 7)
     total = np.zeros(6, dtype=int)
     for goal in GOALS[1:]:
@@ -145,7 +167,7 @@ def _counts(gain: np.ndarray) -> tuple[int, int, int]:
 
 
 def _worlds(table: Table) -> None:
-    print("\nWhen the world changes, mean over problems ± standard error over seeds:\n")
+    print(f"\nSeeds {_numbers(table)}, when the world changes: mean over problems ± standard error over seeds.\n")
     print("| | " + " | ".join((*WORLDS, "worst law in the ball", "mean of the four")) + " |\n|---|" + "---:|" * 5)
     arms = (("robust", "robust"), ("expected", "expected"), ("expected", "robust"))
     for arm, by in (*arms, *((m, g) for g in GOALS[::2] for m in METHODS)):
@@ -153,6 +175,10 @@ def _worlds(table: Table) -> None:
         name = f"edrbo, asks by {arm}" if arm in GOALS else arm
         cells = " | ".join(map(_shown, (*found, np.mean(found, axis=0))))
         print(f"| {name}, recommends by {by} | {cells} |")
+
+
+def _numbers(table: Table) -> str:
+    return ", ".join(map(str, table.seeds))
 
 
 def _shown(values: np.ndarray) -> str:
@@ -175,7 +201,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.command == "show":
         wanted = range(*map(int, options.seeds.split(":"))) if options.seeds else None
-        show(Table(_read(options.file), wanted))
+        show(_read(options.file), wanted)
     else:
         (collect if options.command == "collect" else judge)(options.source, options.file)
 
