@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chromium import DESK, PHONE, TABLET, Browser, Browsers, home_of, needs_chromium
@@ -203,7 +204,7 @@ def test_a_table_is_looked_at_before_it_is_stored(page: Browser, study: Study) -
     assert study.observations.y.tolist() == [3.5, 4.5]
 
 
-def test_a_new_study_by_keyboard_alone(tmp_path: Path, space: Space, browsers: Browsers) -> None:
+def test_a_new_study_and_its_first_run_by_keyboard_alone(tmp_path: Path, space: Space, browsers: Browsers) -> None:
     Study.open(tmp_path / "one.db", space)
     with study_server(tmp_path) as client:
         page = browsers.open(f"http://127.0.0.1:{client.port}/", DESK)
@@ -225,7 +226,36 @@ def test_a_new_study_by_keyboard_alone(tmp_path: Path, space: Space, browsers: B
         for word in words:
             keys.active_element.send_keys(word)
         page.until(lambda: "/s/kiln/" in page.driver.current_url)
-    assert Study.open(tmp_path / "kiln.db").space.design["heat"].upper == 20.5
+        press(page, "ask")
+        page.find("#done-0")
+        press(page, "done-0")
+        page.find("#value")
+        walk(page, "value").send_keys("4,5")
+        press(page, "store")
+        page.find("#undo")
+        page.go("s/kiln/import")
+        walk(page, "file")
+        assert page.driver.execute_script(FOCUSED, page.find("label[for=file]")) == "solid"
+    study = Study.open(tmp_path / "kiln.db")
+    assert study.space.design["heat"].upper == 20.5
+    assert study.observations.y.tolist() == [4.5]
+
+
+FOCUSED = "return getComputedStyle(arguments[0]).outlineStyle"
+
+
+def walk(page: Browser, name: str) -> Any:
+    """By the Tab key to the element of that name, which it must reach."""
+    keys = page.driver.switch_to
+    for _ in range(60):
+        if keys.active_element.get_attribute("id") == name:
+            return keys.active_element
+        keys.active_element.send_keys(Keys.TAB)
+    raise AssertionError(f"the keyboard does not reach {name}")
+
+
+def press(page: Browser, name: str) -> None:
+    walk(page, name).send_keys(Keys.ENTER)
 
 
 def test_reading_works_without_javascript(client: Client, study: Study, browsers: Browsers) -> None:
