@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.optimizer.choice import Choice, read_choice
-from edrbo.records.recorder import need_contexts, read_one_context
+from edrbo.records.reading import need_contexts, read_one_context
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.tables import close_match

@@ -127,14 +127,14 @@ class Knowledge:
         data, space = self.evidence.observations, self.evidence.space
         lengthscale = self.belief.model.gp.hyper.lengthscale[:, : space.d_x].log().mean(0).exp().numpy()
         distance = np.sqrt(np.square((data.x - x.numpy()) / lengthscale).sum(1))
-        runs = {row: key for key, row in self.evidence.state.told.items()}
+        runs = self.evidence.state.owners
         rows = np.argsort(distance, kind="stable")[:NEAREST]
         designs, contexts = space.decode_designs(data.x[rows]), space.name_contexts(data.c[rows])
         return [
             TriedRun(
                 run=runs[int(row)],
                 design=designs[i],
-                context=contexts[i] if space.d_c and data.complete[row] else None,
+                context=contexts[i] if contexts[i] else None,
                 value=float(data.y[row]),
                 distance=float(distance[row]),
             )

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from edrbo.context.laws import ContextHistory
 from edrbo.context.levels import Levels
-from edrbo.optimizer.belief import Extras, Runs
+from edrbo.context.partial import complete, completed
+from edrbo.optimizer.belief import Extras, Runs, Spread
 from edrbo.optimizer.conflicts import reconciled
 from edrbo.records.observations import Observations
 from edrbo.records.outliers import outliers
@@ -109,21 +110,22 @@ class Evidence:
     def box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
         """The coded context box: [0, 1], widened to hold every context that was seen."""
         seen = scale.encode(self.state.log.weighted(self.space.d_c, None)[0])
-        lower = np.minimum(0.0, seen.min(axis=0, initial=0.0))
-        upper = np.maximum(1.0, seen.max(axis=0, initial=1.0))
+        lower, upper = np.fmin.reduce(seen, axis=0, initial=0.0), np.fmax.reduce(seen, axis=0, initial=1.0)
         return torch.from_numpy(lower), torch.from_numpy(upper)
 
     def history(self, scale: ContextScale, half_life: float | None, forecast: Array | None) -> ContextHistory:
         """The contexts the law is made from: those seen, or the ``forecast`` (n × d_c) in their place."""
-        rows, weights = self.state.log.weighted(self.space.d_c, half_life)
-        if forecast is not None:
-            rows, weights = forecast, np.ones(len(forecast))
-        coded = torch.from_numpy(scale.encode(rows))
-        return ContextHistory(coded, torch.from_numpy(weights), *self.box(scale), Levels.of(scale))
+        if forecast is None:
+            coded, weights = completed(*self.state.log.weighted(self.space.d_c, half_life), scale)
+        else:
+            coded, weights = scale.encode(forecast), np.ones(len(forecast))
+        seen = torch.from_numpy(coded), torch.from_numpy(weights)
+        return ContextHistory(*seen, *self.box(scale), Levels.of(scale))
 
     def extras(self, pending: list[Array]) -> Extras:
         """What is known besides the training observations."""
-        rest = self.rest
+        nothing = np.isnan(self.observations.c[self.rest]).all(axis=1)
+        rest = self.rest[nothing]
         return Extras(
             torch.from_numpy(self.observations.x[rest]),
             torch.from_numpy(self.outcomes[rest]),
@@ -131,6 +133,21 @@ class Evidence:
             self._stack(pending),
             self._runs(),
             self._outcome_range(),
+            tuple(self._spread(row) for row in self.rest[~nothing].tolist()),
+        )
+
+    def _spread(self, row: int) -> Spread:
+        """An outcome of whose context a part is known, over what the rest may be."""
+        scale, data = self.scale(), self.observations
+        seen = self.state.log.weighted(self.space.d_c, None)
+        found = complete(data.c[row], *seen, scale)
+        return Spread(
+            torch.from_numpy(data.x[row].copy()),
+            float(self.outcomes[row]),
+            float(self.noise[row]),
+            torch.from_numpy(found.contexts),
+            torch.from_numpy(found.weights),
+            scale.discrete,
         )
 
     def _runs(self) -> Runs | None:
@@ -142,6 +159,7 @@ class Evidence:
         c = np.concatenate([self.observations.c, contexts])
         # one wild context must not be all that the model of failures sees
         coded = self.scale().encode(c).clip(-1.0, 2.0) if self.uses_context else c[:, :0]
+        coded[np.isnan(coded).any(axis=1)] = np.nan  # known in part counts as not known here
         success = torch.arange(len(x)) < len(self.observations)
         return Runs(torch.from_numpy(x), torch.from_numpy(coded), success)
 
