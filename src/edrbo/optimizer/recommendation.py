@@ -48,10 +48,10 @@ def known_of_law(
     """The law to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), or what the log tells."""
     given = forecast if fixed is None else fixed
     history = evidence.history(evidence.scale(), half_life, given)
-    if not evidence.uses_context or given is not None:
-        if not evidence.uses_context:
-            return known_law(history.contexts.new_zeros(1, 0))
-        return known_law(history.contexts, levels=history.levels)
+    if not evidence.uses_context:
+        return known_law(history.contexts.new_zeros(1, 0))
+    if given is not None or evidence.law_is_known:
+        return known_law(history.contexts, None if given is not None else history.weights, history.levels)
     return law_belief(law, history, evidence.state.log.effective(half_life))
 
 

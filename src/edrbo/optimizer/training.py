@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.context.known import known_contexts
 from edrbo.context.laws import ContextHistory
 from edrbo.context.levels import Levels
 from edrbo.context.partial import complete, completed
@@ -90,7 +91,7 @@ class Evidence:
         contexts = self.observations.c[self._complete]
         if size is None:
             size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
-        seen = contexts[:size] if size else self.state.log.weighted(self.space.d_c, None)[0]
+        seen = contexts[:size] if size else self._lasting_law[0]
         return self.space.context_scale(seen)
 
     def inputs(self, size: int) -> Tensor:
@@ -110,17 +111,35 @@ class Evidence:
     def box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
         """The coded context box: [0, 1], widened to hold every context that was seen."""
         seen = scale.encode(self.state.log.weighted(self.space.d_c, None)[0])
+        if self.state.settings.law is not None:
+            seen = np.concatenate([seen, scale.encode(self._lasting_law[0])])
         lower, upper = np.fmin.reduce(seen, axis=0, initial=0.0), np.fmax.reduce(seen, axis=0, initial=1.0)
         return torch.from_numpy(lower), torch.from_numpy(upper)
 
     def history(self, scale: ContextScale, half_life: float | None, forecast: Array | None) -> ContextHistory:
         """The contexts the law is made from: those seen, or the ``forecast`` (n × d_c) in their place."""
         if forecast is None:
-            coded, weights = completed(*self.state.log.weighted(self.space.d_c, half_life), scale)
+            coded, weights = completed(*self._law(half_life), scale)
         else:
             coded, weights = scale.encode(forecast), np.ones(len(forecast))
         seen = torch.from_numpy(coded), torch.from_numpy(weights)
         return ContextHistory(*seen, *self.box(scale), Levels.of(scale))
+
+    @cached_property
+    def _lasting_law(self) -> tuple[Array, Array]:
+        """``_law`` without forgetting."""
+        return self._law(None)
+
+    def _law(self, half_life: float | None) -> tuple[Array, Array]:
+        """Contexts (n × d_c) and weights (n) of the law: those seen, or of a law that the user knows."""
+        seen, law = self.state.log.weighted(self.space.d_c, half_life), self.state.settings.law
+        return seen if law is None else known_contexts(law, self.space, *seen)
+
+    @property
+    def law_is_known(self) -> bool:
+        """Whether the user has said all of the law of contexts."""
+        law = self.state.settings.law
+        return law is not None and law.covers(self.space)
 
     def extras(self, pending: list[Array]) -> Extras:
         """What is known besides the training observations."""
@@ -139,8 +158,7 @@ class Evidence:
     def _spread(self, row: int) -> Spread:
         """An outcome of whose context a part is known, over what the rest may be."""
         scale, data = self.scale(), self.observations
-        seen = self.state.log.weighted(self.space.d_c, None)
-        found = complete(data.c[row], *seen, scale)
+        found = complete(data.c[row], *self._lasting_law, scale)
         return Spread(
             torch.from_numpy(data.x[row].copy()),
             float(self.outcomes[row]),

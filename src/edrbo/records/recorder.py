@@ -21,7 +21,9 @@ from edrbo.errors import (
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.frame import frame_of
+from edrbo.records.law import KnownLaw
 from edrbo.records.measured import is_empty, told
+from edrbo.records.named_law import check_law
 from edrbo.records.observations import Observations
 from edrbo.records.plausible import Doubtful, doubtful
 from edrbo.records.questions import exact_conflict, other_questions, questions, series_questions, warn
@@ -260,4 +262,17 @@ class Recorder(ABC):
     def amend(self, settings: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, **stamp: Any) -> None:
         """Change settings, as ``Settings.to_dict`` writes them; ``defaults`` are the values older runs had of
         variables that are new."""
-        self._record(lambda state: e.Amended(settings=dict(settings), defaults=dict(defaults or {}), **stamp))
+
+        def make(state: State) -> e.Event:
+            if settings.get("law") is not None:
+                new = state.settings.changed(settings)
+                check_law(new.law, new.space)
+            return e.Amended(settings=_plain(settings), defaults=dict(defaults or {}), **stamp)
+
+        self._record(make)
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """As they are stored; a law may be given as people do."""
+    law = settings.get("law")
+    return {**settings, "law": law.to_dict()} if isinstance(law, KnownLaw) else dict(settings)

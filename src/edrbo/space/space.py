@@ -205,6 +205,10 @@ class Space:
         self.warn_outside(raw, stacklevel=3)
         return raw
 
+    def _read_rows(self, contexts: Any) -> Array:
+        """As ``read_contexts``, without a word about bounds."""
+        return read_rows(self._context, contexts)
+
     def warn_outside(self, raw: Array, stacklevel: int = 2) -> None:
         """Say which contexts (n, d_c) leave their bounds, if any does."""
         if notes := outside_words(self._context, raw):
