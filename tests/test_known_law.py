@@ -157,9 +157,8 @@ def test_a_law_is_kept_by_name(given: Any, space: Space, tmp_path: Path) -> None
 
 def test_toml_as_one_would_write_it(tmp_path: Path) -> None:
     path = tmp_path / "press.toml"
-    path.write_text(
-        'law = { name = "norm", loc = 55, scale = 12 }\n[design]\nx = [0, 1]\n[context]\nhumidity = [0, 100]\n'
-    )
+    space = "[design]\nx = [0, 1]\n[context]\nhumidity = [0, 100]\n"
+    path.write_text('law = { name = "norm", loc = 55, scale = 12 }\n' + space)
     law = read_toml(path).settings.law
     assert law is not None
     assert law.to_text() == "humidity = norm(loc=55, scale=12)"

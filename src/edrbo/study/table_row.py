@@ -124,6 +124,8 @@ class _Reader:
                 ) from None
             except ValueError as problem:
                 raise self._wrong(("design", name), text, str(problem), "write a number") from None
+        if found:  # a table from before a variable came
+            found |= {k: v.default for k, v in self._space.design.items() if k not in found and v.default is not None}
         missing = [name for name in self._space.design_names if found and name not in found]
         if missing:
             raise StudyError(

@@ -253,10 +253,10 @@ def _settings(api: APIRouter, desks: Desks) -> None:
         """Change bounds, levels, variables or the goal; what was before stays on record."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
-            settings, defaults = read_amendment(body, book.state.settings)
+            settings = read_amendment(body, book.state.settings)
             if not settings:
                 raise InvalidValueError("nothing is changed", "change something first")
-            book.amend(settings, defaults, **stamp)
+            book.amend(settings, **stamp)
 
         return record(desks.get(study), body, write)
 
