@@ -50,10 +50,8 @@ def test_what_is_said_with_the_amendment_goes_before() -> None:
 def test_without_a_default_it_must_be_said() -> None:
     optimizer = Optimizer(OLD)
     optimizer.tell({"speed": 0.5}, {"humidity": 40}, 1.0)
-    for more in (
-        Space({"speed": (0, 1), "dose": (1, 9)}, OLD.context),
-        Space(OLD.design, {**OLD.context, "load": None}),
-    ):
+    more_design, more_context = {**OLD.design, "dose": (1, 9)}, {**OLD.context, "load": None}
+    for more in (Space(more_design, OLD.context), Space(OLD.design, more_context)):
         with pytest.raises(EdrboError, match="is new"):
             optimizer.amend({"space": more.to_dict()})
 
