@@ -177,6 +177,21 @@ def test_the_law_holds_the_known_parts() -> None:
     assert math.isfinite(optimizer.recommend().expected)
 
 
+def test_an_answer_for_a_part_of_the_context() -> None:
+    """It is the mean over the rest, given the part: by an explicit sum over the same contexts."""
+    optimizer = told("all")
+    found = optimizer.predict({"speed": 0.5}, context={"humidity": 70, "shift": "day"})
+    evidence = Evidence(optimizer.state, True)
+    likely = SPACE.name_contexts(evidence.likely(np.array([70, np.nan, 0.0])))
+    assert [row["humidity"] for row in likely] == pytest.approx([70.0] * len(likely))
+    means = {}
+    for v in {row["viscosity"] for row in likely}:
+        here = {"humidity": 70, "viscosity": v, "shift": "day"}
+        means[v] = float(optimizer.predict({"speed": 0.5}, context=here).expected[0])
+    assert found.expected[0] == pytest.approx(np.mean([means[row["viscosity"]] for row in likely]), rel=1e-6)
+    assert optimizer.recommend(context={"humidity": 70}).design["speed"] > 0.5
+
+
 def test_outcomes_with_partly_known_contexts_alone() -> None:
     optimizer = Optimizer(SPACE, initial=2)
     for k in range(4):

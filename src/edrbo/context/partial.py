@@ -98,11 +98,16 @@ def thinned(found: Completion, size: int) -> Completion:
     """At most ``size`` of the completions with equal weights, drawn at equal steps of the law."""
     if len(found.weights) <= size:
         return found
+    return Completion(equally_likely(found, size), np.full(size, 1.0 / size))
+
+
+def equally_likely(found: Completion, size: int) -> Array:
+    """``size`` of the completions (size × width), drawn at equal steps of the law; some of them more than once."""
     order = np.lexsort(found.contexts.T[::-1])
     below = np.cumsum(found.weights[order])
     steps = (np.arange(size) + 0.5) / size * below[-1]
-    rows = order[np.searchsorted(below, steps).clip(0, len(below) - 1)]
-    return Completion(found.contexts[rows], np.full(size, 1.0 / size))
+    drawn: Array = found.contexts[order[np.searchsorted(below, steps).clip(0, len(below) - 1)]]
+    return drawn
 
 
 def completed(seen: Array, weights: Array, scale: ContextScale) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from edrbo.context.known import known_contexts
 from edrbo.context.laws import ContextHistory
 from edrbo.context.levels import Levels
-from edrbo.context.partial import complete, completed
+from edrbo.context.partial import complete, completed, equally_likely
 from edrbo.optimizer.belief import Extras, Runs, Spread
 from edrbo.optimizer.conflicts import reconciled
 from edrbo.records.observations import Observations
@@ -27,6 +27,7 @@ from edrbo.surrogate.schedule import fit_sizes
 
 Array = NDArray[np.float64]
 
+LIKELY = 64  # contexts that stand for one of which a part is known
 GOOD_STARTS, RECENT_STARTS = 16, 32  # designs tried best and last from which a search begins
 
 
@@ -124,6 +125,11 @@ class Evidence:
             coded, weights = scale.encode(forecast), np.ones(len(forecast))
         seen = torch.from_numpy(coded), torch.from_numpy(weights)
         return ContextHistory(*seen, *self.box(scale), Levels.of(scale))
+
+    def likely(self, row: Array) -> Array:
+        """Contexts (n × d_c) that are equally likely where ``row`` (d_c) is known in part."""
+        scale = self.scale()
+        return scale.decode(equally_likely(complete(row, *self._lasting_law, scale), LIKELY))
 
     @cached_property
     def _lasting_law(self) -> tuple[Array, Array]:
