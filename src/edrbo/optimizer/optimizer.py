@@ -152,7 +152,7 @@ class Optimizer(Thinker):
         outcomes = need_front(self.settings.outcomes)
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so there is no front", "tell at least one value of each outcome")
-        question, seed = read_question(self.space, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
+        question, seed = read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
         return find_front(self._known_outcomes(None, question.law, seed), outcomes, question.choice, reference)
 
     def predict(
