@@ -98,7 +98,8 @@ def contexts(of: Any) -> Figure:
             share.set_xticks(range(variable.size), words)
             bins = np.arange(variable.size + 1) - 0.5
         over_time.set(xlabel="context, in order of arrival", ylabel=heading(name, variable.unit))
-        share.hist(law[:, k], bins=bins, weights=weights / weights.sum(), color=GREEN, alpha=0.7)
+        known = np.isfinite(law[:, k])
+        share.hist(law[known, k], bins=bins, weights=weights[known] / weights[known].sum(), color=GREEN, alpha=0.7)
         share.set(xlabel=heading(name, variable.unit), ylabel="share of the law")
     return figure
 

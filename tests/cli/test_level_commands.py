@@ -36,3 +36,28 @@ def test_levels_are_made_told_shown_and_amended(edrbo: Run, folder: Path) -> Non
     assert edrbo("amend", "-c", "crew=a,b", "--was", "crew=b", "--yes").code == 0
     run = edrbo("show", "--json").json["runs"][0]
     assert run["context"] == {"shift": "day", "pallets": 4, "size": "large", "humidity": 40.0, "crew": "b"}
+
+
+def test_rows_of_a_run_and_parts_of_a_context(edrbo: Run, folder: Path) -> None:
+    words = ["-d", "speed=10:60", "-c", "humidity=0:100", "-c", "shift=day,night"]
+    assert edrbo("new", "press.toml", *words).code == 0
+    (folder / "hour.csv").write_text("humidity,shift,value,noise\n40,day,1.5,\n41,,1.75,0.1\n")
+    told = edrbo("tell", "-d", "speed=30", "--rows", "hour.csv")
+    assert told.code == 0, told.err
+    assert "in 2 rows gave value 1.625 on average" in told.out
+    assert edrbo("tell", "-d", "speed=30", "--rows", "hour.csv", "-v", 3).code != 0
+    (run,) = edrbo("show", "--json").json["runs"]
+    assert run["rows"] == [
+        {"context": {"humidity": 40.0, "shift": "day"}, "value": 1.5, "noise": None},
+        {"context": {"humidity": 41.0}, "value": 1.75, "noise": 0.1},
+    ]
+    assert edrbo("edit", 0, "--row", 1, "-v", 2, "-c", "shift=night", "--yes").code == 0
+    assert edrbo("show", "--json").json["runs"][0]["rows"][1]["context"] == {"humidity": 41.0, "shift": "night"}
+    assert edrbo("tell", "-d", "speed=20", "-v", 2, "-c", "humidity=50").code == 0
+    assert "what is not known yet" in edrbo("show", 1).out
+    assert edrbo("context", "tell", 1, "shift=day").code == 0
+    assert "what is not known yet" not in edrbo("show", 1).out.splitlines()[0]
+    (folder / "empty.csv").write_text("humidity,shift,value\n,,2\n")
+    wrong = edrbo("tell", "-d", "speed=30", "--rows", "empty.csv")
+    assert wrong.code != 0
+    assert "nothing of the context" in wrong.err

@@ -31,6 +31,7 @@ OTHER: dict[str, Any] = {
     "unit": "GU",
     "title": "Coating line 3",
     "outcomes": {"gloss": edrbo.Maximize(unit="GU"), "roughness": edrbo.Limit(upper=2.0)},
+    "law": "norm(0.5, 0.1)",
 }
 
 
@@ -55,7 +56,7 @@ def test_every_door_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
     write_toml(tmp_path / "study.toml", "other.db", "study", expected)
     assert read_toml(tmp_path / "study.toml").settings == expected
     if name not in ("direction",):  # which is the study's own
-        assert getattr(edrbo.EDRBOSampler(**given)._settings, name) == getattr(expected, name)
+        assert getattr(edrbo.EDRBOSampler(SPACE.context, **given)._settings, name) == getattr(expected, name)
 
 
 def test_plain_types_are_made_of_numpy_ones() -> None:

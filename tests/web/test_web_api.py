@@ -119,7 +119,7 @@ def test_an_ask_for_today(client: Client, study: Study) -> None:
         ("tell", {"value": 1}, "not clear"),
         ("tell", {"id": 0, "value": "a lot"}, "number"),
         ("tell", {"id": 0, "value": "nan"}, "nan"),
-        ("tell", {"id": 0, "value": 1, "context": {"humidity": 4}}, "load"),
+        ("tell", {"id": 0, "value": 1, "context": {"lod": 4}}, "load"),
         ("tell", {"id": 0, "value": 1, "surprise": 2}, "surprise"),
         ("correct", {"id": 0}, "nothing is corrected"),
         ("amend", {}, "nothing is changed"),

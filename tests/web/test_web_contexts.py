@@ -43,3 +43,20 @@ def test_levels_in_forms(client: Client, study: Study, tmp_path: Path) -> None:
     assert study.space.name_contexts(run.context[None])[0]["crew"] == "b"
     forecast = client.wait("ask", forecast="day 3 50 a\nlate 8 20 b")
     assert forecast["status"] == "done"
+
+
+def test_rows_and_parts_in_forms(client: Client, study: Study) -> None:
+    rows = [{"value": "1,5", "context": MET}, {"value": 2, "context": {"shift": "day"}, "noise": 0.1}]
+    assert client.write("tell", design={"speed": 3}, rows=rows).status == 200
+    assert study.observations.y.tolist() == [1.5, 2.0]
+    assert client.write("tell", design={"speed": 3}, rows=rows, value=3).status == 422
+    assert client.write("correct", id=0, row=1, value=2.5).status == 200
+    assert study.observations.y.tolist() == [1.5, 2.5]
+    assert client.write("tell", design={"speed": 5}, value=1, context={"humidity": 40}).status == 200
+    late = client.get("/s/coating/runs?status=late").text
+    assert "/run/1" in late
+    assert "/run/0" not in late
+    for page in ("/runs", "/run/0", "/run/1", "/enter"):
+        assert client.get(f"/s/coating{page}").status == 200
+    assert client.write("context-tell", id=1, context={"shift": "day", "pallets": 2}).status == 200
+    assert study.state.runs[1].known

@@ -73,6 +73,7 @@ def amend(
             new = described.settings
         else:
             raise StudyError("nothing is amended", "say what changes, as --design speed=10:80")
+        new = _with_defaults(new, was or [])
         lines = changes(old, new)
         if not lines:
             raise StudyError("nothing changes", "the study has these settings already")
@@ -80,7 +81,7 @@ def amend(
             for line in lines:
                 say(line)
         confirm("Change the study so?", yes=yes)
-        _amend(opened_study, new, was or [], note)
+        _amend(opened_study, new, note)
     if described is not None and described.name == opened_study.name and described.settings != new:
         rewrite_toml(Path(where), described, new)
     if as_json:
@@ -127,23 +128,28 @@ def _like(new: Variable, old: Variable | None) -> Variable:
         return new
     kept: dict[str, Any] = {
         name: getattr(old, name)
-        for name in ("unit", "digits", "step")
+        for name in ("unit", "digits", "step", "default")
         if getattr(new, name, None) in (None, "") and getattr(old, name, None) not in (None, "")
     }
     return replace(new, **kept)
 
 
-def _amend(study: Study, new: Settings, was: list[str], note: str | None) -> None:
+def _with_defaults(new: Settings, was: list[str]) -> Settings:
+    """With the values that all runs so far had of variables that are new, as their defaults."""
     from edrbo.study.number_text import read_setting
 
-    defaults: dict[str, Any] = {}
+    if not was:
+        return new
+    designs, contexts = new.space.design, new.space.context
     for name, text in map(split_word, was):
-        if name in new.space.design:
-            defaults[name] = read_setting(text, new.space.design[name])
-        elif name in new.space.context:
-            defaults[name] = read_setting(text, new.space.context[name])
-        else:
+        variables = designs if name in designs else contexts
+        if name not in variables:
             raise InvalidSpaceError(f"{name!r} is no variable", "--was is for variables that are new")
+        variables[name] = replace(variables[name], default=read_setting(text, variables[name]))
+    return replace(new, space=Space(designs, contexts, new.space.constraints))
+
+
+def _amend(study: Study, new: Settings, note: str | None) -> None:
     record, before = new.to_dict(), study.settings.to_dict()
     changed = {key: part for key, part in record.items() if key != "format" and part != before[key]}
-    study.amend(changed, defaults, note=note)
+    study.amend(changed, note=note)

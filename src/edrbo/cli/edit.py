@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +26,7 @@ from edrbo.cli.read_words import read_context, read_design, read_values
 from edrbo.errors import ContextBoundsWarning
 
 if TYPE_CHECKING:
-    from edrbo.records.state import State
+    pass
 
 
 def register(app: typer.Typer) -> None:
@@ -43,6 +43,7 @@ def edit(
     context: ContextOption = None,
     design: DesignOption = None,
     noise: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise.")] = None,
+    row: Annotated[int | None, typer.Option(help="Which row of a run that has several, counted from 0.")] = None,
     why: WhyOption = None,
     note: NoteOption = None,
     by: ByOption = None,
@@ -65,8 +66,9 @@ def edit(
             warnings.simplefilter("ignore", ContextBoundsWarning)
             opened_study.correct(
                 run,
+                row=row,
                 value=number,
-                context=whole_context(before, run, told),
+                context=told,
                 noise=read_values(before.settings, noise, "the noise"),
                 design=read_design(before.space, design) if design else None,
                 why=why,
@@ -79,11 +81,3 @@ def edit(
     if known is not None:
         say(f"was  {run_words(before, known)}", style="dim")
     say(f"now  {run_words(after, after.runs[run])}")
-
-
-def whole_context(state: State, run: int, told: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The context of ``run`` with the variables of ``told`` in place of its own."""
-    known = state.runs.get(run)
-    if told is None or known is None or known.context is None:
-        return told
-    return {**state.space.name_contexts(known.context[None])[0], **told}

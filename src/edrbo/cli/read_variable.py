@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import EdrboError, InvalidSpaceError
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 NUMBER = r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
 RANGE = re.compile(rf"\s*({NUMBER})?\s*(?::|\.\.+|…|–|—|-|\bto\b|\bbis\b)\s*({NUMBER})?(.*)", re.DOTALL)
 STEP = re.compile(rf"\b(?:in )?steps?(?: of|=| )\s*({NUMBER})")
+DEFAULT = re.compile(r"\bdefault[= ]\s*(\S+)")
 DIGITS = re.compile(r"\bdigits[= ](\d+)")
 UNIT = re.compile(r"\bunit=(\S+)")
 HELP = (
@@ -33,6 +35,12 @@ def read_specification(text: str) -> Variable:
 
     if not text.strip():
         return Real()
+    default = DEFAULT.search(text)
+    if default:
+        from edrbo.study.number_text import read_setting
+
+        variable = read_specification(DEFAULT.sub("", text))
+        return replace(variable, default=read_setting(default[1], variable))
     found = RANGE.fullmatch(text)
     if found is None or (found[1] is None and found[2] is None):
         if "<" in text and "," not in text:

@@ -13,7 +13,9 @@ from edrbo.cli.place import opened
 
 if TYPE_CHECKING:
     from edrbo.records.run import Run
+    from edrbo.records.series import Series
     from edrbo.records.state import State
+    from edrbo.space import Space
     from edrbo.study import Study
 
 LAST = 10  # runs shown
@@ -107,6 +109,7 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
 
     space = state.space
     known = run.context is not None and space.d_c > 0
+    rows = {} if run.series is None else {"rows": series_records(space, run.series)}
     return {
         "id": run.id,
         "status": run.status,
@@ -117,7 +120,18 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
         "noise": run.noise,
         "dropped": run.dropped,
         "why": run.why,
+        **rows,
     }
+
+
+def series_records(space: Space, series: Series) -> list[dict[str, Any]]:
+    """Every row of a run in JSON types."""
+    noises = [None if noise != noise else noise for noise in series.noises.tolist()]
+    named, values = space.name_contexts(series.contexts), series.values.tolist()
+    return [
+        {"context": context, "value": value, "noise": noise}
+        for context, value, noise in zip(named, values, noises, strict=True)
+    ]
 
 
 def _record(study: Study, state: State) -> dict[str, Any]:
@@ -138,7 +152,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
 def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.cli.ask import print_suggestions
     from edrbo.records.questions import narrow_contexts
-    from edrbo.records.recorder import pending_of
+    from edrbo.records.reading import pending_of
     from edrbo.records.words import aim_words, heading, plural
     from edrbo.study.storage import describe
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from edrbo.records.state import State
 
 
+ROWS_HELP = "A table of several rows of this run, each with a value and the context it met."
+
+
 def register(app: typer.Typer) -> None:
     app.command("tell")(tell)
 
@@ -48,6 +52,7 @@ def tell(
     context: ContextOption = None,
     design: DesignOption = None,
     noise: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise, if known.")] = None,
+    rows: Annotated[Path | None, typer.Option(help=ROWS_HELP)] = None,
     failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no outcome.")] = False,
     why: WhyOption = None,
     note: NoteOption = None,
@@ -61,14 +66,16 @@ def tell(
     With an ID, --design says what was really set where that differs: edrbo tell 3 -v 1.7 -d speed=38
     Without one, it is a design of your own, and all its variables are needed.
     """
-    from edrbo.records.plausible import all_doubts
+    from edrbo.records.plausible import all_doubts, series_doubts
 
     if run is None and not design:
         raise StudyError(
             "what was tried is not clear", "give the number of a suggestion, or say what was set: -d NAME=…"
         )
-    if not value and not failed:
+    if not value and not failed and rows is None:
         raise StudyError("the outcome is missing", "add --value NUMBER, or --failed if it gave none")
+    if rows is not None and (value or context or noise or failed):
+        raise StudyError("both a table and an outcome are given", "values, contexts and noise stand in the table")
     with opened(study, name, by, create="first") as opened_study:
         before = opened_study.state_now
         number, seen = read_values(before.settings, value), read_context(before.space, context)
@@ -77,8 +84,10 @@ def tell(
             raise UnknownSuggestionError(
                 f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
             )
+        told_rows, asked = _rows(before, rows), None if design else known
         if known is None or known.status == "pending":  # else it is refused, and there is nothing to ask
-            settle(all_doubts(before, None if design else known, number, seen), yes=yes)
+            of_rows = None if told_rows is None else series_doubts(before, asked, told_rows)
+            settle(all_doubts(before, asked, number, seen) if of_rows is None else of_rows, yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             warnings.simplefilter("ignore", ImplausibleWarning)
@@ -86,7 +95,7 @@ def tell(
                 run if run is not None else read_design(before.space, design),
                 seen,
                 number,
-                noise=read_values(before.settings, noise, "the noise"),
+                **(told_rows or {"noise": read_values(before.settings, noise, "the noise")}),
                 failed=failed,
                 design=read_design(before.space, design) if run is not None and design else None,
                 why=why,
@@ -102,6 +111,15 @@ def tell(
 
     say(run_words(after, told))
     say(f"{plural(len(after.told), 'outcome')} so far", style="dim")
+
+
+def _rows(state: State, path: Path | None) -> dict[str, Any] | None:
+    """As ``tell`` takes them."""
+    if path is None:
+        return None
+    from edrbo.study.csv_import import read_outcomes
+
+    return read_outcomes(state, path)
 
 
 def new_run(before: State, after: State) -> Run:

@@ -4,6 +4,7 @@ Rows with a known context train the surrogate. The others enter as *spread* obse
 law at once, each with its noise divided by the atom's weight, so that together they weigh as one observation.
 
     an outcome without a context    y at the atoms, noise + the variance of f over the law
+    … of which a part is known      the same for the law given that part (context/partial.py)
     a pending suggestion            the model's own mean: only the uncertainty shrinks (hallucination)
 
 A failed evaluation says nothing about f. It is what the model of feasibility learns from, which is made once there is
@@ -15,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
@@ -46,6 +49,23 @@ class Runs:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """An outcome in a context of which a part is known: ``contexts`` (k × d_c) that it may be, with ``weights`` (k)."""
+
+    x: Tensor
+    y: float
+    noise: float  # NaN: not known
+    contexts: Tensor
+    weights: Tensor
+    discrete: NDArray[np.bool_]
+
+    def few(self) -> tuple[Tensor, Tensor]:
+        """At most ``SPREAD_ATOMS`` of them."""
+        small = compress(self.contexts, self.weights, SPREAD_ATOMS, discrete=self.discrete)
+        return small.atoms, small.weights
+
+
+@dataclass(frozen=True)
 class Extras:
     """What is known besides complete observations; designs coded, outcomes in the model's units.
 
@@ -58,6 +78,7 @@ class Extras:
     pending_x: Tensor
     runs: Runs | None
     outcome_range: float
+    partial: tuple[Spread, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +158,7 @@ def believe(
 
 def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:
     atoms, weights = _few_atoms(points)
-    if len(extras.missing_x):
+    if len(extras.missing_x) or extras.partial:
         model = _with_missing(surrogate, model, extras, points, atoms, weights)
     assert model is not None, "a belief needs at least one outcome"
     return _hallucinate(model, extras.pending_x, atoms, weights)
@@ -151,25 +172,35 @@ def _with_missing(
     atoms: Tensor,
     weights: Tensor,
 ) -> Ensemble:
-    joint, share = _spread(extras.missing_x, atoms, weights)
-    outcome = extras.missing_y.repeat_interleave(len(atoms))
-    own = extras.missing_noise.repeat_interleave(len(atoms))
+    few = [part.few() for part in extras.partial]
+    spread = [_spread(extras.missing_x, atoms, weights)]
+    spread += [_spread(part.x[None], *some) for part, some in zip(extras.partial, few, strict=True)]
+    joint, share = (torch.cat(parts) for parts in zip(*spread, strict=True))
+    counts = torch.tensor([len(atoms)] * len(extras.missing_x) + [len(some[1]) for some in few])
+    outcomes = torch.cat([extras.missing_y, joint.new_tensor([part.y for part in extras.partial])])
+    noises = torch.cat([extras.missing_noise, joint.new_tensor([part.noise for part in extras.partial])])
+    outcome, own = outcomes.repeat_interleave(counts), noises.repeat_interleave(counts)
     if model is None:  # no context was ever seen with an outcome: all spread of y may come from it
         kernels = tuple(get_kernel(name) for name in surrogate.experts)
         hyper = unpack(default_theta(kernels, joint.shape[1], surrogate.priors(joint.shape[1])))
-        variance = (own.nan_to_num(0.0) + 0.5 * extras.missing_y.var(correction=0).clamp_min(1e-12)) * share
+        variance = (own.nan_to_num(0.0) + 0.5 * outcomes.var(correction=0).clamp_min(1e-12)) * share
         return surrogate.at(joint, outcome, variance, hyper)
     with torch.no_grad():
-        count = len(points.atoms)
-        grid, _ = _spread(extras.missing_x, points.atoms, points.weights)
-        center = model.barycenter(*model.gp.moments(grid))[0].reshape(-1, count)
-        mean = center @ points.weights
-        by_context = (center - mean[:, None]).square() @ points.weights
+        laws = [_variances(model, extras.missing_x, points.atoms, points.weights)] if len(extras.missing_x) else []
+        laws += [_variances(model, part.x[None], part.contexts, part.weights) for part in extras.partial]
     known = model.scaling.noise(own, outcome)
     assert known is not None
     known = torch.where(known.isnan(), model.gp.hyper.noise.mean(), known)
-    variance = (known + by_context.repeat_interleave(len(atoms))) * share
+    variance = (known + torch.cat(laws).repeat_interleave(counts)) * share
     return model.with_modelled(joint, model.scaling.standardize(outcome), variance)
+
+
+def _variances(model: Ensemble, x: Tensor, contexts: Tensor, weights: Tensor) -> Tensor:
+    """The variance of f over a law at designs ``x`` (n × d_x), in the units of the model (n)."""
+    grid, _ = _spread(x, contexts, weights)
+    center = model.barycenter(*model.gp.moments(grid))[0].reshape(-1, len(contexts))
+    mean = center @ weights
+    return (center - mean[:, None]).square() @ weights
 
 
 def _hallucinate(model: Ensemble, x: Tensor, atoms: Tensor, weights: Tensor) -> Ensemble:

@@ -43,7 +43,7 @@ class Expecting:
     def by(cls, model: Ensemble, points: ContextPoints, evidence: Evidence, forecast: Array | None) -> Expecting:
         """From what an ask is made from; ``forecast`` (n × d_c) are the contexts to come, if the user said so."""
         scale = evidence.scale()
-        seen = scale.encode(evidence.state.log.weighted(evidence.space.d_c, None)[0] if forecast is None else forecast)
+        seen = evidence.history(scale, None, forecast).contexts.numpy()
         names = evidence.space.context_names
         return cls(model, earned_trust(model), points, seen, scale, names, evidence.units)
 

@@ -96,16 +96,15 @@ def one_step_ahead(model: Ensemble) -> Foretold:
 
 def made_before(state: State, units: Units) -> Foretold:
     """The outcomes of suggestions with what was stored of each when it was suggested, in the model's units."""
-    found = []
+    found, data = [], state.observations
     for key in state.told:
         run = state.runs[key]
         expects = read_expects(run.expects)
         if expects is None:
             continue
-        known = run.context is not None and state.space.d_c > 0
-        context = state.space.known_numbers(run.context) if known and run.context is not None else None
-        interval = expects.at(context)
-        found.append((run.value, interval.value, 0.5 * (interval.high - interval.low) / Z95))
+        for row in state.rows_of(key):
+            interval = expects.at(state.space.known_numbers(data.c[row]) or None)
+            found.append((data.y[row], interval.value, 0.5 * (interval.high - interval.low) / Z95))
     y, mean, sd = np.array(found, dtype=np.float64).reshape(-1, 3).T
     return Foretold(units.to_model(y), units.to_model(mean), np.abs(units.to_model(sd)))
 

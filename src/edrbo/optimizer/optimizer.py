@@ -74,7 +74,7 @@ class Optimizer(Thinker):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
         with self._lock:
-            found = self._designs(int(count), read_question(self.space, **wishes))
+            found = self._designs(int(count), read_question(self._state, **wishes))
             first, version = self._state.next_id, self._state.version
             for i, (x, expects) in enumerate(found):
                 self.apply(Asked(id=first + i, x=x, expects=expects, version=version))
@@ -135,7 +135,7 @@ class Optimizer(Thinker):
         ball = radius
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
-        question, seed = read_question(self.space, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
+        question, seed = read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
         if (outcomes := self.settings.outcomes) is not None:
             need_one_main(outcomes)
             return recommend_under_limits(self._known_outcomes(goal, question.law, seed), question.choice, ball)
@@ -148,7 +148,7 @@ class Optimizer(Thinker):
         outcomes = need_front(self.settings.outcomes)
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so there is no front", "tell at least one value of each outcome")
-        question, seed = read_question(self.space, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
+        question, seed = read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
         return find_front(self._known_outcomes(None, question.law, seed), outcomes, question.choice, reference)
 
     def predict(
@@ -172,7 +172,7 @@ class Optimizer(Thinker):
             raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
         seed = stream_seed(self.settings.seed, "recommend", len(self))
         with self._lock:
-            return self._of_outcome(outcome)._knowledge(goal, read_law(self.space, forecast, context), seed).predict(x)
+            return self._of_outcome(outcome)._knowledge(goal, read_law(self._state, forecast, context), seed).predict(x)
 
     def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
         """Designs between the best on average and the best under ``goal``: its own, or the worst 10 % of contexts."""
@@ -181,7 +181,7 @@ class Optimizer(Thinker):
         if self.settings.outcomes is not None:
             hint = "front() is for several main outcomes; predict(outcome=…) looks at each"
             raise EdrboError("a trade-off of goals is one of a single outcome", hint)
-        evidence, law = self._evidence(), read_law(self.space, forecast, None)
+        evidence, law = self._evidence(), read_law(self._state, forecast, None)
         aim = self._aim(evidence, goal)
         if aim.goal == Expected():
             aim = replace(aim, goal=CVaR(0.1))

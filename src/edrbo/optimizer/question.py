@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.optimizer.choice import Choice, read_choice
-from edrbo.records.recorder import need_contexts, read_one_context
+from edrbo.optimizer.training import Evidence
+from edrbo.records.reading import need_contexts, read_one_context
 from edrbo.records.state import State
-from edrbo.space import Space
 from edrbo.space.tables import close_match
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ class Question:
 
 
 def read_question(
-    space: Space,
+    state: State,
     *,
     forecast: Any = None,
     context: Any = None,
@@ -62,11 +62,13 @@ def read_question(
         raise InvalidValueError("repeat is for candidates", "give candidates, or leave it out")
     if not isinstance(repeat, bool | None):
         raise InvalidValueError(f"repeat is {repeat!r}", "it is True or False")
-    again = bool(space.d_c) if repeat is None else repeat
-    return Question(read_law(space, forecast, context), read_choice(space, fixed, candidates), again)
+    again = bool(state.space.d_c) if repeat is None else repeat
+    return Question(read_law(state, forecast, context), read_choice(state.space, fixed, candidates), again)
 
 
-def read_law(space: Space, forecast: Any, context: Any) -> Law:
+def read_law(state: State, forecast: Any, context: Any) -> Law:
+    """A context of which a part is known is a forecast: those that it may be, given that part."""
+    space = state.space
     if forecast is not None and context is not None:
         raise InvalidContextError("both a forecast and a context were given", "give one of them")
     if forecast is not None:
@@ -75,4 +77,7 @@ def read_law(space: Space, forecast: Any, context: Any) -> Law:
         if not len(rows):
             raise InvalidContextError("the forecast is empty", "give at least one sample, or no forecast")
         return rows, None
-    return None, None if context is None else read_one_context(space, context)[None]
+    if context is None:
+        return None, None
+    row = read_one_context(space, context, partial=True)
+    return (Evidence(state, uses_context=True).likely(row), None) if np.isnan(row).any() else (None, row[None])

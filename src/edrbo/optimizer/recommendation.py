@@ -49,10 +49,10 @@ def known_of_law(
     """The law to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), or what the log tells."""
     given = forecast if fixed is None else fixed
     history = evidence.history(evidence.scale(), half_life, given)
-    if not evidence.uses_context or given is not None:
-        if not evidence.uses_context:
-            return known_law(history.contexts.new_zeros(1, 0))
-        return known_law(history.contexts, levels=history.levels)
+    if not evidence.uses_context:
+        return known_law(history.contexts.new_zeros(1, 0))
+    if given is not None or evidence.law_is_known:
+        return known_law(history.contexts, None if given is not None else history.weights, history.levels)
     return law_belief(law, history, evidence.state.log.effective(half_life))
 
 
@@ -136,14 +136,14 @@ class Knowledge:
         data, space = self.evidence.observations, self.evidence.space
         lengthscale = self.belief.model.gp.hyper.lengthscale[:, : space.d_x].log().mean(0).exp().numpy()
         distance = np.sqrt(np.square((data.x - x.numpy()) / lengthscale).sum(1))
-        runs = {row: key for key, row in self.evidence.state.told.items()}
+        runs = self.evidence.state.owners
         rows = np.argsort(distance, kind="stable")[:NEAREST]
         designs, contexts = space.decode_designs(data.x[rows]), space.name_contexts(data.c[rows])
         return [
             TriedRun(
                 run=runs[int(row)],
                 design=designs[i],
-                context=contexts[i] if space.d_c and data.complete[row] else None,
+                context=contexts[i] if contexts[i] else None,
                 value=float(data.y[row]),
                 distance=float(distance[row]),
             )

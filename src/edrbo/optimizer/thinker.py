@@ -27,6 +27,7 @@ from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import earned_trust
 from edrbo.records.events import Event
 from edrbo.records.goals import Goal, as_goal
+from edrbo.records.named_law import check_law
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
@@ -43,6 +44,7 @@ class Thinker(Recorder):
     def _begin(self, state: State) -> None:
         self.method = get_method(state.settings.method)
         _check_limits(self.method, state)
+        check_law(state.settings.law, state.space)
         self._state = state
         self._learner = Learner(self.method)
         self._others: dict[str, Thinker] = {}  # of the outcomes besides the main one, each as if it were the only one

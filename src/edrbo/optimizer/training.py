@@ -11,9 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.context.known import known_contexts
 from edrbo.context.laws import ContextHistory
 from edrbo.context.levels import Levels
-from edrbo.optimizer.belief import Extras, Runs
+from edrbo.context.partial import complete, completed, equally_likely
+from edrbo.optimizer.belief import Extras, Runs, Spread
 from edrbo.optimizer.conflicts import reconciled
 from edrbo.records.observations import Observations
 from edrbo.records.outliers import outliers
@@ -25,6 +27,7 @@ from edrbo.surrogate.schedule import fit_sizes
 
 Array = NDArray[np.float64]
 
+LIKELY = 64  # contexts that stand for one of which a part is known
 GOOD_STARTS, RECENT_STARTS = 16, 32  # designs tried best and last from which a search begins
 
 
@@ -89,7 +92,7 @@ class Evidence:
         contexts = self.observations.c[self._complete]
         if size is None:
             size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
-        seen = contexts[:size] if size else self.state.log.weighted(self.space.d_c, None)[0]
+        seen = contexts[:size] if size else self._lasting_law[0]
         return self.space.context_scale(seen)
 
     def inputs(self, size: int) -> Tensor:
@@ -109,21 +112,45 @@ class Evidence:
     def box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
         """The coded context box: [0, 1], widened to hold every context that was seen."""
         seen = scale.encode(self.state.log.weighted(self.space.d_c, None)[0])
-        lower = np.minimum(0.0, seen.min(axis=0, initial=0.0))
-        upper = np.maximum(1.0, seen.max(axis=0, initial=1.0))
+        if self.state.settings.law is not None:
+            seen = np.concatenate([seen, scale.encode(self._lasting_law[0])])
+        lower, upper = np.fmin.reduce(seen, axis=0, initial=0.0), np.fmax.reduce(seen, axis=0, initial=1.0)
         return torch.from_numpy(lower), torch.from_numpy(upper)
 
     def history(self, scale: ContextScale, half_life: float | None, forecast: Array | None) -> ContextHistory:
         """The contexts the law is made from: those seen, or the ``forecast`` (n × d_c) in their place."""
-        rows, weights = self.state.log.weighted(self.space.d_c, half_life)
-        if forecast is not None:
-            rows, weights = forecast, np.ones(len(forecast))
-        coded = torch.from_numpy(scale.encode(rows))
-        return ContextHistory(coded, torch.from_numpy(weights), *self.box(scale), Levels.of(scale))
+        if forecast is None:
+            coded, weights = completed(*self._law(half_life), scale)
+        else:
+            coded, weights = scale.encode(forecast), np.ones(len(forecast))
+        seen = torch.from_numpy(coded), torch.from_numpy(weights)
+        return ContextHistory(*seen, *self.box(scale), Levels.of(scale))
+
+    def likely(self, row: Array) -> Array:
+        """Contexts (n × d_c) that are equally likely where ``row`` (d_c) is known in part."""
+        scale = self.scale()
+        return scale.decode(equally_likely(complete(row, *self._lasting_law, scale), LIKELY))
+
+    @cached_property
+    def _lasting_law(self) -> tuple[Array, Array]:
+        """``_law`` without forgetting."""
+        return self._law(None)
+
+    def _law(self, half_life: float | None) -> tuple[Array, Array]:
+        """Contexts (n × d_c) and weights (n) of the law: those seen, or of a law that the user knows."""
+        seen, law = self.state.log.weighted(self.space.d_c, half_life), self.state.settings.law
+        return seen if law is None else known_contexts(law, self.space, *seen)
+
+    @property
+    def law_is_known(self) -> bool:
+        """Whether the user has said all of the law of contexts."""
+        law = self.state.settings.law
+        return law is not None and law.covers(self.space)
 
     def extras(self, pending: list[Array]) -> Extras:
         """What is known besides the training observations."""
-        rest = self.rest
+        nothing = np.isnan(self.observations.c[self.rest]).all(axis=1)
+        rest = self.rest[nothing]
         return Extras(
             torch.from_numpy(self.observations.x[rest]),
             torch.from_numpy(self.outcomes[rest]),
@@ -131,6 +158,20 @@ class Evidence:
             self._stack(pending),
             self._runs(),
             self._outcome_range(),
+            tuple(self._spread(row) for row in self.rest[~nothing].tolist()),
+        )
+
+    def _spread(self, row: int) -> Spread:
+        """An outcome of whose context a part is known, over what the rest may be."""
+        scale, data = self.scale(), self.observations
+        found = complete(data.c[row], *self._lasting_law, scale)
+        return Spread(
+            torch.from_numpy(data.x[row].copy()),
+            float(self.outcomes[row]),
+            float(self.noise[row]),
+            torch.from_numpy(found.contexts),
+            torch.from_numpy(found.weights),
+            scale.discrete,
         )
 
     def _runs(self) -> Runs | None:
@@ -142,6 +183,7 @@ class Evidence:
         c = np.concatenate([self.observations.c, contexts])
         # one wild context must not be all that the model of failures sees
         coded = self.scale().encode(c).clip(-1.0, 2.0) if self.uses_context else c[:, :0]
+        coded[np.isnan(coded).any(axis=1)] = np.nan  # known in part counts as not known here
         success = torch.arange(len(x)) < len(self.observations)
         return Runs(torch.from_numpy(x), torch.from_numpy(coded), success)
 

@@ -116,7 +116,7 @@ class Translation:
     def _seen(self, settings: Settings, seen: Any) -> Iterator[Event]:
         if seen is None or not self.space.d_c:
             return
-        rows = self.space.read_contexts(seen)
+        rows = self.space.read_contexts(seen, partial=True)
         batch = summarized(self.space, ContextBatch(rows, np.ones(len(rows)), len(rows)), settings.forgetting)
         if batch.count:
             yield Seen(rows=batch.rows, weights=batch.weights, count=batch.count, summary=batch.summary)
@@ -139,7 +139,7 @@ class Translation:
 
 def read_context(space: Space, given: Any) -> Array:
     """One context (1 × d_c) as a user gives it."""
-    rows = space.read_contexts(given if isinstance(given, Mapping) else [given])
+    rows = space.read_contexts(given if isinstance(given, Mapping) else [given], partial=True)
     if len(rows) != 1:
         raise InvalidContextError(f"{len(rows)} contexts for one trial", "a trial has one context")
     return rows

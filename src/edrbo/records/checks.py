@@ -106,11 +106,11 @@ def read_design(given: Any, space: Space) -> Array:
 
 
 def read_context(given: Any, space: Space) -> Array:
-    """A context (d_c) in the user's units."""
+    """A context (d_c) in the user's units, NaN where it is not known; something is."""
     row = read_floats(given)
     if row is not None and not space.d_c and len(np.atleast_1d(row)):
         raise InvalidContextError("this space has no context variables", "name them in Space(context=...)")
-    if row is None or row.shape != (space.d_c,) or not np.isfinite(row).all():
+    if row is None or row.shape != (space.d_c,) or not _partly_finite(row[None]):
         raise InvalidContextError("a context is not a row of finite numbers", f"it has {space.d_c} of them")
     _check_levels(row[None], space)
     row.setflags(write=False)
@@ -118,13 +118,19 @@ def read_context(given: Any, space: Space) -> Array:
 
 
 def read_contexts(given: Any, space: Space) -> Array:
-    """Contexts (n × d_c) in the user's units."""
+    """Contexts (n × d_c) in the user's units, NaN where they are not known."""
     rows = read_floats(given)
-    if rows is None or rows.ndim != 2 or rows.shape[1] != space.d_c or not np.isfinite(rows).all() or not space.d_c:
+    if rows is None or rows.ndim != 2 or rows.shape[1] != space.d_c or not _partly_finite(rows) or not space.d_c:
         raise InvalidContextError("contexts are not rows of finite numbers", f"each has {space.d_c} of them")
     _check_levels(rows, space)
     rows.setflags(write=False)
     return rows
+
+
+def _partly_finite(rows: Array) -> bool:
+    """Whether rows (n × d_c) hold finite numbers and NaN, none of them NaN alone."""
+    unknown = np.isnan(rows)
+    return bool((np.isfinite(rows) | unknown).all()) and not bool(unknown.all(axis=1).any() and rows.shape[1])
 
 
 def _check_levels(rows: Array, space: Space) -> None:
@@ -170,6 +176,8 @@ def read_floats(given: Any) -> Array | None:
     except (TypeError, ValueError, OverflowError):
         return None
     if array.dtype.kind == "O":
+        if any(isinstance(part, str | bytes | bool | np.bool_) for part in array.flat):
+            return None
         array = np.array([read_number(part) for part in array.flat], dtype=np.float64).reshape(array.shape)
     if array.size == 0:
         return array.astype(np.float64)
@@ -217,7 +225,8 @@ def _flag(name: str, given: Any) -> bool:
 
 READERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("id", "count", "version"), lambda name, given: read_id(given)),
-    **dict.fromkeys(("x", "context", "rows", "weights"), _array),
+    **dict.fromkeys(("x", "context", "rows", "weights", "contexts", "values", "noises"), _array),
+    "row": lambda name, given: None if given is None else read_id(given),
     **dict.fromkeys(("expects", "settings", "defaults"), _object),
     "value": lambda name, given: None if given is None else read_value(given),
     "noise": lambda name, given: read_noise(given),

@@ -68,11 +68,15 @@ class ContextLog:
     def effective(self, half_life: float | None) -> float:
         """(Σ w)² / Σ w² over all contexts: how many equal ones would tell as much.
 
-        Of a summary the contexts count one by one, as if they had come with equal weights.
+        Of a summary the contexts count one by one, as if they had come with equal weights. Those that are known in part
+        do not count, unless there are no others.
         """
         if not self.batches:
             return 0.0
-        _, weights = self.weighted(self.batches[0].rows.shape[1], half_life)
+        rows, weights = self.weighted(self.batches[0].rows.shape[1], half_life)
+        known = ~np.isnan(rows).any(axis=1) & (weights > 0)
+        if known.any():  # one that is known in part tells less than one: of what it lacks nothing
+            weights = np.where(known, weights, 0.0)
         ends = np.cumsum([len(batch.rows) for batch in self.batches])[:-1]
         inverse = 0.0
         for batch, part in zip(self.batches, np.split(weights / weights.sum(), ends), strict=True):
@@ -115,7 +119,7 @@ def read_weights(weights: Any, n: int) -> Array:
 
 def summarized(space: Space, batch: ContextBatch, half_life: float | None) -> ContextBatch:
     """The batch itself, or if it is long fewer weighted contexts that stand for it."""
-    if batch.count <= KEPT_ROWS or batch.summary:
+    if batch.count <= KEPT_ROWS or batch.summary or np.isnan(batch.rows).any():
         return batch
     weights = batch.weights
     if half_life is not None:

@@ -69,10 +69,13 @@ class Told(Event):
     id: int
     value: float | None = None  # of several outcomes the main one; None if it was not measured
     x: Array | None = None
-    context: Array | None = None
+    context: Array | None = None  # NaN: not known
     noise: float | None = None  # a variance
     others: Mapping[str, float] | None = None  # outcomes besides the main one, by name
     others_noise: Mapping[str, float] | None = None
+    contexts: Array | None = None  # of several rows, n × d_c; ``value`` then is their mean, for people
+    values: Array | None = None  # n
+    noises: Array | None = None  # n, NaN where not known
     version: int = 0
 
 
@@ -115,7 +118,7 @@ class Cancelled(Event):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Corrected(Event):
-    """What is None stays as it was."""
+    """What is None stays as it was, and of a context what is NaN; ``row`` says which of several rows it is."""
 
     kind = "corrected"
     id: int
@@ -125,6 +128,7 @@ class Corrected(Event):
     x: Array | None = None
     others: Mapping[str, float] | None = None
     others_noise: Mapping[str, float] | None = None
+    row: int | None = None
     why: str | None = None
     version: int = 0
 
@@ -170,7 +174,9 @@ KINDS: dict[str, type[Event]] = {
         *(Cancelled, Corrected, Dropped, Restored, Noted, Undone, Amended),
     )
 }
-_ARRAYS = {"x": 1, "context": 1, "rows": 2, "weights": 1}  # dimensions of the fields that are arrays
+# Dimensions of the fields that are arrays, and those of which some numbers may not be known.
+_ARRAYS = {"x": 1, "context": 1, "rows": 2, "weights": 1, "contexts": 2, "values": 1, "noises": 1}
+_PARTLY = ("context", "rows", "contexts", "noises")
 
 
 def from_dict(record: Any) -> Event:
@@ -188,7 +194,7 @@ def from_dict(record: Any) -> Event:
         raise InvalidEventError(f"an event {kind.kind!r} has no {unknown[0]!r}", "upgrade edrbo to read it")
     for name, dimensions in _ARRAYS.items():
         if name in given:
-            given[name] = _array(name, given[name], dimensions)
+            given[name] = _array(name, _with_nan(given[name]) if name in _PARTLY else given[name], dimensions)
     try:
         if kind is Told and not given.keys() & {"value", "others"}:
             raise TypeError("a tell without any outcome")
@@ -196,6 +202,20 @@ def from_dict(record: Any) -> Event:
     except TypeError:
         missing = [p.name for p in fields(kind) if p.name not in given]
         raise InvalidEventError(f"an event {kind.kind!r} lacks one of {missing}", None) from None
+
+
+def _with_nan(values: Any) -> Any:
+    """Lists with NaN for None."""
+    if isinstance(values, list):
+        return [_with_nan(part) for part in values]
+    return np.nan if values is None else values
+
+
+def _without_nan(values: Any) -> Any:
+    """The inverse: JSON has no NaN."""
+    if isinstance(values, list):
+        return [_without_nan(part) for part in values]
+    return None if values != values else values
 
 
 def _array(name: str, values: Any, dimensions: int) -> Array:
@@ -216,7 +236,7 @@ def _array(name: str, values: Any, dimensions: int) -> Array:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return _without_nan(value.tolist()) if np.isnan(value).any() else value.tolist()
     if isinstance(value, np.generic):
         return value.item()
     return dict(value) if isinstance(value, Mapping) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import MissingExtraError
@@ -17,7 +17,7 @@ OURS = ("status", "value", "noise", "dropped", "why")
 
 
 def frame_of(state: State) -> DataFrame:
-    """One row a run, also of those that failed, wait or are left out; the index is the run's number.
+    """One row a run, or all of its rows, also of those that failed, wait or are left out; the index is its number.
 
     A variable that is called as one of our columns stands under design:NAME or context:NAME.
     """
@@ -28,10 +28,23 @@ def frame_of(state: State) -> DataFrame:
     space = state.space
     roles = [("design", name) for name in space.design_names] + [("context", name) for name in space.context_names]
     heads = {(role, name): f"{role}:{name}" if name in OURS else name for role, name in roles}
-    rows = [_row(state, run, heads) for run in state.runs.values()]
+    rows = {run.id: list(_rows(state, run, heads)) for run in state.runs.values()}
+    numbers = [key for key, own in rows.items() for _ in own]
     others = other_columns(state.settings, OURS)
     columns = ["status", *heads.values(), "value", *others, "noise", "dropped", "why"]
-    return DataFrame(rows, columns=columns, index=Index(list(state.runs), name="run"))
+    cells = [row for own in rows.values() for row in own]
+    return DataFrame(cells, columns=columns, index=Index(numbers, name="run"))
+
+
+def _rows(state: State, run: Run, heads: dict[tuple[str, str], str]) -> Iterator[dict[str, Any]]:
+    row = _row(state, run, heads)
+    if run.series is None:
+        yield row
+        return
+    named = state.space.name_contexts(run.series.contexts)
+    for context, value, noise in zip(named, run.series.values.tolist(), run.series.noises.tolist(), strict=True):
+        met = {heads["context", name]: part for name, part in context.items()}
+        yield {**row, **met, "value": value, "noise": None if noise != noise else noise}
 
 
 def other_columns(settings: Settings, taken: Collection[str]) -> dict[str, str]:

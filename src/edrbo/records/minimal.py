@@ -53,6 +53,8 @@ class _Minimal:
     def _tell(self, key: int, *, with_context: bool) -> e.Event:
         run = self._state.runs[key]
         self._written.add(key)
+        if run.series is not None:
+            return e.Told(id=key, x=run.x, **run.series.fields(), **self._stamps[key])
         context = run.context if with_context else None
         parts: dict[str, Any] = {"others": dict(run.others) or None, "others_noise": dict(run.others_noise) or None}
         parts |= self._stamps[key]

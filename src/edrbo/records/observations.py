@@ -17,7 +17,7 @@ class Observations:
     """n evaluations y_i = f(x_i, c_i) + noise.
 
     x: (n, d_x) designs, coded in the unit cube.
-    c: (n, d_c) contexts in the user's units; a row of NaN is a context that is not known.
+    c: (n, d_c) contexts in the user's units; NaN is what is not known of them.
     y: (n,) outcomes, finite.
     noise: (n,) known variances of the outcomes' noise; NaN where it is not known.
 
@@ -49,10 +49,6 @@ class Observations:
         known = np.isfinite(self.c)
         if not (known | np.isnan(self.c)).all():
             raise InvalidContextError("a context is infinite", "give a finite number, or no context at all")
-        if not (known.all(axis=1) | ~known.any(axis=1)).all():
-            raise InvalidContextError(
-                "a context is known only in part", "give every context variable, or no context at all"
-            )
         if not np.isfinite(self.y).all():
             value = float(self.y[np.argmin(np.isfinite(self.y))])
             raise InvalidValueError(f"an outcome is {value!r}", "tell a failed evaluation as failed")

@@ -6,7 +6,7 @@ far: the middle and the spread of the others, both such that a few wild ones do 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,16 @@ def doubts(
     ``run`` is the suggestion, if its design was set. Without ``bounds`` a context outside of them is not mentioned.
     """
     numbers = None if context is None else state.space.context_numbers(context)
-    return _Others.of(state).doubts(run, value, numbers, bounds=bounds)
+    return Others.of(state).doubts(run, value, numbers, bounds=bounds)
+
+
+def series_doubts(state: State, run: Run | None, parts: Mapping[str, Any]) -> list[str]:
+    """The same of several rows, with ``contexts`` by name and ``values``."""
+    others, found = Others.of(state), list[str]()
+    for k, value in enumerate(parts["values"]):
+        context = state.space.context_numbers(parts["contexts"][k]) if state.space.d_c else None
+        found += [f"row {k}: {text}" for text in others.doubts(run, float(value), context)]
+    return found
 
 
 def all_doubts(
@@ -74,15 +83,15 @@ def all_doubts(
 
 def context_doubts(state: State, context: Mapping[str, Any]) -> list[str]:
     """Of one context, by name, in the user's units."""
-    return _Others.of(state).context_doubts(state.space.context_numbers(context))
+    return Others.of(state).context_doubts(state.space.context_numbers(context))
 
 
 def doubtful(state: State) -> list[Doubtful]:
     """The runs told that look wrong beside all others, or beside what was expected of them."""
-    everything, apart = _Others.of(state), outliers(state)
+    everything, apart = Others.of(state), outliers(state)
     found = []
-    for key, row in state.told.items():
-        reasons = _doubts_about(state, everything, key) + [UNLEARNED] * int(apart[row])
+    for key in state.told:
+        reasons = _doubts_about(state, everything, key) + [UNLEARNED] * bool(apart[list(state.rows_of(key))].any())
         if reasons:
             found.append(Doubtful(key, tuple(reasons)))
     return found
@@ -90,18 +99,25 @@ def doubtful(state: State) -> list[Doubtful]:
 
 def doubts_about(state: State, key: int) -> list[str]:
     """The same of one run that was told; nothing of one that was not, or is left out."""
-    return _doubts_about(state, _Others.of(state), key) if key in state.told else []
+    return _doubts_about(state, Others.of(state), key) if key in state.told else []
 
 
-def _doubts_about(state: State, everything: _Others, key: int) -> list[str]:
+def _doubts_about(state: State, everything: Others, key: int) -> list[str]:
     run = state.runs[key]
-    known = run.context is not None and state.space.d_c > 0
-    context = state.space.known_numbers(run.context) if known and run.context is not None else None
-    return everything.without(key, state.told[key]).doubts(run, run.value, context)
+    others = everything.without(key, state.rows_of(key))
+    if run.series is None:
+        known = run.context is not None and state.space.d_c > 0
+        context = state.space.known_numbers(run.context) if known and run.context is not None else None
+        return others.doubts(run, run.value, context)
+    found = []
+    for k, (row, value) in enumerate(zip(run.series.contexts, run.series.values.tolist(), strict=True)):
+        context = state.space.known_numbers(row) if state.space.d_c else None
+        found += [f"row {k}: {text}" for text in others.doubts(run, value, context)]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
-class _Others:
+class Others:
     """What a number is compared with: outcomes ``told`` (n) and contexts ``seen`` (N × d_c), those of runs with their
     ``owners`` (N; −1 for contexts alone)."""
 
@@ -111,10 +127,11 @@ class _Others:
     owners: NDArray[np.intp]
 
     @classmethod
-    def of(cls, state: State) -> _Others:
+    def of(cls, state: State) -> Others:
         """Contexts of runs with an outcome stand in a table already; the others are looked for."""
-        told, known = state.told, state.observations.complete
-        rows, owners = [state.observations.c[known]], [np.array(list(told), dtype=np.intp)[known]]
+        told, met = state.told, state.observations.c
+        known = ~np.isnan(met).all(axis=1)
+        rows, owners = [met[known]], [np.array(state.owners, dtype=np.intp)[known]]
         for entry in [entry for entry in state.seen if entry not in told]:
             if isinstance(entry, ContextBatch):
                 rows.append(entry.rows)
@@ -124,10 +141,10 @@ class _Others:
                 owners.append(np.array([entry], dtype=np.intp))
         return cls(state.settings, state.observations.y, np.concatenate(rows), np.concatenate(owners))
 
-    def without(self, key: int, row: int) -> _Others:
-        """Less the run ``key``, whose outcome is ``row`` of those told."""
+    def without(self, key: int, rows: Sequence[int]) -> Others:
+        """Less the run ``key``, whose outcomes are ``rows`` of those told."""
         kept = self.owners != key
-        return _Others(self.settings, np.delete(self.told, row), self.seen[kept], self.owners[kept])
+        return Others(self.settings, np.delete(self.told, list(rows)), self.seen[kept], self.owners[kept])
 
     @property
     def space(self) -> Space:

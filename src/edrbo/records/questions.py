@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edrbo.errors import ImplausibleWarning, NarrowContextsWarning
 from edrbo.records.checks import read_number
-from edrbo.records.plausible import doubts
+from edrbo.records.plausible import Others, doubts
 from edrbo.records.run import Run
 from edrbo.records.state import State
 from edrbo.records.words import outcome_words
@@ -21,6 +21,8 @@ from edrbo.space.scale import seen_of_bounds
 from edrbo.space.variables import Categorical, value_words
 
 Array = NDArray[np.float64]
+
+MOST = 3  # rows of a run that are warned of one by one
 
 
 def questions(state: State, suggested: Run | None, value: Any, row: Array | None) -> list[Warning]:
@@ -40,6 +42,17 @@ def other_questions(state: State, others: Mapping[str, Any] | None) -> list[Warn
     return [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in texts]
 
 
+def series_questions(state: State, suggested: Run | None, parts: Mapping[str, Any]) -> list[Warning]:
+    """Of several rows at once, as ``Series.fields`` has them: the first that look wrong, and how many more do."""
+    others, texts = Others.of(state), list[str]()
+    for k, (row, value) in enumerate(zip(parts["contexts"], parts["values"].tolist(), strict=True)):
+        context = state.space.known_numbers(row) if state.space.d_c else None
+        texts += [f"row {k}: {text}" for text in others.doubts(suggested, value, context, bounds=False)]
+    more = [f"{len(texts) - MOST} more of these rows look wrong"] if len(texts) > MOST else []
+    shown = [*texts[:MOST], *more]
+    return [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in shown]
+
+
 def exact_conflict(state: State, key: int, x: Array | None, row: Array | None, value: Any, noise: Any) -> list[Warning]:
     """Of an outcome told with no noise at all, if another one of the same design (d_x) and context is too."""
     design = x if x is not None else state.runs[key].x if key in state.runs else None
@@ -48,11 +61,11 @@ def exact_conflict(state: State, key: int, x: Array | None, row: Array | None, v
     data = state.observations
     same = (data.x == design).all(axis=1) & (data.noise == 0.0) & (data.y != read_number(value))
     same &= (data.c == (np.empty(0) if row is None else row)).all(axis=1)
-    ids = [run for run, place in state.told.items() if same[place]]
-    if not ids:
+    if not same.any():
         return []
-    other = outcome_words(state.settings, float(data.y[state.told[ids[0]]]))
-    text = f"run {ids[0]} gave {other} at the same design and context, and both were told with noise=0"
+    place = int(np.argmax(same))
+    other = outcome_words(state.settings, float(data.y[place]))
+    text = f"run {state.owners[place]} gave {other} at the same design and context, and both were told with noise=0"
     return [ImplausibleWarning(f"{text}; their difference is taken for noise")]
 
 
@@ -83,7 +96,7 @@ def narrow_contexts(state: State, contexts: Array | None = None) -> dict[str, st
 
 def newly_narrow(state: State, row: Array | None) -> list[str]:
     """What there is to say of that once ``row`` (d_c) is told, if it was not so before."""
-    if row is None or not state.space.d_c:
+    if row is None or not state.space.d_c or np.isnan(row).any():
         return []
     data = state.observations
     before, rows = narrow_contexts(state), np.concatenate([data.c[data.complete], row[None]])
@@ -94,7 +107,6 @@ def narrow_with(state: State, key: int) -> list[str]:
     """The same of a run that was told last."""
     data = state.observations
     others = data.complete.copy()
-    if key in state.told:
-        others[state.told[key]] = False
+    others[list(state.rows_of(key))] = False
     before = narrow_contexts(state, data.c[others])
     return [text for name, text in narrow_contexts(state).items() if name not in before]

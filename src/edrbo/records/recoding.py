@@ -25,10 +25,12 @@ def recode_design(x: Array, steps: Sequence[Step]) -> Array:
         gone = [name for name in design if name not in new.design]
         if gone:
             raise InvalidSpaceError(f"the design variable {gone[0]!r} is gone", "variables cannot be taken away")
-        missing = [name for name in new.design if name not in design and name not in defaults]
+        before = {name: variable.default for name, variable in new.design.items() if variable.default is not None}
+        values = {**before, **defaults, **design}
+        missing = [name for name in new.design if name not in values]
         if missing:
-            raise InvalidSpaceError(f"{missing[0]!r} is new", "say which value the runs so far had of it")
-        values = {name: design[name] if name in design else defaults[name] for name in new.design}
+            raise InvalidSpaceError(f"{missing[0]!r} is new", "say which value the runs so far had: its default")
+        values = {name: values[name] for name in new.design}
         try:
             x = new.encode_designs(values)[0]
         except EdrboError as problem:
@@ -49,9 +51,10 @@ def recode_contexts(rows: Array, steps: Sequence[Step]) -> Array:
             if name in old.context:
                 columns.append(_moved(name, old, new, rows[:, old.context_names.index(name)]))
                 continue
-            if defaults.get(name) is None:
-                raise InvalidContextError(f"{name!r} is new", "say which value the runs so far had of it")
-            columns.append(np.full(len(rows), new.context_numbers({name: defaults[name]})[name]))
+            value = defaults[name] if defaults.get(name) is not None else new.context[name].default
+            if value is None:
+                raise InvalidContextError(f"{name!r} is new", "say which value the runs so far had: its default")
+            columns.append(np.full(len(rows), new.context_numbers({name: value})[name]))
         rows = np.stack(columns, axis=1)
     return rows
 

@@ -6,7 +6,6 @@ in a study, writes it down.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,21 +14,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import (
-    ConstraintWarning,
     InvalidContextError,
-    InvalidDesignError,
     InvalidEventError,
     InvalidValueError,
 )
 from edrbo.records import events as e
-from edrbo.records.checks import read_id
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.frame import frame_of
+from edrbo.records.law import KnownLaw
 from edrbo.records.measured import is_empty, told
+from edrbo.records.named_law import check_law
 from edrbo.records.observations import Observations
 from edrbo.records.plausible import Doubtful, doubtful
-from edrbo.records.questions import exact_conflict, other_questions, questions, warn
+from edrbo.records.questions import exact_conflict, other_questions, questions, series_questions, warn
+from edrbo.records.reading import (
+    Told,
+    identify,
+    need_contexts,
+    number_of,
+    pending_of,
+    read_one_context,
+    read_some_context,
+    really_set,
+)
 from edrbo.records.run import Run
+from edrbo.records.series import told_series
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
@@ -38,7 +47,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Array = NDArray[np.float64]
-Told = Suggestion | Mapping[str, Any] | int  # a suggestion, a design of one's own, or the number of a run
 Make = Callable[[State], e.Event]
 
 
@@ -97,7 +105,9 @@ class Recorder(ABC):
         context: Any = None,
         value: float | Mapping[str, float | None] | None = None,
         *,
-        noise: float | Mapping[str, float | None] | None = None,
+        contexts: Any = None,
+        values: Any = None,
+        noise: Any = None,
         failed: bool = False,
         design: Mapping[str, Any] | None = None,
         why: str | None = None,
@@ -108,23 +118,32 @@ class Recorder(ABC):
     ) -> None:
         """Report an evaluation of a suggestion (or of a design of your own).
 
-        ``context`` may be left out and told later with ``tell_context``, or never. ``noise`` is the known variance of
-        ``value``; in a study of several outcomes both are numbers by name, of those that were measured; ``correct``
-        tells of others later. ``failed=True`` reports an evaluation that gave no value, and ``why`` says the reason.
-        ``design`` holds what was really set, where that differs from the suggestion: some of its variables, or all.
+        ``context`` may be left out and told later with ``tell_context``, or never; so may some of it: ``{"humidity":
+        50}``, with None for the rest. ``noise`` is the known variance of ``value``; in a study of several outcomes both
+        are numbers by name, of those that were measured; ``correct`` tells of others later. A run with several rows is
+        told by ``contexts`` and ``values``, a list each; ``noise`` may be one too. ``failed=True`` reports an
+        evaluation that gave no value, and ``why`` says the reason. ``design`` holds what was really set, where that
+        differs from the suggestion: some of its variables, or all.
         """
         stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []
 
         def make(state: State) -> e.Event:
-            parts = told(state.settings, value, noise)
+            several = contexts is not None or values is not None
+            parts = told(state.settings, value, None if several else noise)
             if context is not None and not state.space.d_c:
                 hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
                 raise InvalidContextError("this space has no context variables", hint)
-            key, x = _identify(state, suggestion)
+            key, x = identify(state, suggestion)
             if design is not None:
-                x = _really_set(state, key, x, design)
-            row = None if context is None else read_one_context(state.space, context)
+                x = really_set(state, key, x, design)
+            if several:
+                if context is not None or value is not None or failed:
+                    raise InvalidValueError("both one outcome and several rows are told", "tell one or the other")
+                parts = told_series(state.settings, contexts, values, noise)
+                found[:] = series_questions(state, None if design else state.runs.get(key), parts)
+                return e.Told(id=key, x=x, version=state.version, **parts, **stamp)
+            row = read_some_context(state.space, context)
             common: dict[str, Any] = {"id": key, "x": x, "context": row, "version": state.version, **stamp}
             if failed:
                 if not is_empty(parts):
@@ -156,7 +175,7 @@ class Recorder(ABC):
         found: list[Warning] = []
 
         def make(state: State) -> e.Event:
-            row = read_one_context(state.space, context)
+            row = read_one_context(state.space, context, partial=True)
             found[:] = questions(state, None, None, row)
             return e.ContextTold(id=number, context=row, version=state.version, note=note, by=by, at=at, key=key)
 
@@ -164,9 +183,9 @@ class Recorder(ABC):
         warn(found)
 
     def observe_context(self, samples: Any, weights: Any = None, **stamp: Any) -> None:
-        """Contexts seen without an outcome; ``weights`` (one per sample) default to one."""
+        """Contexts seen without an outcome, or some of each; ``weights`` (one per sample) default to one."""
         need_contexts(self.space)
-        rows = self.space.read_contexts(samples)
+        rows = self.space.read_contexts(samples, partial=True)
         given = ContextBatch(rows, read_weights(weights, len(rows)), len(rows))
         if not given.count:
             return
@@ -188,17 +207,21 @@ class Recorder(ABC):
         context: Any = None,
         noise: float | Mapping[str, float | None] | None = None,
         design: Mapping[str, Any] | None = None,
+        row: int | None = None,
         why: str | None = None,
         **stamp: Any,
     ) -> None:
-        """Something of a run was other than was told; what is left out stays. The history keeps what was told."""
+        """Something of a run was other than was told; what is left out stays. The history keeps what was told.
+
+        ``row`` says which row of a run that has several, counted from 0.
+        """
         key = number_of(run)
 
         def make(state: State) -> e.Event:
-            row = None if context is None else read_one_context(state.space, context)
-            x = None if design is None else _really_set(state, key, None, design)
-            parts = told(state.settings, value, noise)
-            return e.Corrected(id=key, context=row, x=x, why=why, version=state.version, **parts, **stamp)
+            met = read_some_context(state.space, context)
+            x = None if design is None else really_set(state, key, None, design)
+            parts = {"id": key, "context": met, "x": x, "row": row, **told(state.settings, value, noise)}
+            return e.Corrected(why=why, version=state.version, **parts, **stamp)
 
         self._record(make)
 
@@ -239,60 +262,17 @@ class Recorder(ABC):
     def amend(self, settings: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, **stamp: Any) -> None:
         """Change settings, as ``Settings.to_dict`` writes them; ``defaults`` are the values older runs had of
         variables that are new."""
-        self._record(lambda state: e.Amended(settings=dict(settings), defaults=dict(defaults or {}), **stamp))
+
+        def make(state: State) -> e.Event:
+            if settings.get("law") is not None:
+                new = state.settings.changed(settings)
+                check_law(new.law, new.space)
+            return e.Amended(settings=_plain(settings), defaults=dict(defaults or {}), **stamp)
+
+        self._record(make)
 
 
-# -------------------------------------------------------------------- reading
-
-
-def pending_of(state: State) -> list[Suggestion]:
-    """Asked and not yet told."""
-    runs = [state.runs[key] for key in state.pending]
-    return [Suggestion(run.id, state.space.decode_designs(run.x)[0], run.expects) for run in runs]
-
-
-def number_of(run: Any) -> int:
-    """The id of a suggestion, or a number itself."""
-    if isinstance(run, Mapping) and not isinstance(run, Suggestion):
-        raise InvalidEventError("a design does not name a run", "give a Suggestion or its id")
-    return run.id if isinstance(run, Suggestion) else read_id(run)
-
-
-def need_contexts(space: Space) -> None:
-    if not space.d_c:
-        raise InvalidContextError("this space has no context variables", "name them in Space(context=...)")
-
-
-def read_one_context(space: Space, context: Any) -> Array:
-    """The context (d_c) of one evaluation as a user gives it."""
-    need_contexts(space)
-    rows = space.read_contexts(context if isinstance(context, Mapping) else [context])
-    if len(rows) != 1:
-        raise InvalidContextError(f"{len(rows)} contexts for one evaluation", "an evaluation has one context")
-    row: Array = rows[0]
-    return row
-
-
-def read_one_design(space: Space, design: Mapping[str, Any]) -> Array:
-    """One design (d_x), coded."""
-    rows = space.encode_designs(dict(design))
-    if len(rows) != 1:
-        raise InvalidDesignError(f"{len(rows)} designs for one evaluation", "tell them one by one")
-    x: Array = rows[0]
-    if space.region is not None and (broken := space.region.broken(x)):
-        words = ", ".join(repr(constraint.words()) for constraint in broken)
-        warnings.warn(f"this design breaks {words}; it is kept as it was run", ConstraintWarning, stacklevel=2)
-    return x
-
-
-def _identify(state: State, suggestion: Told) -> tuple[int, Array | None]:
-    if isinstance(suggestion, Mapping) and not isinstance(suggestion, Suggestion):
-        return state.next_id, read_one_design(state.space, suggestion)
-    return number_of(suggestion), None
-
-
-def _really_set(state: State, key: int, x: Array | None, design: Mapping[str, Any]) -> Array:
-    """The design (d_x) of run ``key``, or ``x``, with the variables of ``design`` in place of its own."""
-    base = state.runs[key].x if x is None and key in state.runs else x
-    values = {} if base is None else state.space.decode_designs(base)[0]
-    return read_one_design(state.space, {**values, **design})
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """As they are stored; a law may be given as people do."""
+    law = settings.get("law")
+    return {**settings, "law": law.to_dict()} if isinstance(law, KnownLaw) else dict(settings)

@@ -25,7 +25,8 @@ from edrbo.records.checks import (
 from edrbo.records.context_log import ContextBatch, read_weights
 from edrbo.records.measured import keep_outcomes, measured
 from edrbo.records.recoding import recode_contexts, recode_design, same_positions
-from edrbo.records.run import Amendment, Contents, Run
+from edrbo.records.run import Amendment, Contents, Run, corrected_row, merged, set_to
+from edrbo.records.series import series_of
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
@@ -61,8 +62,6 @@ class Draft:
         self.history.append(event)
         self.refs.add(event.ref)
 
-    # ---------------------------------------------------------------- runs
-
     def _asked(self, event: e.Asked) -> None:
         x = self._design(event)
         if x is None:
@@ -72,17 +71,26 @@ class Draft:
         self.suggested += 1
 
     def _told(self, event: e.Told) -> None:
+        series = series_of(event, self._space(event.version), self.settings)
         run = replace(self._evaluated(event), status="told", **measured(self.settings, event, None))
-        self.runs[run.id] = run
+        if series is not None:
+            contexts = recode_contexts(series.contexts, self._steps(event.version))
+            run = replace(run, context=None, series=replace(series, contexts=contexts))
         self.told_order.append(run.id)
-        if run.context is not None:
-            self._complete(run)
+        self._meet(run, before=False)
 
     def _failed(self, event: e.Failed) -> None:
-        run = replace(self._evaluated(event), status="failed", why=event.why or None)
+        self._meet(replace(self._evaluated(event), status="failed", why=event.why or None), before=False)
+
+    def _meet(self, run: Run, *, before: bool) -> None:
+        """Keep ``run``, of whose context more is known than ``before``, if anything was."""
         self.runs[run.id] = run
-        if run.context is not None and len(run.context):
+        if self.settings.space.d_c and len(run.contexts):
+            if before:
+                self.seen.remove(run.id)
             self.seen.append(run.id)
+        if run.status == "told" and (run.known or run.series is not None):
+            self.complete_order.append(run.id)
 
     def _evaluated(self, event: e.Told | e.Failed) -> Run:
         """The run that ended, with its design and context but not yet its outcome."""
@@ -98,24 +106,19 @@ class Draft:
             )
         else:
             run = Run(self._new_id(event.id), x, suggested=False)
-        return _set(replace(run, context=context), x)
+        return set_to(replace(run, context=context), x)
 
     def _context_told(self, event: e.ContextTold) -> None:
         run = self.runs.get(read_id(event.id))
         if run is None or run.status != "told":
             raise UnknownSuggestionError(f"suggestion {event.id!r} has no told value", "tell its value first")
-        if run.context is not None:
-            raise InvalidContextError(f"the context of suggestion {run.id} is known already", "correct it instead")
         context = self._context(event)
         if context is None:
             raise InvalidContextError("no context was told", "give one")
-        self._complete(replace(run, context=context))
-
-    def _complete(self, run: Run) -> None:
-        self.runs[run.id] = run
-        self.complete_order.append(run.id)
-        if self.settings.space.d_c:
-            self.seen.append(run.id)
+        before = run.context
+        if not run.late or (before is not None and (~np.isnan(context) & ~np.isnan(before)).any()):
+            raise InvalidContextError(f"the context of suggestion {run.id} is known already", "correct it instead")
+        self._meet(replace(run, context=merged(before, context)), before=before is not None)
 
     def _cancelled(self, event: e.Cancelled) -> None:
         run = self._pending(event.id)
@@ -131,8 +134,6 @@ class Draft:
         rows = recode_contexts(rows, self._steps(event.version))
         self.seen.append(ContextBatch(rows, weights, count, event.summary))
 
-    # ---------------------------------------------------------------- second thoughts
-
     def _corrected(self, event: e.Corrected) -> None:
         run = self._known(event.id)
         told = (event.value, event.noise, event.others, event.others_noise)
@@ -142,19 +143,20 @@ class Draft:
             raise InvalidValueError(f"run {run.id} is {run.status} and has no value to correct", "tell its value")
         if run.status in ("pending", "cancelled") and event.context is not None:
             raise InvalidContextError(f"run {run.id} is {run.status}", "its context comes with its value")
-        context, x, known = self._context(event), self._design(event), run.context is not None
+        context, before = self._context(event), run
+        run = set_to(run, self._design(event))
+        if run.series is not None or event.row is not None:
+            self.runs[run.id] = corrected_row(run, event, context)
+            return
         run = replace(
-            _set(run, x),
-            context=run.context if context is None else context,
+            run,
+            context=merged(run.context, context),
             **(measured(self.settings, event, run) if run.status == "told" else {}),
         )
-        self.runs[run.id] = run
-        if known or context is None:
-            return
-        if run.status == "told":
-            self._complete(run)
-        else:  # a failed run whose context was not known
-            self.seen.append(run.id)
+        if not before.known and (run.known or before.context is None) and context is not None:
+            self._meet(run, before=before.context is not None)
+        else:
+            self.runs[run.id] = run
 
     def _dropped(self, event: e.Dropped) -> None:
         run = self._known(event.id)
@@ -206,7 +208,11 @@ class Draft:
         for key, run in self.runs.items():
             context = None if run.context is None else recode_contexts(run.context[None], [step])[0]
             expects = run.expects if same_positions(*step[:2]) else None
-            runs[key] = replace(run, x=recode_design(run.x, [step]), context=context, expects=expects)
+            series = run.series
+            if series is not None:
+                series = replace(series, contexts=recode_contexts(series.contexts, [step]))
+            x = recode_design(run.x, [step])
+            runs[key] = replace(run, x=x, context=context, expects=expects, series=series)
         self.seen = [
             replace(part, rows=recode_contexts(part.rows, [step])) if isinstance(part, ContextBatch) else part
             for part in self.seen
@@ -267,11 +273,6 @@ class Draft:
         row = read_context(event.context, self._space(event.version))
         context: Array = recode_contexts(row[None], self._steps(event.version))[0]
         return context
-
-
-def _set(run: Run, x: Array | None) -> Run:
-    """``run`` with the design that was really set; what was expected was expected of the other."""
-    return run if x is None or np.array_equal(x, run.x) else replace(run, x=x, expects=None)
 
 
 def undone(history: Sequence[e.Event]) -> set[str]:

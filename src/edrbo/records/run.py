@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.errors import InvalidEventError
 from edrbo.records.context_log import ContextBatch
-from edrbo.records.events import Event
+from edrbo.records.events import Corrected, Event
+from edrbo.records.series import Series, mean_of
 from edrbo.records.settings import Settings
 
 Array = NDArray[np.float64]
@@ -19,7 +21,10 @@ Status = Literal["pending", "told", "failed", "cancelled"]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One evaluation and what is known of it; ``x`` is coded (d_x), ``context`` in the user's units (d_c)."""
+    """One evaluation and what is known of it.
+
+    ``x`` is coded (d_x), ``context`` in the user's units (d_c), NaN where it is not known.
+    """
 
     id: int
     x: Array
@@ -33,11 +38,55 @@ class Run:
     expects: Mapping[str, Any] | None = None
     others: Mapping[str, float] = field(default_factory=dict)  # outcomes besides the main one, and …
     others_noise: Mapping[str, float] = field(default_factory=dict)  # … the variances that are known of them
+    series: Series | None = None  # several rows; then ``value`` is their mean and ``context`` None
+
+    @property
+    def known(self) -> bool:
+        """Whether its context is known, all of it."""
+        if self.series is not None:
+            return bool(self.series.complete.all())
+        return self.context is not None and not np.isnan(self.context).any()
 
     @property
     def complete(self) -> bool:
         """Whether a surrogate of (x, c) can learn from it."""
-        return self.status == "told" and self.context is not None and not self.dropped
+        return self.status == "told" and self.known and not self.dropped
+
+    @property
+    def late(self) -> bool:
+        """Whether its outcome waits for its context, or for some of it."""
+        return self.status == "told" and self.series is None and not self.known
+
+    @property
+    def contexts(self) -> Array:
+        """All that is known of the contexts it met (n × d_c)."""
+        if self.series is not None:
+            return self.series.contexts
+        return np.empty((0, 0)) if self.context is None else self.context[None]
+
+
+def set_to(run: Run, x: Array | None) -> Run:
+    """``run`` with the design that was really set; what was expected was expected of the other."""
+    return run if x is None or np.array_equal(x, run.x) else replace(run, x=x, expects=None)
+
+
+def merged(known: Array | None, more: Array | None) -> Array | None:
+    """A context (d_c) of which ``more`` is known, or something else."""
+    if known is None or more is None:
+        return known if more is None else more
+    return np.where(np.isnan(more), known, more)
+
+
+def corrected_row(run: Run, event: Corrected, context: Array | None) -> Run:
+    """``run`` with something else in one of its rows, or in all of them where only its design was other."""
+    if run.series is None:
+        raise InvalidEventError(f"run {run.id} has no rows", "leave the row out")
+    if event.row is None:
+        if any(part is not None for part in (event.value, event.noise, context)):
+            raise InvalidEventError(f"run {run.id} has {len(run.series)} rows", "say which row is corrected")
+        return run
+    series = run.series.with_row(event.row, context, event.value, event.noise)
+    return replace(run, series=series, value=mean_of(series.values.tolist()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict
 
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
 from edrbo.records.goals import Expected, Goal, as_goal
+from edrbo.records.law import KnownLaw, as_law
 from edrbo.records.outcomes import Limit, Maximize, Minimize, Outcomes, read_outcomes
 from edrbo.records.units import Direction
 from edrbo.space import Space
@@ -48,6 +49,7 @@ class Choices(TypedDict, total=False):
     unit: str
     title: str
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None
+    law: Any
 
 
 def _read_method(given: Any) -> Any:
@@ -180,6 +182,11 @@ class Settings:
         default=None, metadata=_about(read_outcomes, "What each of several outcomes is for; none: there is one.", dict)
     )
 
+    law: KnownLaw | None = field(
+        default=None,
+        metadata=_about(lambda given: given, "The law of contexts, if you know it: 'humidity = norm(55, 12)'."),
+    )
+
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise InvalidSpaceError(
@@ -188,6 +195,7 @@ class Settings:
             )
         for choice in self.choices():
             object.__setattr__(self, choice.name, choice.metadata["read"](getattr(self, choice.name)))
+        object.__setattr__(self, "law", as_law(self.law, self.space))
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
 

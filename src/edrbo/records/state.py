@@ -21,7 +21,7 @@ from edrbo.records.observations import Observations
 from edrbo.records.reducer import Draft, undone
 from edrbo.records.run import Contents, Run
 from edrbo.records.settings import Settings
-from edrbo.records.tables import Tables
+from edrbo.records.tables import Tables, count_of
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
@@ -89,7 +89,7 @@ class State(Contents):
 
     @property
     def told(self) -> Mapping[int, int]:
-        """Id → row of the observations."""
+        """Id → row of the observations, the first one of a run that has several."""
         return self._tables.told
 
     def of_outcome(self, name: str) -> State:
@@ -108,6 +108,16 @@ class State(Contents):
             for key, run in self.runs.items()
         }
         return replace(self, settings=settings, runs=runs)
+
+    @property
+    def owners(self) -> list[int]:
+        """The run of each row of the observations."""
+        return [key for key in self.told for _ in range(count_of(self.runs[key]))]
+
+    def rows_of(self, key: int) -> range:
+        """The rows of a run among the observations; none if it is not there."""
+        first = self.told.get(key)
+        return range(0) if first is None else range(first, first + count_of(self.runs[key]))
 
     @property
     def training_order(self) -> NDArray[np.intp]:
@@ -150,11 +160,15 @@ def _same_run(one: Run, other: Run) -> bool:
         return False
     if (one.context is None) != (other.context is None) or not np.array_equal(one.x, other.x):
         return False
-    return one.context is None or other.context is None or np.array_equal(one.context, other.context)
+    if one.series is not None and other.series is not None:
+        return one.series.same(other.series)
+    if one.series is not None or other.series is not None:
+        return False
+    return one.context is None or other.context is None or np.array_equal(one.context, other.context, equal_nan=True)
 
 
 def _same_entry(one: int | ContextBatch, other: int | ContextBatch) -> bool:
     if isinstance(one, ContextBatch) and isinstance(other, ContextBatch):
-        arrays = np.array_equal(one.rows, other.rows) and np.array_equal(one.weights, other.weights)
+        arrays = np.array_equal(one.rows, other.rows, equal_nan=True) and np.array_equal(one.weights, other.weights)
         return arrays and one.count == other.count and one.summary == other.summary
     return one == other

@@ -43,7 +43,9 @@ class Tables:
         known, runs = vars(self), after.runs
         new = [key for key in after.told_order[len(self._told_order) :] if _counts(runs[key])]
         if "told" in known:
-            yield "told", self.told | {key: len(self.told) + k for k, key in enumerate(new)}
+            last = next(reversed(self.told), None)
+            first = 0 if last is None else self.told[last] + count_of(self._runs[last])
+            yield "told", self.told | _first_rows(new, runs, first)
         if "observations" in known:
             more = _observations([runs[key] for key in new], self._space)
             yield "observations", self.observations.followed_by(more) if new else self.observations
@@ -60,12 +62,14 @@ class Tables:
 
     @cached_property
     def told(self) -> dict[int, int]:
-        kept = (key for key in self._told_order if _counts(self._runs[key]))
-        return {key: row for row, key in enumerate(kept)}
+        return _first_rows([key for key in self._told_order if _counts(self._runs[key])], self._runs, 0)
 
     @cached_property
     def training_order(self) -> NDArray[np.intp]:
-        return np.array([self.told[key] for key in self._complete_order if key in self.told], dtype=np.intp)
+        kept = [key for key in self._complete_order if key in self.told]
+        rows = [self.told[key] + k for key in kept for k in range(count_of(self._runs[key]))]
+        order = np.array(rows, dtype=np.intp)
+        return order[self.observations.complete[order]]
 
     @cached_property
     def pending(self) -> dict[int, Array]:
@@ -80,19 +84,43 @@ class Tables:
         return ContextLog(tuple(_batches(self._seen, self._runs)))
 
 
+def count_of(run: Run) -> int:
+    """How many rows a run that was told has among the observations."""
+    return 1 if run.series is None else len(run.series)
+
+
+def _first_rows(keys: Sequence[int], runs: Mapping[int, Run], first: int) -> dict[int, int]:
+    """Id → the first row of each run, the first of them at ``first``."""
+    found = {}
+    for key in keys:
+        found[key] = first
+        first += count_of(runs[key])
+    return found
+
+
 def _observations(runs: Sequence[Run], space: Space) -> Observations:
-    unknown = np.full(space.d_c, np.nan)
+    rows = [row for run in runs for row in _rows(run, space)]
     return Observations(
-        np.array([run.x for run in runs]).reshape(len(runs), space.d_x),
-        np.array([unknown if run.context is None else run.context for run in runs]).reshape(len(runs), space.d_c),
-        np.array([run.value for run in runs], dtype=np.float64),
-        np.array([np.nan if run.noise is None else run.noise for run in runs], dtype=np.float64),
+        np.array([row[0] for row in rows]).reshape(len(rows), space.d_x),
+        np.array([row[1] for row in rows]).reshape(len(rows), space.d_c),
+        np.array([row[2] for row in rows], dtype=np.float64),
+        np.array([row[3] for row in rows], dtype=np.float64),
     )
 
 
 def _counts(run: Run) -> bool:
     """Whether there is something to learn from it; of several outcomes the main one may be missing."""
     return not run.dropped and run.value is not None
+
+
+def _rows(run: Run, space: Space) -> Iterator[tuple[Array, Array, float | None, float]]:
+    """Design, context, value and noise of each row of a run; NaN for what is not known."""
+    if run.series is not None:
+        contexts, values, noises = run.series.contexts, run.series.values, run.series.noises
+        yield from ((run.x, c, y, s) for c, y, s in zip(contexts, values.tolist(), noises.tolist(), strict=True))
+        return
+    context = np.full(space.d_c, np.nan) if run.context is None else run.context
+    yield run.x, context, run.value, np.nan if run.noise is None else run.noise
 
 
 def _is(run: Run, status: Status) -> bool:
@@ -103,5 +131,5 @@ def _batches(seen: Iterable[int | ContextBatch], runs: Mapping[int, Run]) -> Ite
     for entry in seen:
         if isinstance(entry, ContextBatch):
             yield entry
-        elif not runs[entry].dropped and (context := runs[entry].context) is not None:
-            yield ContextBatch(context[None], np.ones(1), 1)
+        elif not runs[entry].dropped and len(contexts := runs[entry].contexts):
+            yield ContextBatch(contexts, np.ones(len(contexts)), len(contexts))

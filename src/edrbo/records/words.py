@@ -85,12 +85,16 @@ def run_words(state: State, run: Run) -> str:
     space = state.space
     design = design_words(space, space.decode_designs(run.x)[0])
     met = ""
-    if run.context is not None and space.d_c:
+    if run.series is not None:
+        met = f" in {plural(len(run.series), 'row')}"
+    elif run.context is not None and space.d_c:
         met = f" at {context_words(space, space.name_contexts(run.context[None])[0])}"
-    elif run.status == "told" and space.d_c:
+        met += " and what is not known yet" * run.late
+    elif run.late:
         met = ", in a context not known yet"
     if run.status == "told":
         gave = measured_words(state.settings, run.value, run.others)
+        gave += " on average" * (run.series is not None)
         text = f"run {run.id}: {design}{met} gave {gave}"
         text += f" (noise variance {number_text(run.noise)})" if run.noise is not None else ""
     else:
@@ -110,6 +114,10 @@ def event_words(state: State, event: e.Event) -> str:
         parts.append(design_words(space, space.decode_designs(x)[0]))
     if isinstance(event, e.Told | e.Corrected) and (event.value is not None or event.others):
         parts.append(measured_words(settings, event.value, event.others or {}))
+    if isinstance(event, e.Told) and event.values is not None:
+        parts.append(f"on average of {plural(len(event.values), 'row')}")
+    if isinstance(event, e.Corrected) and event.row is not None:
+        parts.append(f"in row {event.row}")
     if context is not None and len(context):
         parts.append(context_words(space, space.name_contexts(context[None])[0]))
     if isinstance(event, e.Told | e.Corrected) and event.noise is not None:

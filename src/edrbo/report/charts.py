@@ -30,7 +30,7 @@ def progress(facts: Facts) -> Chart:
     chart.line(ends, expected, "green dashed")
     chart.line(order.tolist(), best.tolist(), "grey")
     keep = _thin(len(y))
-    ids = list(facts.optimizer.state.told)
+    ids = facts.optimizer.state.owners
     tips = [f"run {ids[i]}: {number(y[i])}" for i in keep]
     chart.dots(order[keep].tolist(), y[keep].tolist(), tips, "blue")
     return chart
@@ -141,7 +141,7 @@ def outcome_by_context(facts: Facts, k: int) -> Chart:
     reach, labels = _context_axis(facts, k, values)
     axis = variable_axis(facts, name)
     chart = Chart(title, reach, shared_span(facts), axis, outcome_axis(facts), labels=labels)
-    ids = list(facts.optimizer.state.told)
+    ids = facts.optimizer.state.owners
     keep = _thin(len(rows))
     tips = [f"run {ids[rows[i]]}: {name} {_met(values[i], labels)}, {number(y[i])}" for i in keep]
     chart.dots(values[keep].tolist(), y[keep].tolist(), tips, "blue")

@@ -83,8 +83,9 @@ def gather(study: Study, context: Mapping[str, Any] | None = None) -> Facts:
     contexts = drawn_contexts(optimizer.context_log, space.d_c)
     recent = min(max(len(contexts) // 4, FEWEST // 2), 200)
     shift = None
-    if space.d_c and len(contexts) >= FEWEST:
-        shift = _shift(space, contexts, recent)
+    known = contexts[~np.isnan(contexts).any(axis=1)]
+    if space.d_c and len(known) >= FEWEST:
+        shift = _shift(space, known, min(max(len(known) // 4, FEWEST // 2), 200))
     model = optimizer.model
     calibration = None if model is None or len(optimizer) < 2 else leave_one_out(model)
     slices = [_slice(optimizer, recommendation, name) for name in space.design_names]

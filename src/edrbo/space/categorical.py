@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidSpaceError
-from edrbo.space.steps import check_unit, extras_words, given_extras, number_text
+from edrbo.space.steps import check_default, check_unit, extras_words, given_extras, number_text
 from edrbo.space.tables import AnyArray, Array, close_match
 
 Scalar = str | int | float | bool
@@ -26,6 +26,7 @@ class Categorical:
     choices: tuple[Scalar, ...]
     unit: str = ""
     ordered: bool = False
+    default: Scalar | None = field(default=None, compare=False)
 
     kind: ClassVar[str] = "categorical"
 
@@ -42,6 +43,7 @@ class Categorical:
             raise InvalidSpaceError(f"ordered is {self.ordered!r}", "it is True or False")
         object.__setattr__(self, "choices", choices)
         check_unit(self.unit)
+        check_default(self)
 
     def __repr__(self) -> str:
         return f"Categorical({list(self.choices)!r}{', ordered=True' if self.ordered else ''}{extras_words(self)})"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edrbo.errors import InvalidContextError
 from edrbo.space.scale import ContextScale, robust_range
@@ -20,13 +21,49 @@ from edrbo.space.variables import Categorical, Integer, Real, Scalar, Variable
 Contexts = Sequence[tuple[str, Variable]]
 
 
-def read_rows(variables: Contexts, given: Any) -> Array:
-    """(n, d_c) of contexts as a user gives them."""
-    columns, count = read_columns(given, tuple(name for name, _ in variables), "context", InvalidContextError)
-    raw = np.empty((count, len(variables)))
+def read_rows(variables: Contexts, given: Any, *, partial: bool = False) -> Array:
+    """(n, d_c) of contexts as a user gives them.
+
+    ``partial``: of each context something is known, but not all need be; what is None or left out is NaN, and so is an
+    empty cell of a data frame.
+    """
+    names = tuple(name for name, _ in variables)
+    columns, count = read_columns(completed(given, names) if partial else given, names, "context", InvalidContextError)
+    raw = np.full((count, len(variables)), np.nan)
     for k, ((name, variable), values) in enumerate(zip(variables, columns, strict=True)):
-        raw[:, k] = _read_column(name, variable, values)
+        known = _known(values, frame=hasattr(given, "columns")) if partial else np.ones(count, dtype=np.bool_)
+        if known.any() or not partial:
+            raw[known, k] = _read_column(name, variable, values[known])
+    if partial and len(names) and np.isnan(raw).all(axis=1).any():
+        raise InvalidContextError("nothing is known of a context", "leave the context out, or give some of it")
     return raw
+
+
+def completed(given: Any, names: tuple[str, ...]) -> Any:
+    """Dicts and data frames with all ``names``, None for what they lack."""
+    if hasattr(given, "columns") and hasattr(given, "reindex"):
+        return given.reindex(columns=[*given.columns, *(name for name in names if name not in given.columns)])
+    if isinstance(given, Mapping):
+        missing = [name for name in names if name not in given]
+        rows = [len(part) for part in given.values() if isinstance(part, list | tuple | np.ndarray)]
+        return {**given, **dict.fromkeys(missing, [None] * rows[0] if rows else None)} if missing else given
+    if isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
+        wanted = len(names)
+        if all(len(row) == wanted for row in given):
+            return given
+        return [row if len(row) == wanted else {**dict.fromkeys(names), **row} for row in given]
+    return given
+
+
+def _known(values: AnyArray, *, frame: bool) -> NDArray[np.bool_]:
+    """Which of ``values`` (n) say something. NaN is a mistake, but for a data frame, where it is an empty cell."""
+    if values.dtype.kind == "O":
+        return np.array([not _is_nothing(value, frame) for value in values], dtype=np.bool_)
+    return ~np.isnan(values) if frame and values.dtype.kind == "f" else np.ones(len(values), dtype=np.bool_)
+
+
+def _is_nothing(value: Any, frame: bool) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (frame and value != value)
 
 
 def _read_column(name: str, variable: Variable, values: AnyArray) -> Array:
@@ -51,7 +88,7 @@ def ends_of(variable: Variable) -> tuple[float, float]:
 def check_levels(variables: Contexts, raw: Array) -> str | None:
     """What is wrong with rows (n, d_c) from a record: a choice that does not exist, a fraction of a whole number."""
     for k, (name, variable) in enumerate(variables):
-        values = raw[:, k]
+        values = raw[~np.isnan(raw[:, k]), k]
         if isinstance(variable, Real) or not len(values):
             continue
         if (values != np.round(values)).any():
@@ -66,6 +103,7 @@ def outside_words(variables: Contexts, raw: Array) -> list[str]:
     notes = []
     for (name, variable), values in zip(variables, raw.T, strict=True):
         lower, upper = ends_of(variable)
+        values = values[~np.isnan(values)]
         with np.errstate(over="ignore"):  # an infinite excess is an excess
             excess = np.maximum(lower - values, values - upper)
         count = int((excess > 0).sum())
@@ -96,8 +134,8 @@ def name_rows(variables: Contexts, raw: Array) -> list[dict[str, Scalar]]:
 
 
 def scale_of(variables: Contexts, raw: Array) -> ContextScale:
-    """The coding of each variable: its bounds, or a range learned from rows ``raw`` (n, d_c) without NaN."""
-    ranges = [_range(variable, raw[:, k]) for k, (_, variable) in enumerate(variables)]
+    """The coding of each variable: its bounds, or a range learned from what is known of it in rows ``raw`` (n, d_c)."""
+    ranges = [_range(variable, raw[~np.isnan(raw[:, k]), k]) for k, (_, variable) in enumerate(variables)]
     lower, upper = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
     return ContextScale(
         lower,

@@ -194,15 +194,20 @@ class Space:
             raise InvalidDesignError("a coded design is not finite", "give numbers in [0, 1]")
         return rows
 
-    def read_contexts(self, contexts: Any) -> Array:
+    def read_contexts(self, contexts: Any, *, partial: bool = False) -> Array:
         """Contexts as a user gives them → (n, d_c) in the user's units; of a choice, its position.
 
         A dict, a dict of arrays, dicts, rows, a DataFrame, or a flat sequence when there is one context
         variable. A value outside its bounds is kept, and one ContextBoundsWarning per call says so.
+        With ``partial`` some of a context may be None or left out, and is NaN then.
         """
-        raw = read_rows(self._context, contexts)
+        raw = read_rows(self._context, contexts, partial=partial)
         self.warn_outside(raw, stacklevel=3)
         return raw
+
+    def _read_rows(self, contexts: Any) -> Array:
+        """As ``read_contexts``, without a word about bounds."""
+        return read_rows(self._context, contexts)
 
     def warn_outside(self, raw: Array, stacklevel: int = 2) -> None:
         """Say which contexts (n, d_c) leave their bounds, if any does."""
@@ -225,10 +230,9 @@ class Space:
     def context_scale(self, raw: Array) -> ContextScale:
         """The range that codes to [0, 1], per context variable: its bounds, or learned from ``raw`` (n, d_c).
 
-        ``scale.robust_range`` says how an absent bound is replaced. Rows of NaN (unknown contexts) are passed
-        over.
+        ``scale.robust_range`` says how an absent bound is replaced. NaN (what is not known) is passed over.
         """
-        return scale_of(self._context, raw[np.isfinite(raw).all(axis=1)])
+        return scale_of(self._context, raw)
 
     @cached_property
     def context_width(self) -> int:

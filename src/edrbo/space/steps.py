@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from edrbo.errors import InvalidSpaceError
-from edrbo.space.tables import Array
+from edrbo.errors import EdrboError, InvalidSpaceError
+from edrbo.space.tables import Array, read_numbers
 
 FINEST = 1e-9  # of the range: a smaller step is no step
 LONGEST_UNIT = 40
@@ -70,9 +70,26 @@ def check_digits(digits: Any) -> None:
         raise InvalidSpaceError(f"digits is {digits!r}", f"it is a whole number from 0 to {MOST_DIGITS}")
 
 
+def check_default(variable: Any) -> None:
+    """That the value which runs had before the variable came is one of its values."""
+    if variable.default is None:
+        return
+    value = np.empty(1, dtype=object)
+    value[0] = variable.default
+    try:
+        if getattr(variable, "bounded", True):
+            variable.encode("default", value)
+        else:
+            read_numbers("default", value, "context", InvalidSpaceError)
+    except EdrboError as problem:
+        raise InvalidSpaceError(
+            f"the default cannot be {variable.default!r}: {problem.message}", problem.hint
+        ) from None
+
+
 def given_extras(variable: Any) -> dict[str, Any]:
     """What is written only if it was given: records of version 0.1 lack it."""
-    parts = {name: getattr(variable, name, None) for name in ("unit", "digits", "step")}
+    parts = {name: getattr(variable, name, None) for name in ("unit", "digits", "step", "default")}
     return {name: value for name, value in parts.items() if value not in (None, "")}
 
 

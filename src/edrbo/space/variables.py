@@ -2,14 +2,15 @@
 
 A coded real is its position between the bounds, a coded integer lies in its rounding cell (the center of an
 equal share of [0, 1]; on a log scale the share is that of the logarithm), a coded categorical is a one-hot
-row. ``unit``, ``digits`` and ``step`` are for people: suggestions lie on the steps, what was really set need not.
+row. ``unit``, ``digits`` and ``step`` are for people: suggestions lie on the steps, what was really set need not. A
+variable that comes later has a ``default``: the value that runs had before it came.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from edrbo.errors import InvalidDesignError, InvalidSpaceError
 from edrbo.space.bounds import check_inside, check_log_flag, check_range, integer_bound, real_bound
 from edrbo.space.categorical import Categorical, Scalar
-from edrbo.space.steps import Steps, check_digits, check_unit, extras_words, given_extras, number_text
+from edrbo.space.steps import Steps, check_default, check_digits, check_unit, extras_words, given_extras, number_text
 from edrbo.space.tables import AnyArray, Array, read_numbers
 
 # A range with one bound must leave room beyond that bound.
@@ -38,6 +39,7 @@ class Real:
     unit: str = ""
     digits: int | None = None
     step: float | None = None
+    default: float | None = field(default=None, compare=False)
 
     kind: ClassVar[str] = "real"
     width: ClassVar[int] = 1
@@ -60,6 +62,7 @@ class Real:
         if self.step is not None:
             object.__setattr__(self, "step", real_bound(self.step))
             self._steps()
+        check_default(self)
 
     def __repr__(self) -> str:
         bounds = "" if self.lower is None and self.upper is None else f"{self.lower!r}, {self.upper!r}"
@@ -150,6 +153,7 @@ class Integer:
     upper: int
     log: bool = False
     unit: str = ""
+    default: int | None = field(default=None, compare=False)
 
     kind: ClassVar[str] = "integer"
     width: ClassVar[int] = 1
@@ -162,6 +166,7 @@ class Integer:
         if self.log and self.lower < 1:
             raise InvalidSpaceError(f"{self!r} has no logarithm", "log needs a lower bound of 1 or more")
         check_unit(self.unit)
+        check_default(self)
 
     def __repr__(self) -> str:
         return f"Integer({self.lower}, {self.upper}{', log=True' if self.log else ''}{extras_words(self)})"
@@ -258,10 +263,8 @@ def read_variable(given: Any) -> Variable:
         return given
     if given is None:
         return Real()
-    if isinstance(given, list):
+    if isinstance(given, list) or (isinstance(given, tuple) and any(isinstance(item, str | bool) for item in given)):
         return Categorical(tuple(given))
-    if isinstance(given, tuple) and any(isinstance(item, str | bool) for item in given):
-        return Categorical(given)
     if isinstance(given, tuple) and len(given) == 2:
         return Real(*given)
     raise InvalidSpaceError(

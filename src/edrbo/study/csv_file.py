@@ -1,7 +1,7 @@
 """Studies as tables: one row per run, then contexts. What is exported and imported again is the same, bit for bit.
 
     status      told, failed, pending, cancelled; left out (told), failed, left out; context (seen without an outcome);
-                late (the context of an earlier row)
+                late (the context of an earlier row), row (one more row of the run above)
     id          the run; a late row names the row it belongs to
     variables   under their names; one that is also a heading here is written design:NAME or context:NAME
     value, noise, weight
@@ -75,7 +75,22 @@ def table_rows(state: State) -> Iterator[Row]:
         elif isinstance(event, e.ContextTold):
             yield {"status": "late", "id": str(event.id), **_context(state.space, event.context)}
         elif isinstance(event, e.Asked | e.Told | e.Failed):
-            yield {**_run(state, event), **_stamp(event)}
+            first, *more = _rows(state, event)
+            yield {**first, **_stamp(event)}
+            yield from more
+
+
+def _rows(state: State, event: e.Asked | e.Told | e.Failed) -> Iterator[Row]:
+    """The row of a run, or the rows: those after the first say which run they belong to."""
+    row, series = _run(state, event), state.runs[event.id].series
+    if series is None:
+        yield row
+        return
+    parts = zip(series.contexts, series.values.tolist(), series.noises.tolist(), strict=True)
+    for k, (context, value, noise) in enumerate(parts):
+        head = row if k == 0 else {"status": "row", "id": str(event.id)}
+        told = {"value": _text(value), "noise": "" if noise != noise else _text(noise)}
+        yield {**head, **_context(state.space, context), **told}
 
 
 def _run(state: State, event: e.Asked | e.Told | e.Failed) -> Row:

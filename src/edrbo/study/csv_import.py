@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records import events as e
 from edrbo.records.context_log import read_weights
+from edrbo.records.series import Series
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.tables import close_match
@@ -21,7 +22,7 @@ from edrbo.study.columns import Columns, match_columns
 from edrbo.study.known_rows import Known
 from edrbo.study.sheet import Sheet, read_sheet
 from edrbo.study.study import Study
-from edrbo.study.table_row import Parsed, parse_design, parse_row
+from edrbo.study.table_row import Parsed, parse_design, parse_outcome, parse_row
 
 Array = NDArray[np.float64]
 
@@ -83,18 +84,21 @@ def read_table(state: State, path: Path, *, again: bool = False) -> Import:
 
 
 def _groups(rows: Iterable[Parsed]) -> Iterator[list[Parsed]]:
-    """Rows one by one, but contexts of one batch, and contexts without a batch in a row, together."""
+    """Rows one by one; but together those of one run, contexts of one batch, and contexts without a batch in a row."""
     group: list[Parsed] = []
     for row in rows:
-        if group and (row.status != "context" or row.batch != group[0].batch):
+        if group and not _together(group[0], row):
             yield group
             group = []
-        if row.status == "context":
-            group.append(row)
-        else:
-            yield [row]
+        group.append(row)
     if group:
         yield group
+
+
+def _together(first: Parsed, row: Parsed) -> bool:
+    if row.status == "row":
+        return first.status in ("told", "left out") and row.id in ("", first.id)
+    return first.status == row.status == "context" and row.batch == first.batch
 
 
 def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Iterator[e.Event]:
@@ -106,6 +110,8 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
         count = row.count or len(group)
         yield e.Seen(rows=rows, weights=weights, count=count, summary=bool(row.count), version=version, **row.stamp)
         return
+    if row.status == "row":
+        raise StudyError("a row has no run above it", "the first row of a run says what was set")
     if row.status == "late":
         if row.id not in numbers:
             raise StudyError(f"a late row names {row.id!r}, which no earlier row has")
@@ -125,9 +131,22 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
         yield e.Failed(context=row.context, why=row.why, **common)
     if row.status in ("told", "left out"):
         common |= {"others": row.others or None, "others_noise": row.others_noise or None}
-        yield e.Told(context=row.context, value=row.value, noise=row.noise, **common)
+        if len(group) > 1:
+            yield e.Told(**_series(group, state.space).fields(), **common)
+        else:
+            yield e.Told(context=row.context, value=row.value, noise=row.noise, **common)
     if row.status.endswith("left out"):
         yield e.Dropped(id=key, why=row.why)
+
+
+def _series(group: list[Parsed], space: Space) -> Series:
+    """The rows of one run."""
+    nothing = np.full(space.d_c, np.nan)
+    return Series(
+        np.stack([nothing if row.context is None else row.context for row in group]),
+        np.array([row.value for row in group], dtype=np.float64),
+        np.array([np.nan if row.noise is None else row.noise for row in group], dtype=np.float64),
+    )
 
 
 def _number(state: State, row: Parsed) -> int:
@@ -165,11 +184,26 @@ def read_contexts(space: Space, path: Path) -> tuple[list[dict[str, Any]], Array
     _check_contexts(sheet, columns, space)
     rows = [parse_row(sheet, columns, space, row) for row in sheet.rows]
     for row in rows:
-        if row.context is None:
+        if row.context is None or np.isnan(row.context).any():
             raise StudyError(f"{sheet.file}, row {row.line}: a cell is empty", "every row needs a number per column")
     table = np.array([row.context for row in rows], dtype=np.float64).reshape(len(rows), space.d_c)
     weighted = any(kind == ("", "weight") for kind in columns.meaning.values())
     return space.name_contexts(table), np.array([row.weight for row in rows]) if weighted else None
+
+
+def read_outcomes(state: State, path: Path) -> dict[str, Any]:
+    """A table of the rows of one run, as ``tell`` takes them: contexts, values and, if there is a column, noise."""
+    sheet = read_sheet(path)
+    columns = match_columns(sheet, state.settings)
+    rows = [parse_outcome(sheet, columns, state.space, row) for row in sheet.rows]
+    if not rows:
+        raise StudyError(f"{sheet.file} holds no row", "give a column of values and one for each context variable")
+    for line, (context, _, _) in zip(sheet.rows, rows, strict=True):
+        if context is None and state.space.d_c:
+            raise StudyError(f"{sheet.file}, row {line.line}: nothing of the context", "every row needs some of it")
+    named = [state.space.name_contexts(context[None])[0] for context, _, _ in rows if context is not None]
+    values, noises = [value for _, value, _ in rows], [noise for _, _, noise in rows]
+    return {"contexts": named if state.space.d_c else None, "values": values, "noise": noises}
 
 
 def _check_contexts(sheet: Sheet, columns: Columns, space: Space) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,13 @@ class Known:
             return self._find_batch(group)
         if row.status == "late":
             return self._find_late(row, numbers)
-        mark = _mark(KIND.get(row.status, row.status), row.x, row.context, row.value, row.others)
+        context: Array | None = row.context
+        value: Any = row.value
+        if len(group) > 1:
+            nothing = np.full(self._state.space.d_c, np.nan)
+            context = np.stack([nothing if part.context is None else part.context for part in group])
+            value = [part.value for part in group]
+        mark = _mark(KIND.get(row.status, row.status), row.x, context, value, row.others)
         free = [key for key in self._runs.get(mark, ()) if key not in self._used]
         named = [key for key in free if str(key) == row.id]  # of equal runs, the one with this number
         if not free:
@@ -63,11 +70,14 @@ class Known:
         key = numbers.get(row.id)
         run = None if key is None or key not in self._used else self._state.runs.get(key)
         known = run is not None and run.context is not None and row.context is not None
-        return key if known and run is not None and np.array_equal(run.context, row.context) else None  # type: ignore[arg-type]
+        return key if known and run is not None and np.array_equal(run.context, row.context, equal_nan=True) else None  # type: ignore[arg-type]
 
 
 def _marks(state: State) -> Iterator[tuple[str, int]]:
     for run in state.runs.values():
+        if run.series is not None:
+            yield _mark(run.status, run.x, run.series.contexts, run.series.values.tolist(), run.others), run.id
+            continue
         marks = {_mark(run.status, run.x, run.context, run.value, run.others)}
         if run.status in ("told", "failed"):
             marks.add(_mark(run.status, run.x, None, run.value, run.others))  # told before its context
@@ -80,16 +90,14 @@ def _marks(state: State) -> Iterator[tuple[str, int]]:
             designs[event.id] = event.x
         if isinstance(event, e.Told | e.Failed) and event.ref not in gone and event.id in state.runs:
             x = designs.get(event.id) if event.x is None else event.x
-            value, others = getattr(event, "value", None), getattr(event, "others", None)
-            yield _mark(event.kind, x, event.context, value, others), event.id
+            context, value = event.context, getattr(event, "value", None)
+            if isinstance(event, e.Told) and event.values is not None:
+                context, value = event.contexts, event.values.tolist()
+            yield _mark(event.kind, x, context, value, getattr(event, "others", None)), event.id
 
 
 def _mark(
-    status: str,
-    x: Array | None,
-    context: Array | None,
-    value: float | None,
-    others: Mapping[str, float] | None = None,
+    status: str, x: Array | None, context: Array | None, value: Any, others: Mapping[str, float] | None = None
 ) -> str:
     """A design is known by what a table can hold of it."""
     rounded = None if x is None else np.round(x, 9) + 0.0

@@ -221,6 +221,8 @@ def _shown(event: e.Told | e.Failed | e.Cancelled, space: Space) -> dict[str, An
     elif event.others:
         shown["outcomes"] = dict(event.others)
     context = None if isinstance(event, e.Cancelled) else event.context
+    if isinstance(event, e.Told) and event.values is not None:
+        shown["rows"] = len(event.values)
     if context is not None:
         shown["context"] = space.name_contexts(context[None])[0]
     return shown

@@ -13,6 +13,7 @@ from optuna.study import StudyDirection
 
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records.checksum import is_sound, signed
+from edrbo.records.named_law import check_law
 from edrbo.records.settings import Settings
 from edrbo.study.journal import FileStorage
 from edrbo.study.storage import describe, guard, is_url, open_storage
@@ -85,6 +86,7 @@ def _only_name(where: str | Path, names: list[str]) -> str:
 
 
 def _create(storage: BaseStorage, name: str, settings: Settings) -> None:
+    check_law(settings.law, settings.space)
     direction = StudyDirection.MAXIMIZE if settings.direction == "maximize" else StudyDirection.MINIMIZE
     logger = logging.getLogger("optuna.storages")  # would announce the study on standard error
     level = logger.level

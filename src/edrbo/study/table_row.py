@@ -28,6 +28,7 @@ STATUSES = {
     "failed, left out": "failed, left out",
     "context": "context",
     "late": "late",
+    "row": "row",
 }
 
 
@@ -83,6 +84,15 @@ def parse_design(sheet: Sheet, columns: Columns, space: Space, row: Row) -> dict
     return _Reader(sheet, columns, space, row).design()
 
 
+def parse_outcome(sheet: Sheet, columns: Columns, space: Space, row: Row) -> tuple[Array | None, float, float | None]:
+    """Context (d_c), value and noise of a row, whatever else stands there."""
+    reader = _Reader(sheet, columns, space, row)
+    value = reader.number("value")
+    if value is None:
+        raise StudyError(f"{sheet.file}, row {row.line}: there is no value", "every row needs one")
+    return reader.context(), value, reader.number("noise")
+
+
 class _Reader:
     def __init__(self, sheet: Sheet, columns: Columns, space: Space, row: Row) -> None:
         self._sheet, self._columns, self._space, self._row = sheet, columns, space, row
@@ -114,6 +124,8 @@ class _Reader:
                 ) from None
             except ValueError as problem:
                 raise self._wrong(("design", name), text, str(problem), "write a number") from None
+        if found:  # a table from before a variable came
+            found |= {k: v.default for k, v in self._space.design.items() if k not in found and v.default is not None}
         missing = [name for name in self._space.design_names if found and name not in found]
         if missing:
             raise StudyError(
@@ -134,11 +146,7 @@ class _Reader:
                 ) from None
             except ValueError as problem:
                 raise self._wrong(("context", name), text, str(problem), "write a number") from None
-        missing = [name for name in self._space.context_names if found and name not in found]
-        if missing:
-            where = f"{self._sheet.file}, row {self._row.line}"
-            raise StudyError(f"{where}: {missing[0]} is missing", "a context needs all its variables, or none")
-        return np.array([found[name] for name in self._space.context_names]) if found else None
+        return np.array([found.get(name, np.nan) for name in self._space.context_names]) if found else None
 
     def coded(self, design: Mapping[str, Any]) -> Array:
         """The design (d_x), exactly if the table says it exactly and was not edited."""
@@ -215,6 +223,7 @@ def _check(sheet: Sheet, row: Parsed) -> None:
         "cancelled": ran,
         "context": row.context is not None,
         "late": row.context is not None and bool(row.id),
+        "row": row.value is not None,
     }
     if not needs[row.status]:
         raise StudyError(f"{sheet.file}, row {row.line}: a cell is missing in a row that is {row.status}")

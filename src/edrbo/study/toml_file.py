@@ -41,7 +41,7 @@ from edrbo.study.storage import is_url
 from edrbo.study.study import Study
 
 FORMAT = 1
-VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "ordered", "unit", "step", "digits")
+VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "ordered", "unit", "step", "digits", "default")
 HOW = "write [low, high], or {choices = [...]}"
 ALWAYS = ("direction", "method", "seed")  # written also when they are the defaults
 PLAIN = tuple(choice.name for choice in Settings.choices())
@@ -154,7 +154,8 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings, mode: in
 
 
 def _variable(variable: Variable) -> str:
-    if isinstance(variable, Real) and variable == Real(*variable.ends) and variable.bounded:
+    plain = isinstance(variable, Real) and variable == Real(*variable.ends) and variable.default is None
+    if isinstance(variable, Real) and plain and variable.bounded:
         return f"[{variable.lower!r}, {variable.upper!r}]"
     names = {"lower": "low", "upper": "high"}
     given = {key: part for key, part in variable.to_dict().items() if part is not None and part is not False}

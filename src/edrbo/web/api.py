@@ -159,7 +159,7 @@ def _telling(api: APIRouter, desks: Desks) -> None:
                 design if body.id is None else body.id,
                 read_context(book.space_now, body.context),
                 _read_values(body),
-                noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
+                **_rows(book.space_now, body),
                 failed=body.failed,
                 design=design if design and body.id is not None else None,
                 why=body.why or None,
@@ -204,6 +204,7 @@ def _second_thoughts(api: APIRouter, desks: Desks) -> None:
                 noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
                 context=read_context(book.space_now, body.context),
                 design=read_design(book.space_now, body.design) if body.design else None,
+                row=body.row,
                 why=body.why or None,
                 **stamp,
             )
@@ -252,12 +253,27 @@ def _settings(api: APIRouter, desks: Desks) -> None:
         """Change bounds, levels, variables or the goal; what was before stays on record."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
-            settings, defaults = read_amendment(body, book.state.settings)
+            settings = read_amendment(body, book.state.settings)
             if not settings:
                 raise InvalidValueError("nothing is changed", "change something first")
-            book.amend(settings, defaults, **stamp)
+            book.amend(settings, **stamp)
 
         return record(desks.get(study), body, write)
+
+
+def _rows(space: Space, body: bodies.Tell) -> dict[str, Any]:
+    """The noise of one outcome, or several rows as ``tell`` takes them."""
+    if body.rows is None:
+        return {"noise": _noise(body.noise)}
+    return {
+        "contexts": [read_context(space, row.context) or {} for row in body.rows] if space.d_c else None,
+        "values": [read_number(row.value) for row in body.rows],
+        "noise": [_noise(row.noise) for row in body.rows],
+    }
+
+
+def _noise(given: Any) -> float | None:
+    return None if given in (None, "") else read_number(given, "the noise")
 
 
 def _read_forecast(space: Space, text: str) -> list[dict[str, Any]]:

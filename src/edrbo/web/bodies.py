@@ -35,14 +35,24 @@ class Ask(Entry):
     )
 
 
+class ToldRow(Body):
+    """One row of a run that has several."""
+
+    value: Number
+    context: Values | None = None
+    noise: Number | None = None
+
+
 class Tell(Entry):
-    """``id`` of a suggestion, or a ``design`` of one's own; with both, the design is what was really set."""
+    """``id`` of a suggestion, or a ``design`` of one's own; with both, the design is what was really set. ``rows`` in
+    place of value, context and noise tell several of them."""
 
     id: int | None = None
     value: Number | None = None
     outcomes: Values | None = None  # of several, by name, in place of the value
     context: Values | None = None
     noise: Number | None = None
+    rows: Annotated[list[ToldRow], Field(min_length=1, max_length=1000)] | None = None
     failed: bool = False
     design: Design | None = None
     why: Text | None = None
@@ -64,6 +74,7 @@ class Correct(Entry):
     noise: Number | None = None
     context: Values | None = None
     design: Design | None = None
+    row: int | None = None
     why: Text | None = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidSpaceError
@@ -102,7 +102,10 @@ def _variable(part: bodies.Variable, old: Any) -> Any:
         given["unit"] = part.unit.strip()
     if "step" in known:
         given["step"] = None if part.step in (None, "") else read_number(part.step, f"the step of {part.name}")
-    return kind(**{**kept, **given})
+    variable = kind(**{**kept, **given})
+    if old is not None or part.before in (None, ""):
+        return variable
+    return replace(variable, default=_value(variable, part.name, part.before))
 
 
 def _choices(part: bodies.Variable, old: Any) -> tuple[Any, ...]:
@@ -121,10 +124,9 @@ def read_new(body: bodies.New) -> Settings:
     return Settings(read_space(body.design, body.context, body.constraints), **choices)
 
 
-def read_amendment(body: bodies.Amend, settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings that change, as ``amend`` takes them, and the values that older runs had of new variables."""
+def read_amendment(body: bodies.Amend, settings: Settings) -> dict[str, Any]:
+    """The settings that change, as ``amend`` takes them; new variables have the values of older runs as defaults."""
     changed: dict[str, Any] = {}
-    defaults: dict[str, Any] = {}
     if body.design is not None or body.context is not None or body.constraints is not None:
         old = settings.space
         design = body.design if body.design is not None else _as_bodies(old.design)
@@ -133,15 +135,11 @@ def read_amendment(body: bodies.Amend, settings: Settings) -> tuple[dict[str, An
         space = read_space(design, context, constraints, old)
         if space != old:
             changed["space"] = space.to_dict()
-        for part in (*design, *context):
-            if part.before not in (None, "") and part.name not in {**old.design, **old.context}:
-                known = {**space.design, **space.context}[part.name]
-                defaults[part.name] = _value(known, part.name, part.before)
     if body.goal is not None and body.goal.strip() and body.goal.strip() != settings.goal.to_text():
         changed["goal"] = body.goal.strip()
     if body.forgetting not in (None, ""):
         changed["forgetting"] = read_number(body.forgetting, "forgetting")
-    return changed, defaults
+    return changed
 
 
 def _as_bodies(variables: Mapping[str, Any]) -> list[bodies.Variable]:

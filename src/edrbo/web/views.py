@@ -61,7 +61,8 @@ def run_row(state: State, run: Run, stamps: Mapping[int, e.Event]) -> dict[str, 
         "status": status_of(run),
         "design": space.decode_designs(run.x)[0],
         "context": context if space.d_c else None,
-        "late": run.status == "told" and run.context is None and space.d_c > 0,
+        "late": run.late,
+        "rows": 0 if run.series is None else len(run.series),
         "value": run.value,
         "outcomes": outcomes_of(run, state.settings) if state.settings.outcomes else {},
         "noise": run.noise,
@@ -138,7 +139,9 @@ def event_words(event: e.Event, state: State) -> str:
     number = getattr(event, "id", None)
     head = "" if number is None else f"run {number} "
     if isinstance(event, e.Told):
-        return f"{head}gave {_outcomes(event, state.settings)}" + context_words(state.space, event.context)
+        several = "" if event.values is None else f" on average of {len(event.values)} rows"
+        words = context_words(state.space, event.context)
+        return f"{head}gave {_outcomes(event, state.settings)}{several}{words}"
     if isinstance(event, e.Corrected):
         value = [f"value {_outcomes(event, state.settings)}"] if event.value is not None or event.others else []
         parts = value + ["context"] * (event.context is not None) + ["settings"] * (event.x is not None)
@@ -174,7 +177,7 @@ def overview(desk: Desk) -> dict[str, Any]:
         "told": len(state.told),
         "failed": len(state.failed),
         "contexts": len(state.log),
-        "late": sum(run.status == "told" and run.context is None for run in state.runs.values()),
+        "late": sum(run.late for run in state.runs.values()),
         "problems": [str(problem) for problem in desk.study.problems],
     }
 
@@ -182,17 +185,16 @@ def overview(desk: Desk) -> dict[str, Any]:
 def last_context(state: State) -> dict[str, Any]:
     """The context that was met last, by name."""
     for entry in reversed(state.seen):
-        row = state.runs[entry].context if isinstance(entry, int) else entry.rows[-1]
-        if row is not None and len(row):
-            return state.space.name_contexts(row[None])[0]
+        rows = state.runs[entry].contexts if isinstance(entry, int) else entry.rows
+        if len(rows):
+            return state.space.name_contexts(rows[-1:])[0]
     return {}
 
 
 def context_ranges(state: State) -> dict[str, tuple[float, float]]:
     """Per context variable that is a number the range of a slider: its bounds, or what was seen."""
-    known = [run.context for run in state.runs.values() if run.context is not None and not run.dropped]
-    raw = np.array(known).reshape(len(known), state.space.d_c)
-    scale = state.space.context_scale(raw)
+    known = [run.contexts for run in state.runs.values() if len(run.contexts) and not run.dropped]
+    scale = state.space.context_scale(np.concatenate([np.empty((0, state.space.d_c)), *known]))
     lower = np.where(scale.whole, np.ceil(scale.lower), scale.lower)  # levels stand half a unit inside the ends
     upper = np.where(scale.whole, np.floor(scale.upper), scale.upper)
     found = {}

@@ -1,0 +1,111 @@
+"""A law that the user knows (``records/law.py``), as weighted contexts: the same ones every time.
+
+One variable by itself stands at the middles of ``LINE`` shares of equal probability, or at its levels with their exact
+probabilities; several at a Sobol' sequence through their quantiles. What is not said of the law is taken from the
+contexts seen, independent of the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.context.compression import compress
+from edrbo.context.points import sobol_points
+from edrbo.records.law import KnownLaw, Named, Shares
+from edrbo.records.named_law import frozen
+from edrbo.space import Integer, Space
+
+Array = NDArray[np.float64]
+
+LINE, SPACE_POINTS = 512, 1024
+MOST_LEVELS = 512  # of a discrete distribution that are taken one by one
+
+
+def known_contexts(law: KnownLaw, space: Space, seen: Array, weights: Array) -> tuple[Array, Array]:
+    """Contexts (n × d_c, the user's units) and weights (n); ``seen`` (N × d_c) with ``weights`` (N) for what the law
+    does not say."""
+    if law.samples:
+        return law.rows(space)
+    told = [space.context_names.index(name) for name, _ in law.parts]
+    numbers, shares = _one(law, space) if len(told) == 1 else _several(law, space)
+    rest = [k for k in range(space.d_c) if k not in told]
+    if not rest:
+        found = np.empty((len(numbers), space.d_c))
+        found[:, told] = numbers
+        return found, shares
+    return _beside(numbers, shares, told, rest, seen, weights, space)
+
+
+def _one(law: KnownLaw, space: Space) -> tuple[Array, Array]:
+    """Values (n × 1) of the one variable and their weights."""
+    ((name, part),) = law.parts
+    if isinstance(part, Shares):
+        values = [space.context_numbers({name: value})[name] for value in part.values]
+        return np.array(values)[:, None], np.array(part.shares)
+    exact = _levels(name, part)
+    if exact is not None:
+        return exact
+    middles = (np.arange(LINE) + 0.5) / LINE
+    return _quantiles(name, part, middles, space)[:, None], np.full(LINE, 1.0 / LINE)
+
+
+def _levels(name: str, part: Named) -> tuple[Array, Array] | None:
+    """Of a discrete distribution all of its levels that matter, if they are not too many."""
+    law = frozen(name, part)
+    if not hasattr(law, "pmf"):
+        return None
+    low, high = (float(law.ppf(level)) for level in (1e-9, 1.0 - 1e-9))
+    if not high - low < MOST_LEVELS:
+        return None
+    levels = np.arange(low, high + 1.0)
+    mass = np.asarray(law.pmf(levels), dtype=np.float64)
+    return levels[mass > 0, None], mass[mass > 0] / mass.sum()
+
+
+def _several(law: KnownLaw, space: Space) -> tuple[Array, Array]:
+    """Values (n × k) of independent variables with equal weights."""
+    unit = sobol_points(len(law.parts), SPACE_POINTS).numpy().clip(1e-9, 1.0 - 1e-9)
+    columns = [_quantiles(name, part, unit[:, k], space) for k, (name, part) in enumerate(law.parts)]
+    return np.stack(columns, axis=1), np.full(SPACE_POINTS, 1.0 / SPACE_POINTS)
+
+
+def _quantiles(name: str, part: Named | Shares, levels: Array, space: Space) -> Array:
+    if isinstance(part, Shares):
+        numbers = np.array([space.context_numbers({name: value})[name] for value in part.values])
+        order = np.argsort(numbers, kind="stable")
+        below = np.cumsum(np.array(part.shares)[order])
+        chosen: Array = numbers[order][np.searchsorted(below, levels).clip(0, len(numbers) - 1)]
+        return chosen
+    found: Array = np.asarray(frozen(name, part).ppf(levels), dtype=np.float64)
+    return np.rint(found) if isinstance(space.context[name], Integer) else found
+
+
+def _beside(
+    numbers: Array, shares: Array, told: list[int], rest: list[int], seen: Array, weights: Array, space: Space
+) -> tuple[Array, Array]:
+    """Every value of what is told with every context that was seen of the rest."""
+    if not len(seen):
+        scale = space.context_scale(seen)
+        points = sobol_points(scale.width, 32).numpy()
+        seen, weights = scale.decode(points), np.ones(32)
+    known = ~np.isnan(seen[:, rest]).any(axis=1)
+    theirs, mass = seen[known][:, rest], weights[known]
+    if not len(theirs):
+        return _beside(numbers, shares, told, rest, np.empty((0, space.d_c)), weights[:0], space)
+    few, few_shares = _thinned(numbers, shares, told, space)
+    theirs, mass = _thinned(theirs, mass / mass.sum(), rest, space)
+    found = np.empty((len(few) * len(theirs), space.d_c))
+    found[:, told] = np.repeat(few, len(theirs), axis=0)
+    found[:, rest] = np.tile(theirs, (len(few), 1))
+    return found, np.outer(few_shares, mass).ravel()
+
+
+def _thinned(values: Array, weights: Array, columns: list[int], space: Space) -> tuple[Array, Array]:
+    """At most 64 of them, in the coding of the space."""
+    import torch
+
+    part = Space(dict(space._design), {space.context_names[k]: space._context[k][1] for k in columns})
+    scale = part.context_scale(values)
+    small = compress(torch.from_numpy(scale.encode(values)), torch.from_numpy(weights), 64, discrete=scale.discrete)
+    return scale.decode(small.atoms.numpy()), small.weights.numpy()
