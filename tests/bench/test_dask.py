@@ -19,7 +19,7 @@ from edrbo.bench.run.replicate import Evaluation, Replicate, Settings, run_repli
 from edrbo.errors import EdrboError
 
 SETTINGS = Settings(evaluations=6)
-REPLICATES = [Replicate("newsvendor", method, seed, SETTINGS) for seed in range(4) for method in ("random", "ucb")]
+REPLICATES = [Replicate("newsvendor", method, seed, SETTINGS) for seed in range(2) for method in ("random", "ucb")]
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ app()
 
 
 def start(directory: Path, *more: str) -> subprocess.Popen[str]:
-    command = ["run", "--problems", "newsvendor", "--methods", "ucb,tpe", "--seeds", "5", "--evaluations", "25"]
+    command = ["run", "--problems", "newsvendor", "--methods", "ucb,tpe", "--seeds", "5", "--evaluations", "16"]
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *command, "--workers", "1", "--out", str(directory), *more],
         text=True,
@@ -142,19 +142,19 @@ def stop_at(process: subprocess.Popen[str], path: Path, lines: int, kind: signal
 
 
 def test_kill_and_interrupt_leave_a_run_that_resumes_bit_for_bit(tmp_path: Path) -> None:
-    replicates = [Replicate("newsvendor", m, 5, Settings(25)) for m in ("ucb", "tpe")]
+    replicates = [Replicate("newsvendor", m, 5, Settings(16)) for m in ("ucb", "tpe")]
     path = journal_path(tmp_path, replicates[0])
     first = start(tmp_path)
     stop_at(first, path, 4, signal.SIGKILL)
     assert first.returncode == -signal.SIGKILL
     kept = len(complete(tmp_path, replicates[0]).evaluations)
-    assert 3 <= kept < 25
+    assert 3 <= kept < 16
     second = start(tmp_path, "--resume")
     output = stop_at(second, path, kept + 3, signal.SIGINT)
     assert second.returncode == 130, output
     assert "--resume" in output
     assert "Traceback" not in output
-    assert kept < len(complete(tmp_path, replicates[0]).evaluations) < 25
+    assert kept < len(complete(tmp_path, replicates[0]).evaluations) < 16
     third = start(tmp_path, "--resume")
     output, _ = third.communicate(timeout=300)
     assert third.returncode == 0, output

@@ -69,7 +69,7 @@ def test_killed_at_a_hundred_random_moments(tmp_path: Path, line: Space) -> None
     assert time.monotonic() - begun < 10  # Optuna's own lock would make it wait for 30 s
 
 
-@pytest.mark.parametrize(("place", "each"), [("one file", 25), ("PostgreSQL", 10)])
+@pytest.mark.parametrize(("place", "each"), [("one file", 25), ("PostgreSQL", 5)])
 def test_eight_processes(tmp_path: Path, place: str, each: int, request: pytest.FixtureRequest) -> None:
     """They make the study all at once, and evaluate so many times each."""
     where = str(tmp_path / "study.db")
