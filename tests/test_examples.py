@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
+SEVERAL_PROCESSES = ("optuna_workers.py",)
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
 
 
@@ -22,8 +24,18 @@ def run(words: list[str], cwd: Path, path: str = "") -> str:
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
-def test_python_examples(path: Path, tmp_path: Path) -> None:
-    assert run([sys.executable, str(path)], tmp_path).strip()
+def test_python_examples(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, which has imported torch already, unless the example starts processes of its own."""
+    monkeypatch.chdir(tmp_path)
+    if path.name in SEVERAL_PROCESSES:
+        said = run([sys.executable, str(path)], tmp_path)
+    else:
+        monkeypatch.setattr(sys, "argv", [str(path)])
+        runpy.run_path(str(path), run_name="__main__")
+        said = capsys.readouterr().out
+    assert said.strip()
     assert list(tmp_path.iterdir()) == []
 
 
