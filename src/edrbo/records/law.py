@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.records.context_log import read_weights
 from edrbo.space import Space
+from edrbo.space.bounds import plain_number
 from edrbo.space.tables import close_match
 
 Array = NDArray[np.float64]
@@ -200,11 +201,7 @@ def _named(variable: str, given: Any) -> Named:
 
 
 def _number(variable: str, given: Any) -> float:
-    try:
-        number = math.nan if isinstance(given, str | bytes | bool) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
+    if not math.isfinite(number := plain_number(given)):
         raise InvalidValueError(f"an argument of the law of {variable!r} is {given!r}", "arguments are finite numbers")
     return number
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.records.goals import Goal, Reach, Within, as_goal
 from edrbo.records.units import Direction
+from edrbo.space.bounds import plain_number
 from edrbo.space.tables import close_match
 
 MOST_MAIN = 3  # outcomes of a front: of more nobody can choose
@@ -239,11 +240,7 @@ def _part_dict(part: Aimed) -> dict[str, Any]:
 
 
 def _number(part: Any, name: str, given: Any) -> float:
-    try:
-        number = math.nan if isinstance(given, bool | str | bytes) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
+    if not math.isfinite(number := plain_number(given)):
         raise InvalidValueError(f"{name} of {type(part).__name__} is {given!r}", "give a finite number")
     object.__setattr__(part, name, number)
     return number

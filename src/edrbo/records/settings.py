@@ -18,6 +18,7 @@ from edrbo.records.law import KnownLaw, as_law
 from edrbo.records.outcomes import Limit, Maximize, Minimize, Outcomes, read_outcomes
 from edrbo.records.units import Direction
 from edrbo.space import Space
+from edrbo.space.bounds import plain_number
 from edrbo.space.tables import close_match
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
@@ -90,18 +91,10 @@ def _read_integer(name: str, least: int | None, hint: str) -> Callable[[Any], in
     return read
 
 
-def _number(given: Any) -> float:
-    """NaN for what is none."""
-    try:
-        return math.nan if isinstance(given, bool | str | bytes) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
 def _read_forgetting(given: Any) -> float | None:
     if given is None:
         return None
-    number = _number(given)
+    number = plain_number(given)
     if not (math.isfinite(number) and number > 0):
         raise InvalidValueError(f"forgetting is {given!r}", "give a half-life in contexts, above zero")
     return number
@@ -109,7 +102,7 @@ def _read_forgetting(given: Any) -> float | None:
 
 def _read_probability(name: str) -> Callable[[Any], float]:
     def read(given: Any) -> float:
-        number = _number(given)
+        number = plain_number(given)
         if not 0.0 <= number <= 1.0:
             raise InvalidValueError(f"{name} is {given!r}", "give a probability, between 0 and 1")
         return number

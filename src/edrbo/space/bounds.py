@@ -15,14 +15,18 @@ from edrbo.space.tables import Array
 LARGEST_INTEGER = 2**42
 
 
+def plain_number(given: Any) -> float:
+    """``given`` as a float; NaN if it is no number: texts and truth values are none, though Python would take them."""
+    try:
+        return math.nan if isinstance(given, str | bytes | bool) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
 def real_bound(value: Any) -> float | None:
     if value is None:
         return None
-    try:
-        bound = math.nan if isinstance(value, str | bytes | bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        bound = math.nan
-    if not math.isfinite(bound):
+    if not math.isfinite(bound := plain_number(value)):
         raise InvalidSpaceError(f"the bound {value!r} is not a finite number", "None is no bound")
     return bound
 
