@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/cases.py run [--seeds 0:10] [--evaluations 80] [--out RUNS]
     python benchmarks/cases.py table [--out RUNS]
+    python benchmarks/cases.py figure [--out RUNS]        writes docs/pictures/cases.png
 
 RUNS is benchmarks/results/cases.csv unless told otherwise. A row is one run: the case, the method, the seed, the
 recommended design and its true value, the mean over the case's whole law of contexts. ``usual`` is what a textbook
@@ -25,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
 
 METHODS = ("edrbo", "ucb", "random")
 COLUMNS = ("case", "method", "seed", "evaluations", "value", "design", "seconds")
-SEARCH = {"solar": 3000, "pendulum": 400, "combustor": 300}  # looks at the truth, which cost differently
+SEARCH = {"solar": 3000, "pendulum": 400, "combustor": 60}  # looks at the truth, which cost differently
+UNITS = {"solar": "income a day", "pendulum": "return", "combustor": "shares of limits, less is better"}
 RESULTS = Path(__file__).parent / "results" / "cases.csv"
 
 
@@ -80,15 +82,20 @@ def run_all(path: Path, seeds: range, evaluations: int) -> None:
             add(path, case.name, "best", "", SEARCH[case.name], f"{value:.6g}", text(dict(design)), 0)
 
 
+def values_of(found: list[dict[str, str]], name: str) -> dict[str, np.ndarray]:
+    """Method → true values of its recommendations in the case ``name``."""
+    return {
+        method: np.array([float(row["value"]) for row in found if (row["case"], row["method"]) == (name, method)])
+        for method in (*METHODS, "best", "usual")
+    }
+
+
 def table(path: Path) -> str:
     """Mean ± standard deviation over seeds of the true value, and the mean share of the way from usual to best."""
     found = rows(path)
     lines = ["| | best there is | " + " | ".join(METHODS) + " | as usual |", "|---|" + "---:|" * (len(METHODS) + 2)]
     for name in dict.fromkeys(row["case"] for row in found):
-        values = {
-            method: np.array([float(row["value"]) for row in found if (row["case"], row["method"]) == (name, method)])
-            for method in (*METHODS, "best", "usual")
-        }
+        values = values_of(found, name)
         way = values["best"][0] - values["usual"][0]
         cells = [
             f"{value.mean():.3g} ± {value.std(ddof=1):.2g} ({(value.mean() - values['usual'][0]) / way:.0%})"
@@ -98,9 +105,39 @@ def table(path: Path) -> str:
     return "\n".join(lines)
 
 
+def figure(path: Path, to: Path) -> None:
+    """The true value of every recommendation, one panel a case, beside the usual design and the best there is."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from edrbo.bench.analysis.method_style import style
+    from edrbo.palette import GRAY, GRID
+
+    found = rows(path)
+    names = list(dict.fromkeys(row["case"] for row in found))
+    drawing, axes = pyplot.subplots(1, len(names), figsize=(3.4 * len(names), 3.2), layout="constrained")
+    for axis, name in zip(axes, names, strict=True):
+        values = values_of(found, name)
+        for place, method in enumerate(METHODS):
+            color, _ = style(method, METHODS)
+            spread = np.linspace(-0.18, 0.18, len(values[method]))
+            axis.plot(place + spread, values[method], "o", ms=5, alpha=0.8, color=color)
+            axis.plot([place - 0.28, place + 0.28], [np.mean(values[method])] * 2, color=color, lw=2)
+        axis.axhline(values["best"][0], color=GRAY, lw=1)
+        axis.axhline(values["usual"][0], color=GRAY, lw=1, ls="--")
+        axis.set_title(f"{name} ({UNITS[name]})", fontsize=9)
+        axis.set_xticks(range(len(METHODS)), METHODS)
+        axis.grid(axis="y", color=GRID)
+    title = "True value of the recommended design, one dot a seed; full line: the best there is, broken: as usual"
+    drawing.suptitle(title, fontsize=9)
+    drawing.savefig(to, dpi=150)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("what", choices=["run", "table", "figure"])
     parser.add_argument("--seeds", default="0:10")
     parser.add_argument("--evaluations", type=int, default=80)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -108,6 +145,8 @@ def main() -> None:
     if arguments.what == "run":
         first, last = map(int, arguments.seeds.split(":"))
         run_all(arguments.out, range(first, last), arguments.evaluations)
+    if arguments.what == "figure":
+        figure(arguments.out, Path(__file__).parents[1] / "docs" / "pictures" / "cases.png")
     print(table(arguments.out))
 
 
