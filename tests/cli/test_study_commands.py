@@ -279,3 +279,14 @@ def test_every_command_has_help(edrbo: Run, words: list[str]) -> None:
     ended = edrbo(*words, "--help")
     assert ended.code == 0
     assert "Usage:" in ended.out
+
+
+@pytest.mark.parametrize("words", [("show",), ("studies",), ("report",), ("tell", "0", "--value", "1")])
+def test_a_study_without_its_option_is_understood_as_a_slip(coating: Run, words: tuple[str, ...]) -> None:
+    ended = coating(*words, "coating.toml")
+    assert ended.code == 2
+    assert "coating.toml stands alone" in ended.err
+    assert "write --study before coating.toml" in ended.err
+    hidden = coating(words[0], "postgresql://me:secret@host/db")
+    assert hidden.code == 2
+    assert "secret" not in hidden.err + hidden.out

@@ -33,6 +33,8 @@ OF_A_STUDY = (
     "tradeoff",
     "front",
     "show",
+    "studies",
+    "report",
     "edit",
     "undo",
     "drop",
