@@ -77,7 +77,11 @@ def run_all(path: Path, seeds: range, evaluations: int) -> None:
     for case in cases():
         if (case.name, "best", "") not in done:
             add(path, case.name, "usual", "", 0, f"{case.mean(case.usual):.6g}", text(dict(case.usual)), 0)
-            tried = [json.loads(row["design"]) for row in rows(path) if row["case"] == case.name]
+            found = sorted(
+                (row for row in rows(path) if row["case"] == case.name),
+                key=lambda row: -case.sign * float(row["value"]),
+            )
+            tried = [json.loads(row["design"]) for row in found[:3]]
             design, value = best(case, tried, SEARCH[case.name])
             add(path, case.name, "best", "", SEARCH[case.name], f"{value:.6g}", text(dict(design)), 0)
 
