@@ -1,4 +1,4 @@
-"""The real cases (examples/cases): edrbo beside what people would do instead. Figures are in docs/cases.md.
+"""The real cases (examples/cases): edrbo beside what people would do instead.
 
     OMP_NUM_THREADS=1 python benchmarks/cases.py run [--seeds 0:10] [--evaluations 80] [--out RUNS]
     python benchmarks/cases.py table [--out RUNS]
