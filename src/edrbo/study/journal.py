@@ -53,7 +53,7 @@ class JournalFile(BaseJournalBackend):
         self._path, self._lock = path, lock
         self._ends = array("q", [0])  # where each line read so far begins, and the end of the last
         self.damaged: dict[int, str] = {}  # number of a line that was set aside → what is wrong with it
-        self._held: int | None = None  # the thread for which nothing new is read
+        self._held: set[int] = set()  # threads for which nothing new is read
 
     @property
     def position(self) -> int:
@@ -63,14 +63,14 @@ class JournalFile(BaseJournalBackend):
     @contextmanager
     def held(self) -> Iterator[None]:
         """Within, this thread sees the file as it is now: what others append is read afterwards."""
-        self._held = threading.get_ident()
+        self._held.add(thread := threading.get_ident())
         try:
             yield
         finally:
-            self._held = None
+            self._held.discard(thread)
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
-        if self._held == threading.get_ident():
+        if threading.get_ident() in self._held:
             return
         start = self._ends[log_number_from]
         if (size := os.stat(self._path).st_size) == start:
