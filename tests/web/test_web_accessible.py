@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from chromium import DESK, PHONE, TABLET, Browser, Browsers, home_of, needs_chromium
 from live import Client
+from selenium.webdriver import ActionChains, Keys
 
 from edrbo import Study
 
@@ -47,6 +48,9 @@ def test_the_check_of_accessibility_finds_what_is_wrong(axe: str, client: Client
     page.go()
     page.driver.execute_script("document.getElementById('count').labels[0].remove()")
     assert list(violations(page, axe)) == ["select-name"]
+    assert beyond_the_keyboard(page) == []
+    page.driver.execute_script("document.getElementById('count').tabIndex = -1")
+    assert [words[:7] for words in beyond_the_keyboard(page)] == ["<select"]
 
 
 # How a page is laid out hangs on the size, its colors on the scheme alone: the check is done for each once.
@@ -66,6 +70,8 @@ def test_accessible(axe: str, client: Client, study: Study, browsers: Browsers) 
         page.go(screen)
         page.until(lambda: not page.has(".thinking"))
         page.driver.execute_script("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        if unreached := beyond_the_keyboard(page):
+            wrong[f"{screen}: not reached by Tab, or not seen to be"] = unreached
         for size, scheme, checks in LOOKS:
             page.look(size, scheme)
             found = violations(page, axe) if checks else {}
@@ -75,6 +81,27 @@ def test_accessible(axe: str, client: Client, study: Study, browsers: Browsers) 
             wrong |= {f"{screen} {size} {scheme}: {name}": where for name, where in found.items() if where}
     assert wrong == {}
 
+
+def beyond_the_keyboard(page: Browser) -> list[str]:
+    """What can be used on the page and is not come to by pressing Tab, or does not show that it has the focus."""
+    count = page.driver.execute_script(USABLE + "window.usable = usable; window.met = new Set(); return usable.length")
+    page.driver.execute_script("document.activeElement?.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)")
+    for _ in range(count + 5):
+        ActionChains(page.driver).send_keys(Keys.TAB).perform()
+        page.driver.execute_script(MEET)
+    return page.driver.execute_script(
+        "return usable.filter((one) => !met.has(one)).map((o) => o.outerHTML.slice(0, 100))"
+    )
+
+
+# Of radio buttons of one name Tab comes to one, and arrows to the others.
+USABLE = """const all = "a[href], button, input, select, textarea, summary";
+const usable = Array.from(document.querySelectorAll(all))
+  .filter((one) => one.checkVisibility() && !one.disabled && !["hidden", "radio"].includes(one.type));"""
+
+MEET = """const one = document.activeElement, look = getComputedStyle(one);
+const beside = one.type === "file" ? getComputedStyle(one.closest("label") ?? one) : look;
+if ([look, beside].some((it) => it.outlineStyle !== "none" && parseFloat(it.outlineWidth) > 0)) met.add(one)"""
 
 SMALL = """return Array.from(document.querySelectorAll("main button, main .button, main input, main select, nav a"))
   .filter((one) => one.offsetParent && !["checkbox", "hidden", "file"].includes(one.type))
