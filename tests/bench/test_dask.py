@@ -1,4 +1,4 @@
-"""A real cluster of worker processes, one of them killed half-way."""
+"""A real cluster with a worker process, which is killed half-way and replaced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPLICATES = [Replicate("newsvendor", method, seed, SETTINGS) for seed in range(
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[distributed.LocalCluster]:
     with distributed.LocalCluster(
-        n_workers=2,
+        n_workers=1,  # what it held and what it did not are both lost; each costs the imports of torch and Dask
         threads_per_worker=1,
         processes=True,
         dashboard_address=None,

@@ -119,10 +119,12 @@ app()
 """
 
 
+COMMAND = ["run", "--problems", "newsvendor", "--methods", "ucb,tpe", "--seeds", "5", "--evaluations", "16"]
+
+
 def start(directory: Path, *more: str) -> subprocess.Popen[str]:
-    command = ["run", "--problems", "newsvendor", "--methods", "ucb,tpe", "--seeds", "5", "--evaluations", "16"]
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *command, "--workers", "1", "--out", str(directory), *more],
+        [sys.executable, "-c", PROGRAM, *COMMAND, "--workers", "1", "--out", str(directory), *more],
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -141,6 +143,7 @@ def stop_at(process: subprocess.Popen[str], path: Path, lines: int, kind: signal
     return process.communicate(timeout=300)[0]
 
 
+@pytest.mark.usefixtures("in_this_process")  # the third run, the first two are processes of their own
 def test_kill_and_interrupt_leave_a_run_that_resumes_bit_for_bit(tmp_path: Path) -> None:
     replicates = [Replicate("newsvendor", m, 5, Settings(16)) for m in ("ucb", "tpe")]
     path = journal_path(tmp_path, replicates[0])
@@ -155,10 +158,9 @@ def test_kill_and_interrupt_leave_a_run_that_resumes_bit_for_bit(tmp_path: Path)
     assert "--resume" in output
     assert "Traceback" not in output
     assert kept < len(complete(tmp_path, replicates[0]).evaluations) < 16
-    third = start(tmp_path, "--resume")
-    output, _ = third.communicate(timeout=300)
-    assert third.returncode == 0, output
-    assert "2 of 2 replicates done" in output
+    third = CliRunner().invoke(app, [*COMMAND, "--out", str(tmp_path), "--resume"], catch_exceptions=False)
+    assert third.exit_code == 0, third.output
+    assert "2 of 2 replicates done" in third.output
     for one in replicates:
         assert_uninterrupted(tmp_path, one)
 
@@ -212,6 +214,7 @@ def test_run_refuses_to_write_over_results(tmp_path: Path) -> None:
         CliRunner().invoke(app, ["run", "--out", str(tmp_path), "--smoke"], catch_exceptions=False)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_run_shows_failures_at_the_end_and_says_so_in_its_status(tmp_path: Path) -> None:
     plugin = tmp_path / "mine.py"
     plugin.write_text(PLUGIN)

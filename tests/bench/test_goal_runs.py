@@ -61,9 +61,10 @@ def test_the_mean_is_stored_as_before_there_were_goals() -> None:
         Settings(goal="luck")
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_command_runs_and_every_table_names_the_goal(tmp_path: Path) -> None:
     out = str(tmp_path / "runs")
-    words = ["--problems", "newsvendor", "--methods", "random", "--seeds", "1", "--evaluations", "6", "--workers", "1"]
+    words = ["--problems", "newsvendor", "--methods", "random", "--seeds", "1", "--evaluations", "6"]
     done = CliRunner().invoke(app, ["run", *words, "--goal", "robust:0.1", "--out", out], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     results = load_results(tmp_path / "runs")

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -27,13 +28,39 @@ WORKERS = Path(__file__).with_name("workers.py")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
-def run_workers(command: str, where: str, first: int, second: int, said: Path) -> list[list]:
-    """Run a command of workers.py; gives every line its processes said, in order."""
-    arguments = [sys.executable, str(WORKERS), command, where, str(first), str(second), str(said)]
-    done = subprocess.run(arguments, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = said.read_bytes().split(b"\n")
-    return [json.loads(line) for line in lines if line]
+class Workers:
+    """One process of workers.py, which has imported everything and forks for each command."""
+
+    def __init__(self, process: subprocess.Popen[str], errors: IO[str]) -> None:
+        self._process, self._errors = process, errors
+
+    def __call__(self, command: str, where: str, first: int, second: int, said: Path) -> list[list]:
+        """Run a command; gives every line its processes said, in order."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([command, where, first, second, str(said)]) + "\n")
+        self._process.stdin.flush()
+        code = self._process.stdout.readline().strip()
+        self._errors.seek(0)
+        assert code == "0", self._errors.read()
+        lines = said.read_bytes().split(b"\n")
+        return [json.loads(line) for line in lines if line]
+
+
+@pytest.fixture(scope="module")
+def run_workers() -> Iterator[Workers]:
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            [sys.executable, str(WORKERS)],
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        yield Workers(process, errors)
 
 
 def check_against_what_was_said(study: Study, said: list[list]) -> None:
@@ -54,7 +81,7 @@ def check_against_what_was_said(study: Study, said: list[list]) -> None:
     assert len(state.log) == len(state.observations)
 
 
-def test_killed_at_a_hundred_random_moments(tmp_path: Path, line: Space) -> None:
+def test_killed_at_a_hundred_random_moments(tmp_path: Path, line: Space, run_workers: Workers) -> None:
     where = tmp_path / "study.db"
     Study.open(where, line, method="ucb", initial=100_000)
     said = run_workers("kill", str(where), 100, 5, tmp_path / "said")
@@ -69,8 +96,10 @@ def test_killed_at_a_hundred_random_moments(tmp_path: Path, line: Space) -> None
     assert time.monotonic() - begun < 10  # Optuna's own lock would make it wait for 30 s
 
 
-@pytest.mark.parametrize(("place", "each"), [("one file", 25), ("PostgreSQL", 5)])
-def test_eight_processes(tmp_path: Path, place: str, each: int, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(("place", "each"), [("one file", 12), ("PostgreSQL", 4)])
+def test_eight_processes(
+    tmp_path: Path, place: str, each: int, run_workers: Workers, request: pytest.FixtureRequest
+) -> None:
     """They make the study all at once, and evaluate so many times each."""
     where = str(tmp_path / "study.db")
     if place == "PostgreSQL":
@@ -87,7 +116,7 @@ def test_eight_processes(tmp_path: Path, place: str, each: int, request: pytest.
 
 @pytest.mark.parametrize("place", ["one file", "PostgreSQL"])
 def test_a_study_used_by_the_children_of_its_process(
-    tmp_path: Path, line: Space, place: str, request: pytest.FixtureRequest
+    tmp_path: Path, line: Space, place: str, run_workers: Workers, request: pytest.FixtureRequest
 ) -> None:
     where = str(tmp_path / "study.db")
     if place == "PostgreSQL":
@@ -103,7 +132,7 @@ def test_a_study_used_by_the_children_of_its_process(
 
 @pytest.mark.parametrize(("place", "races"), [("one file", 60), ("PostgreSQL", 20)])
 def test_the_acknowledged_teller_wins_with_its_context(
-    tmp_path: Path, line: Space, place: str, races: int, request: pytest.FixtureRequest
+    tmp_path: Path, line: Space, place: str, races: int, run_workers: Workers, request: pytest.FixtureRequest
 ) -> None:
     where = str(tmp_path / "study.db")
     if place == "PostgreSQL":
@@ -130,7 +159,7 @@ def empty_database(url: str, name: str = "empty") -> str:
     return url.replace("/postgres?", f"/{name}?")
 
 
-def test_processes_that_ask_at_once_know_of_each_other(tmp_path: Path, line: Space) -> None:
+def test_processes_that_ask_at_once_know_of_each_other(tmp_path: Path, line: Space, run_workers: Workers) -> None:
     where = tmp_path / "study.db"
     study = Study.open(where, line, method="ucb", initial=3)
     for speed in (2.0, 5.0, 8.0):

@@ -1,9 +1,12 @@
 """Processes that use one study at once, or die while they do. Run as a script, so that it can fork before any thread.
 
-workers.py many WHERE PROCESSES EVALUATIONS     each process asks and tells; prints what each was handed
-workers.py fork WHERE PROCESSES EVALUATIONS     the same with one Study object, opened before the processes were forked
-workers.py race WHERE RACES PROCESSES           all tell one suggestion at once, each with a context of its own
-workers.py kill WHERE TIMES SEED ACKNOWLEDGED   kill -9 an asking and telling process at random moments
+It imports everything once, then reads commands, a line of JSON each, and runs each in a process of its own:
+
+["many", WHERE, PROCESSES, EVALUATIONS, SAID]     each process asks and tells; SAID is what each was handed
+["make", WHERE, PROCESSES, EVALUATIONS, SAID]     the same, and all of them make the study
+["fork", WHERE, PROCESSES, EVALUATIONS, SAID]     the same with one Study object, opened before they were forked
+["race", WHERE, RACES, PROCESSES, SAID]           all tell one suggestion at once, each with a context of its own
+["kill", WHERE, TIMES, SEED, SAID]                kill -9 an asking and telling process at random moments
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -138,15 +142,38 @@ def kill(where: str, times: int, seed: int, path: str) -> None:
 
 
 def warm_up() -> None:
-    """Import everything once, so that the children spend their time on the study."""
+    """Import everything once, databases too, so that the children spend their time on the study."""
+    import psycopg2  # noqa: F401
+    from optuna.storages import RDBStorage
+    from sqlalchemy.dialects import postgresql  # noqa: F401
+
     with tempfile.TemporaryDirectory() as folder:
-        study = Study.open(Path(folder) / "study.db", Space(design={"x": (0, 1)}, context={"c": (0, 1)}))
-        evaluate(study, 1, lambda words: None)
+        study = Study.open(Path(folder) / "study.db", LINE, method="ucb", initial=2)
+        evaluate(study, 3, lambda words: None)  # the third by a model
+        RDBStorage(f"sqlite:///{folder}/database.db").remove_session()
+
+
+def carry_out(command: str, where: str, first: int, second: int, path: str) -> int:
+    """The exit code of a process that does it; whatever it leaves running is ended."""
+    pid = os.fork()
+    if not pid:
+        os.setpgid(0, 0)
+        signal.alarm(300)
+        code = 1
+        try:
+            {"many": many, "make": make, "fork": fork, "race": race, "kill": kill}[command](where, first, second, path)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    return code
 
 
 if __name__ == "__main__":
     warm_up()
-    command, where, first, second, path = sys.argv[1:]
-    {"many": many, "make": make, "fork": fork, "race": race, "kill": kill}[command](
-        where, int(first), int(second), path
-    )
+    for line in sys.stdin:
+        print(carry_out(*json.loads(line)), flush=True)
