@@ -12,7 +12,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
-SEVERAL_PROCESSES = ("optuna_workers.py",)
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
 
 
@@ -27,15 +26,12 @@ def run(words: list[str], cwd: Path, path: str = "") -> str:
 def test_python_examples(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In this process, which has imported torch already, unless the example starts processes of its own."""
+    """In this process, which has imported torch already; one starts processes of its own."""
     monkeypatch.chdir(tmp_path)
-    if path.name in SEVERAL_PROCESSES:
-        said = run([sys.executable, str(path)], tmp_path)
-    else:
-        monkeypatch.setattr(sys, "argv", [str(path)])
-        runpy.run_path(str(path), run_name="__main__")
-        said = capsys.readouterr().out
-    assert said.strip()
+    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out.strip()
     assert list(tmp_path.iterdir()) == []
 
 

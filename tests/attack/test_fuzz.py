@@ -75,7 +75,7 @@ def test_events(optimizer: Optimizer) -> None:
     rng, counts = np.random.default_rng(0), Counter[str]()
     records = [event.to_dict() for event in optimizer.state.history]
     start = State.start(Settings(SPACE, "ucb", initial=3))
-    for _ in range(1500):
+    for _ in range(1000):
         try:
             state = start.apply(*map(e.from_dict, mutate(records, rng)))
         except EdrboError:
@@ -115,7 +115,7 @@ def test_stored_optimizers(optimizer: Optimizer) -> None:
     """Trees spoiled by somebody who also mends the checksum."""
     rng, counts = np.random.default_rng(1), Counter[str]()
     record = json.loads(optimizer.to_json())
-    for _ in range(2500):
+    for _ in range(1200):
         text = json.dumps(signed(mutate(record, rng)) if rng.random() < 0.9 else mutate(record, rng))
         try:
             again = Optimizer.from_json(text)
@@ -124,7 +124,7 @@ def test_stored_optimizers(optimizer: Optimizer) -> None:
             continue
         assert same_state(Optimizer.from_json(again.to_json()).state, again.state)
         counts["accepted and the same when read again"] += 1
-        if counts["accepted and the same when read again"] % 12 == 0:  # and it can be used
+        if counts["accepted and the same when read again"] % 10 == 0:  # and it can be used
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 again.ask()
