@@ -37,12 +37,12 @@ def live(one: Any) -> None:
     """Every kind of event."""
     one.observe_context([[0.1], [0.9]], weights=[1.0, 2.0])
     for value in (1.0, 3.0, 2.0):
-        one.tell(one.ask(), [value / 4], value, noise=0.1)
+        one.tell(one.ask(), [value / 4], value, noise=0.1, cost=value)
     one.tell({"speed": 2.0, "kind": "b"}, None, 2.5, note="by hand")
     one.tell_context(3, [0.5])
     one.tell(one.ask(), failed=True, why="it broke")
     one.cancel(one.ask(), "no time")
-    one.correct(1, value=3.5, why="a typing error")
+    one.correct(1, value=3.5, cost=4.0, why="a typing error")
     one.drop(2, "a wrong bottle")
     one.restore(2)
     one.note(0, "fine")
@@ -305,6 +305,8 @@ def test_arguments() -> None:
         "value": lambda word: optimizer.tell(optimizer.ask(), [0.5], word),
         "context": lambda word: optimizer.tell(optimizer.ask(), word, 1.0),
         "noise": lambda word: optimizer.tell(optimizer.ask(), [0.5], 1.0, noise=word),
+        "cost": lambda word: optimizer.tell(optimizer.ask(), [0.5], 1.0, cost=word),
+        "cost of designs": lambda word: Optimizer(SPACE, cost=word),
         "design": lambda word: optimizer.tell({"speed": word, "kind": "a"}, [0.5], 1.0),
         "level": lambda word: optimizer.tell({"speed": 2.0, "kind": word}, [0.5], 1.0),
         "weights": lambda word: optimizer.observe_context([[0.5]], weights=word),

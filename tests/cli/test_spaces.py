@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from edrbo.study import Study
 
 Run = Callable[..., Any]
@@ -63,3 +65,25 @@ def test_what_is_held_and_what_is_on_the_shelf(edrbo: Run, folder: Path) -> None
     assert "with the variables that are held" in edrbo("ask", "--fix", "speed=55").err
     (folder / "empty.csv").write_text("price\n1\n")
     assert "holds no design" in edrbo("ask", "--candidates", "empty.csv").err
+
+
+def test_what_runs_cost_is_kept_and_said(edrbo: Run, folder: Path) -> None:
+    assert edrbo("new", "line.toml", "-d", "speed=10:60", "--cost", "5 + speed / 10").code == 0
+    assert 'cost = "5 + speed / 10"' in (folder / "line.toml").read_text()
+    assert edrbo("tell", "-d", "speed=20", "-v", 1).code == 0
+    assert edrbo("tell", "-d", "speed=50", "--failed", "--cost", "12,5").code == 0
+    (asked,) = edrbo("ask", "--json").json  # not paid yet
+    assert asked["cost"] == pytest.approx(5 + asked["design"]["speed"] / 10)
+    shown = edrbo("show").out
+    assert "cost so far 19.5; a run costs 5 + speed / 10" in shown
+    assert edrbo("show", "--json").json["spent"] == 19.5
+    assert edrbo("edit", 1, "--cost", "11").code == 0
+    assert "failed, cost 11" in edrbo("show", 1).out
+    assert edrbo("export", "runs.csv").code == 0
+    assert edrbo("new", "again.toml", "-d", "speed=10:60").code == 0
+    assert edrbo("import", "runs.csv", "--study", "again.toml").code == 0
+    record = edrbo("show", "--json", "--study", "again.toml").json
+    assert (record["spent"], record["cost_unknown"]) == (11, 1)
+    assert "doze" in edrbo("new", "other.toml", "-d", "speed=10:60", "--cost", "doze").err
+    much = ["-d", "speed=20", "-v", 1, "--cost", "much", "--study", "line.toml"]
+    assert "the cost is 'much'" in edrbo("tell", *much).err

@@ -186,6 +186,10 @@ REFUSED: dict[str, e.Event] = {
     "negative noise": e.Told(id=0, value=1.0, noise=-1.0),
     "infinite noise": e.Told(id=0, value=1.0, noise=math.inf),
     "noise in a list": e.Told(id=0, value=1.0, noise=[0.5]),  # type: ignore[arg-type]
+    "negative cost": e.Told(id=0, value=1.0, cost=-1.0),
+    "cost of text": e.Failed(id=0, cost="3"),  # type: ignore[arg-type]
+    "cost beyond sums": e.Corrected(id=1, cost=1e101),
+    "cost before the end": e.Corrected(id=0, cost=1.0),
     "infinite context": e.Told(id=0, value=1.0, context=np.array([math.inf])),
     "two contexts": e.Told(id=0, value=1.0, context=np.array([0.5, 0.5])),
     "context of text": e.Told(id=0, value=1.0, context=np.array(["0.5"])),  # type: ignore[arg-type]
@@ -299,7 +303,8 @@ class Life:
 
     def do_tell(self, key: int) -> None:
         noise = self._draw(st.none() | st.floats(0, 1e3))
-        self.notebook.tell(key, self._context(), self._draw(numbers), noise=noise)
+        cost = self._draw(st.none() | st.floats(0, 1e3))
+        self.notebook.tell(key, self._context(), self._draw(numbers), noise=noise, cost=cost)
 
     def do_tell_own(self, key: int) -> None:
         self.notebook.tell(self._design(), self._context(), self._draw(numbers))
@@ -315,7 +320,8 @@ class Life:
         self.notebook.observe_context([[row] for row in rows])
 
     def do_correct(self, key: int) -> None:
-        self.notebook.correct(key, value=self._draw(st.none() | numbers), context=self._context())
+        cost = self._draw(st.none() | st.floats(0, 9))
+        self.notebook.correct(key, value=self._draw(st.none() | numbers), context=self._context(), cost=cost)
 
     def do_drop(self, key: int) -> None:
         self.notebook.drop(key, self._draw(st.none() | st.text("ab", max_size=3)))

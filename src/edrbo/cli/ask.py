@@ -69,6 +69,7 @@ def ask(
                     "id": one.id,
                     "design": one.design,
                     "expects": one.expects and {name: one.expects[name] for name in names},
+                    **({} if one.cost is None else {"cost": one.cost}),
                 }
                 for one in suggestions
             ]
@@ -86,7 +87,16 @@ def ask(
 def print_suggestions(title: str, space: Space, suggestions: Sequence[Suggestion]) -> None:
     """Designs with their units, one row each."""
     from edrbo.records.words import heading
+    from edrbo.space.steps import number_text
 
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
-    rows = [[s.id, *(space.design[name].text(value) for name, value in s.design.items())] for s in suggestions]
-    print_table(title, ["id", *heads], rows)
+    costly = any(s.cost is not None for s in suggestions)
+    rows = [
+        [
+            s.id,
+            *(space.design[name].text(value) for name, value in s.design.items()),
+            *["" if s.cost is None else number_text(s.cost)] * costly,
+        ]
+        for s in suggestions
+    ]
+    print_table(title, ["id", *heads, *["cost"] * costly], rows)

@@ -22,7 +22,7 @@ from edrbo.cli.options import (
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
-from edrbo.cli.read_words import read_context, read_design, read_values
+from edrbo.cli.read_words import read_context, read_design, read_value, read_values
 from edrbo.errors import ContextBoundsWarning
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def edit(
     context: ContextOption = None,
     design: DesignOption = None,
     noise: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise.")] = None,
+    cost: Annotated[str | None, typer.Option(help="What the run really cost.")] = None,
     row: Annotated[int | None, typer.Option(help="Which row of a run that has several, counted from 0.")] = None,
     why: WhyOption = None,
     note: NoteOption = None,
@@ -70,6 +71,7 @@ def edit(
                 value=number,
                 context=told,
                 noise=read_values(before.settings, noise, "the noise"),
+                cost=read_value(cost, "the cost"),
                 design=read_design(before.space, design) if design else None,
                 why=why,
                 note=note,

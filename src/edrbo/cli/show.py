@@ -118,6 +118,7 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
         "value": run.value,
         **({"outcomes": outcomes_of(run, state.settings)} if state.settings.outcomes else {}),
         "noise": run.noise,
+        **({} if run.cost is None else {"cost": run.cost}),
         "dropped": run.dropped,
         "why": run.why,
         **rows,
@@ -135,7 +136,9 @@ def series_records(space: Space, series: Series) -> list[dict[str, Any]]:
 
 
 def _record(study: Study, state: State) -> dict[str, Any]:
-    by_id = {key: run_record(state, run) for key, run in state.runs.items()}
+    from edrbo.records.spending import spending
+
+    by_id, spent = {key: run_record(state, run) for key, run in state.runs.items()}, spending(state)
     runs = list(by_id.values())
     return {
         "name": study.name,
@@ -143,6 +146,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
         "asked": state.suggested,
         "failed": len(state.failed),
         "contexts": len(state.log),
+        **({} if spent is None else {"spent": spent.total, "cost_unknown": spent.unknown}),
         "observations": [by_id[key] for key in state.told],
         "pending": [record for record in runs if record["status"] == "pending"],
         "runs": runs,
@@ -153,7 +157,7 @@ def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.cli.ask import print_suggestions
     from edrbo.records.questions import narrow_contexts
     from edrbo.records.reading import pending_of
-    from edrbo.records.words import aim_words, heading, plural
+    from edrbo.records.words import aim_words, heading, plural, spending_words
     from edrbo.study.storage import describe
 
     settings, space = state.settings, state.space
@@ -179,6 +183,8 @@ def _print(study: Study, state: State, every: bool) -> None:
         f"{plural(len(state.log), 'context')} known",
     ]
     say(", ".join(counts))
+    if (spent := spending_words(state)) is not None:
+        say(spent)
     for text in narrow_contexts(state).values():
         say(text, style="yellow")
     if state.pending:
@@ -192,10 +198,13 @@ def _print(study: Study, state: State, every: bool) -> None:
 
 def print_runs(title: str, state: State, runs: list[Run]) -> None:
     """Runs under their variables' names and units."""
+    from edrbo.records.spending import spending
     from edrbo.records.words import heading, outcome_headings, outcome_of
     from edrbo.space.steps import number_text
 
     space, settings = state.space, state.settings
+    spent = spending(state)
+    costs, costly = ({}, False) if spent is None else (spent.costs, True)
     variables = {**space.design, **space.context}
     heads = [heading(name, variable.unit) for name, variable in variables.items()]
     rows = []
@@ -207,7 +216,8 @@ def print_runs(title: str, state: State, runs: list[Run]) -> None:
         told = [outcome_of(run, name, settings) for name in outcome_headings(settings)]
         values = ["" if value is None else number_text(value) for value in told]
         remarks = ["" if run.status == "told" else run.status, "left out" * run.dropped, run.why or ""]
-        rows.append([run.id, *cells, *values, ", ".join(filter(None, remarks))])
+        paid = ["" if run.id not in costs else number_text(costs[run.id])] * costly
+        rows.append([run.id, *cells, *values, *paid, ", ".join(filter(None, remarks))])
     remarked = any(row[-1] for row in rows)
-    ends = [*outcome_headings(settings).values(), *["remark"] * remarked]
+    ends = [*outcome_headings(settings).values(), *["cost"] * costly, *["remark"] * remarked]
     print_table(title, ["id", *heads, *ends], [row if remarked else row[:-1] for row in rows])

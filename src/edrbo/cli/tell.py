@@ -24,7 +24,7 @@ from edrbo.cli.options import (
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
-from edrbo.cli.read_words import read_context, read_design, read_moment, read_values
+from edrbo.cli.read_words import read_context, read_design, read_moment, read_value, read_values
 from edrbo.errors import ContextBoundsWarning, ImplausibleWarning, StudyError, UnknownSuggestionError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def tell(
     context: ContextOption = None,
     design: DesignOption = None,
     noise: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise, if known.")] = None,
+    cost: Annotated[str | None, typer.Option(help="What the run cost, in a unit of your own.")] = None,
     rows: Annotated[Path | None, typer.Option(help=ROWS_HELP)] = None,
     failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no outcome.")] = False,
     why: WhyOption = None,
@@ -96,6 +97,7 @@ def tell(
                 seen,
                 number,
                 **(told_rows or {"noise": read_values(before.settings, noise, "the noise")}),
+                cost=read_value(cost, "the cost"),
                 failed=failed,
                 design=read_design(before.space, design) if run is not None and design else None,
                 why=why,

@@ -27,7 +27,7 @@ from edrbo.acquisition.functional import Expectation, Functional
 from edrbo.acquisition.goal import Acquisition, Aim
 from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.methods import Method
-from edrbo.acquisition.score import Score
+from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextHistory, ContextPoints, Given, smoothed
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
@@ -113,9 +113,23 @@ class Belief:
         """Probability that an evaluation of the design ``x`` (d_x) succeeds; None as long as none has failed."""
         return None if self.feasibility is None else float(self.feasibility.probability(x[None]))
 
+    def sober(self) -> Belief:
+        """Without hope: for its mean surface."""
+        return replace(self, score=UCB(beta=0.0, integrated=self.score.integrated))
+
+    def level(self, x: Tensor) -> float:
+        """The best value that is had already with one of the designs ``x`` (N × d_x), as ``acquisition`` counts."""
+        return best_of(self.feasible([self.sober().acquisition()])[0], x)
+
     def with_pending(self, x: Tensor) -> Belief:
         """The belief once ``x`` (q × d_x) is being evaluated."""
         return replace(self, model=_hallucinate(self.model, x, *_few_atoms(self.points)))
+
+
+def best_of(objective: Objective, x: Tensor) -> float:
+    """Its largest value among designs (N × d_x)."""
+    with torch.no_grad():
+        return float(objective(x).max())
 
 
 def believe(

@@ -6,7 +6,7 @@ State changes only at the end of a call that succeeded, so a raised error leaves
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.acquisition.costly import Costs, best_per_cost
+from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.methods import Method
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer import json_record
@@ -74,15 +76,19 @@ class Optimizer(Thinker):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
         with self._lock:
-            found = self._designs(int(count), read_question(self._state, **wishes))
+            costs = self._costs()
+            found = self._designs(int(count), read_question(self._state, **wishes), costs)
             first, version = self._state.next_id, self._state.version
+            paid = [None if costs is None else float(costs.of(x[None])[0]) for x, _ in found]
             for i, (x, expects) in enumerate(found):
-                self.apply(Asked(id=first + i, x=x, expects=expects, version=version))
+                self.apply(Asked(id=first + i, x=x, expects=expects, cost=paid[i], version=version))
             names = self.space.decode_designs(np.stack([x for x, _ in found]))
-        suggestions = [Suggestion(first + i, design, found[i][1]) for i, design in enumerate(names)]
+        suggestions = [Suggestion(first + i, design, found[i][1], paid[i]) for i, design in enumerate(names)]
         return suggestions[0] if n is None else suggestions
 
-    def _designs(self, count: int, question: Question) -> list[tuple[Array, Mapping[str, Any] | None]]:
+    def _designs(
+        self, count: int, question: Question, costs: Costs | None
+    ) -> list[tuple[Array, Mapping[str, Any] | None]]:
         """``count`` designs (d_x each) that know of each other, with what is expected of each that a model chose."""
         designs: list[Array] = []
         expects: list[Mapping[str, Any] | None] = []
@@ -99,7 +105,7 @@ class Optimizer(Thinker):
                 belief = self._asking(evidence, question.law, pending)
                 known = self._learner.model(evidence) or belief.model
                 expecting = Expecting.by(known, belief.points, evidence, question.law[0])
-            x = self._best(belief, choice, evidence.starts(), asked + i)
+            x = self._best(belief, choice, evidence.starts(), asked + i, costs)
             designs.append(x)
             expects.append(expecting.of(x))
             if i + 1 < count:
@@ -112,13 +118,17 @@ class Optimizer(Thinker):
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
         return len(self) == 0 or known < self.settings.initial
 
-    def _best(self, belief: Belief | Joint, choice: Choice, starts: Tensor, index: int) -> Array:
+    def _best(self, belief: Belief | Joint, choice: Choice, starts: Tensor, index: int, costs: Costs | None) -> Array:
         seed = stream_seed(self.settings.seed, "maximize", index)
         acquisition = belief.acquisition()
         ladder = belief.feasible(acquisition.ladder())
-        x = choice.settled(choice.best(ladder, seed=seed, starts=starts, kinks=acquisition.has_kinks))
-        design: Array = x.numpy()
-        return design
+
+        def search(some: Sequence[Objective]) -> Tensor:
+            return choice.settled(choice.best(some, seed=seed, starts=starts, kinks=acquisition.has_kinks))
+
+        if costs is None:
+            return search(ladder).numpy()
+        return best_per_cost(ladder, costs, belief.level(choice.starts(starts)), search).numpy()
 
     # ---------------------------------------------------------------- recommend
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from edrbo.acquisition.costly import Costs
 from edrbo.acquisition.goal import Aim
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
@@ -33,6 +34,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.records.units import Direction
 from edrbo.streams import stream_seed
+from edrbo.surrogate.cost import learn_cost
 from edrbo.surrogate.ensemble import Ensemble
 
 Array = NDArray[np.float64]
@@ -161,6 +163,13 @@ class Thinker(Recorder):
 
     def _aim(self, evidence: Evidence, goal: Goal | str | None = None) -> Aim:
         return Aim(self.settings.goal if goal is None else as_goal(goal), evidence.units)
+
+    def _costs(self) -> Costs | None:
+        """What runs cost: as the user's function says, or learned from what was told; None if nothing is known."""
+        if self.settings.cost is not None:
+            return self.settings.cost
+        runs = [run for run in self._state.runs.values() if run.cost is not None]
+        return learn_cost(np.array([run.x for run in runs]), np.array([run.cost for run in runs])) if runs else None
 
     # ---------------------------------------------------------------- several outcomes
 

@@ -20,6 +20,7 @@ from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
 from edrbo.optimizer.front import Front
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Recommendation
+from edrbo.optuna.cost import check_cost, cost_of_designs
 from edrbo.optuna.translation import (
     CONTEXT,
     CONTEXTS,
@@ -54,6 +55,9 @@ class EDRBOSampler(BaseSampler):
     With ``outcomes`` the objective's values are the main ones, in their order; the others are constraints of the trial
     by name (``trial.set_constraint``) or in its user attribute ``outcomes``, and limits hold over contexts.
 
+    ``cost`` is what a trial costs, in its parameters: ``"1 + 9 * x"`` or a function of them; or a trial says so in its
+    user attribute ``cost``.
+
     A trial that fails, or breaks a constraint, says where trials fail; a pruned one counts by its last value.
     Parameters that not every trial has are drawn at random.
     """
@@ -70,6 +74,7 @@ class EDRBOSampler(BaseSampler):
         self._context = dict(context or {})
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._cost = check_cost(choices.pop("cost", None))
         # Refuses bad settings now; the space is that of the study, and known only later.
         self._settings = Settings(Space({"design": (0, 1)}, self._context), method, **{**choices, "seed": seed})
         self._independent = independent_sampler or RandomSampler(seed=self._settings.seed % 2**32)
@@ -167,7 +172,8 @@ class EDRBOSampler(BaseSampler):
     def _optimizer(self, study: optuna.Study, translation: Translation, number: int) -> Optimizer:
         """An optimizer that knows all trials; one that has been used before goes on from its last fit."""
         direction: Direction = "minimize" if study.directions[0] == StudyDirection.MINIMIZE else "maximize"
-        settings = replace(self._settings, space=translation.space, direction=direction)
+        cost: Any = cost_of_designs(self._cost, translation)
+        settings = replace(self._settings, space=translation.space, direction=direction, cost=cost)
         key = f"{study._study_id} {direction} {translation.distributions!r}"
         seen = study.user_attrs.get(CONTEXTS)
         state = translation.state(settings, study.get_trials(deepcopy=False), seen, number)

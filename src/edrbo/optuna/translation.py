@@ -20,7 +20,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidSpaceError
-from edrbo.records.checks import read_number
+from edrbo.records.checks import LARGEST_COST, read_number
 from edrbo.records.context_log import ContextBatch, summarized
 from edrbo.records.events import Asked, Event, Failed, Seen, Told
 from edrbo.records.outcomes import Outcomes
@@ -30,7 +30,7 @@ from edrbo.space import Categorical, Integer, Real, Space, Variable
 
 Array = NDArray[np.float64]
 
-CONTEXT, FORECAST, CONTEXTS, OUTCOMES = "context", "forecast", "contexts", "outcomes"  # user attributes
+CONTEXT, FORECAST, CONTEXTS, OUTCOMES, COST = "context", "forecast", "contexts", "outcomes", "cost"  # user attributes
 SHARED = "edrbo:params"  # system attribute: parameters chosen for a trial that has not suggested them all yet
 
 
@@ -131,9 +131,9 @@ class Translation:
         context, value, others = self.context(trial), outcome(trial, outcomes), other_outcomes(trial, outcomes)
         row = None if context is None else context[0]
         if value is not None:
-            return Told(id=trial.number, x=x, context=row, value=value, others=others or None)
+            return Told(id=trial.number, x=x, context=row, value=value, others=others or None, cost=told_cost(trial))
         if trial.state != TrialState.PRUNED:
-            return Failed(id=trial.number, x=x, context=row)
+            return Failed(id=trial.number, x=x, context=row, cost=told_cost(trial))
         return None if context is None else Seen(rows=context, weights=np.ones(1), count=1)
 
 
@@ -172,6 +172,12 @@ def other_outcomes(trial: FrozenTrial, outcomes: Outcomes | None) -> dict[str, f
         found |= dict(zip(outcomes.mains, trial.values, strict=False))
     numbers = {name: read_number(found[name]) for name in outcomes.others if name in found}
     return {name: number for name, number in numbers.items() if math.isfinite(number)}
+
+
+def told_cost(trial: FrozenTrial) -> float | None:
+    """Its user attribute ``cost``, if that is a number of zero or more."""
+    number = read_number(trial.user_attrs.get(COST))
+    return number if 0.0 <= number <= LARGEST_COST else None
 
 
 def _order(trial: FrozenTrial) -> tuple[bool, float, int]:

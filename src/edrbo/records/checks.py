@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 LARGEST_ID = 2**53  # what every reader of JSON holds exactly
 NEAR = 1e-9  # how far a coded design may be from a point of its space
 LONGEST_TEXT = 10_000
+LARGEST_COST = 1e100  # so that sums of them are numbers
 LATEST = 1e11  # seconds since 1970: the year 5138
 
 
@@ -79,6 +80,16 @@ def read_noise(given: Any) -> float | None:
         raise InvalidValueError(
             f"the noise variance is {given!r}", "it is one number of zero or more; leave it out if it is not known"
         )
+    return number
+
+
+def read_cost(given: Any) -> float | None:
+    """What a run cost, or None if that is not known."""
+    if given is None:
+        return None
+    number = read_number(given)
+    if not 0 <= number <= LARGEST_COST:
+        raise InvalidValueError(f"the cost is {given!r}", "it is one number of zero or more, in a unit of your own")
     return number
 
 
@@ -230,6 +241,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("expects", "settings", "defaults"), _object),
     "value": lambda name, given: None if given is None else read_value(given),
     "noise": lambda name, given: read_noise(given),
+    "cost": lambda name, given: read_cost(given),
     **dict.fromkeys(("others", "others_noise"), read_others),
     "at": lambda name, given: None if given is None else read_number(given),
     "summary": _flag,

@@ -6,7 +6,7 @@
     ContextTold    the context of an outcome that was told without one
     Seen           contexts without an outcome
     Cancelled      a suggestion that will not be run
-    Corrected      a run's value, noise, context or design was other than was told
+    Corrected      a run's value, noise, context, cost or design was other than was told
     Dropped        a run is not to be learned from; Restored takes that back
     Noted          words about a run
     Undone         an earlier event is taken back
@@ -58,6 +58,7 @@ class Asked(Event):
     id: int
     x: Array
     expects: Mapping[str, Any] | None = None  # what was believed of the outcome
+    cost: float | None = None  # what its run was believed to cost
     version: int = 0
 
 
@@ -76,6 +77,7 @@ class Told(Event):
     contexts: Array | None = None  # of several rows, n × d_c; ``value`` then is their mean, for people
     values: Array | None = None  # n
     noises: Array | None = None  # n, NaN where not known
+    cost: float | None = None  # what the run cost
     version: int = 0
 
 
@@ -85,6 +87,7 @@ class Failed(Event):
     id: int
     x: Array | None = None
     context: Array | None = None
+    cost: float | None = None
     why: str | None = None
     version: int = 0
 
@@ -129,6 +132,7 @@ class Corrected(Event):
     others: Mapping[str, float] | None = None
     others_noise: Mapping[str, float] | None = None
     row: int | None = None
+    cost: float | None = None
     why: str | None = None
     version: int = 0
 

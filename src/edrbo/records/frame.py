@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from edrbo.errors import MissingExtraError
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
+from edrbo.records.spending import spending
 from edrbo.records.state import State
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-OURS = ("status", "value", "noise", "dropped", "why")
+OURS = ("status", "value", "noise", "run_cost", "dropped", "why")
 
 
 def frame_of(state: State) -> DataFrame:
@@ -31,8 +32,10 @@ def frame_of(state: State) -> DataFrame:
     rows = {run.id: list(_rows(state, run, heads)) for run in state.runs.values()}
     numbers = [key for key, own in rows.items() for _ in own]
     others = other_columns(state.settings, OURS)
-    columns = ["status", *heads.values(), "value", *others, "noise", "dropped", "why"]
-    cells = [row for own in rows.values() for row in own]
+    spent = spending(state)
+    costs, costly = ({}, []) if spent is None else (spent.costs, ["run_cost"])
+    columns = ["status", *heads.values(), "value", *others, "noise", *costly, "dropped", "why"]
+    cells = [{**row, **dict.fromkeys(costly, costs.get(key))} for key, own in rows.items() for row in own]
     return DataFrame(cells, columns=columns, index=Index(numbers, name="run"))
 
 

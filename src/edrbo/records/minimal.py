@@ -54,15 +54,16 @@ class _Minimal:
         run = self._state.runs[key]
         self._written.add(key)
         if run.series is not None:
-            return e.Told(id=key, x=run.x, **run.series.fields(), **self._stamps[key])
+            return e.Told(id=key, x=run.x, cost=run.cost, **run.series.fields(), **self._stamps[key])
         context = run.context if with_context else None
         parts: dict[str, Any] = {"others": dict(run.others) or None, "others_noise": dict(run.others_noise) or None}
-        parts |= self._stamps[key]
+        parts |= {"cost": run.cost, **self._stamps[key]}
         return e.Told(id=key, x=run.x, context=context, value=run.value, noise=run.noise, **parts)
 
     def _failed(self, run: Run) -> e.Event:
         self._written.add(run.id)
-        return e.Failed(id=run.id, x=run.x, context=run.context, why=run.why, **self._stamps[run.id])
+        stamp = self._stamps[run.id]
+        return e.Failed(id=run.id, x=run.x, context=run.context, cost=run.cost, why=run.why, **stamp)
 
     def _rest(self, run: Run) -> Iterator[e.Event]:
         if run.status == "failed" and run.id not in self._written:

@@ -22,7 +22,7 @@ Told = Suggestion | Mapping[str, Any] | int  # a suggestion, a design of one's o
 def pending_of(state: State) -> list[Suggestion]:
     """Asked and not yet told."""
     runs = [state.runs[key] for key in state.pending]
-    return [Suggestion(run.id, state.space.decode_designs(run.x)[0], run.expects) for run in runs]
+    return [Suggestion(run.id, state.space.decode_designs(run.x)[0], run.expects, run.cost_expected) for run in runs]
 
 
 def number_of(run: Any) -> int:

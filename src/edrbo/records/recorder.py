@@ -39,6 +39,7 @@ from edrbo.records.reading import (
 )
 from edrbo.records.run import Run
 from edrbo.records.series import told_series
+from edrbo.records.spending import Spending, spending
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
@@ -86,6 +87,11 @@ class Recorder(ABC):
     def context_log(self) -> ContextLog:
         return self.state.log
 
+    @property
+    def spending(self) -> Spending | None:
+        """What the runs have cost; None where nothing is known of costs."""
+        return spending(self.state)
+
     def __len__(self) -> int:
         return len(self.state.told)
 
@@ -108,6 +114,7 @@ class Recorder(ABC):
         contexts: Any = None,
         values: Any = None,
         noise: Any = None,
+        cost: float | None = None,
         failed: bool = False,
         design: Mapping[str, Any] | None = None,
         why: str | None = None,
@@ -122,10 +129,11 @@ class Recorder(ABC):
         50}``, with None for the rest. ``noise`` is the known variance of ``value``; in a study of several outcomes both
         are numbers by name, of those that were measured; ``correct`` tells of others later. A run with several rows is
         told by ``contexts`` and ``values``, a list each; ``noise`` may be one too. ``failed=True`` reports an
-        evaluation that gave no value, and ``why`` says the reason. ``design`` holds what was really set, where that
-        differs from the suggestion: some of its variables, or all.
+        evaluation that gave no value, and ``why`` says the reason. ``cost`` is what the run cost, in a unit of your
+        own. ``design`` holds what was really set, where that differs from the suggestion: some of its variables, or
+        all.
         """
-        stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
+        stamp: dict[str, Any] = {"cost": cost, "note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []
 
         def make(state: State) -> e.Event:
@@ -206,6 +214,7 @@ class Recorder(ABC):
         value: float | Mapping[str, float | None] | None = None,
         context: Any = None,
         noise: float | Mapping[str, float | None] | None = None,
+        cost: float | None = None,
         design: Mapping[str, Any] | None = None,
         row: int | None = None,
         why: str | None = None,
@@ -221,7 +230,7 @@ class Recorder(ABC):
             met = read_some_context(state.space, context)
             x = None if design is None else really_set(state, key, None, design)
             parts = {"id": key, "context": met, "x": x, "row": row, **told(state.settings, value, noise)}
-            return e.Corrected(why=why, version=state.version, **parts, **stamp)
+            return e.Corrected(cost=cost, why=why, version=state.version, **parts, **stamp)
 
         self._record(make)
 

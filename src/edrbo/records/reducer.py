@@ -67,7 +67,7 @@ class Draft:
         if x is None:
             raise InvalidEventError("a suggestion has no design", None)
         key = self._new_id(event.id)
-        self.runs[key] = Run(key, x, expects=event.expects)
+        self.runs[key] = Run(key, x, expects=event.expects, cost_expected=event.cost)
         self.suggested += 1
 
     def _told(self, event: e.Told) -> None:
@@ -106,7 +106,7 @@ class Draft:
             )
         else:
             run = Run(self._new_id(event.id), x, suggested=False)
-        return set_to(replace(run, context=context), x)
+        return set_to(replace(run, context=context, cost=event.cost), x)
 
     def _context_told(self, event: e.ContextTold) -> None:
         run = self.runs.get(read_id(event.id))
@@ -137,14 +137,15 @@ class Draft:
     def _corrected(self, event: e.Corrected) -> None:
         run = self._known(event.id)
         told = (event.value, event.noise, event.others, event.others_noise)
-        if all(part is None for part in (*told, event.context, event.x)):
-            raise InvalidEventError("nothing is corrected", "give a value, a context, a noise or a design")
+        if all(part is None for part in (*told, event.context, event.x, event.cost)):
+            raise InvalidEventError("nothing is corrected", "give a value, a context, a noise, a cost or a design")
         if run.status != "told" and any(part is not None for part in told):
             raise InvalidValueError(f"run {run.id} is {run.status} and has no value to correct", "tell its value")
-        if run.status in ("pending", "cancelled") and event.context is not None:
-            raise InvalidContextError(f"run {run.id} is {run.status}", "its context comes with its value")
+        if run.status in ("pending", "cancelled") and (event.context is not None or event.cost is not None):
+            raise InvalidContextError(f"run {run.id} is {run.status}", "its context and cost come with its value")
         context, before = self._context(event), run
         run = set_to(run, self._design(event))
+        run = run if event.cost is None else replace(run, cost=event.cost)
         if run.series is not None or event.row is not None:
             self.runs[run.id] = corrected_row(run, event, context)
             return

@@ -39,6 +39,8 @@ class Run:
     others: Mapping[str, float] = field(default_factory=dict)  # outcomes besides the main one, and …
     others_noise: Mapping[str, float] = field(default_factory=dict)  # … the variances that are known of them
     series: Series | None = None  # several rows; then ``value`` is their mean and ``context`` None
+    cost: float | None = None  # as it was told
+    cost_expected: float | None = None  # as it was believed when the design was asked for
 
     @property
     def known(self) -> bool:
@@ -67,7 +69,7 @@ class Run:
 
 def set_to(run: Run, x: Array | None) -> Run:
     """``run`` with the design that was really set; what was expected was expected of the other."""
-    return run if x is None or np.array_equal(x, run.x) else replace(run, x=x, expects=None)
+    return run if x is None or np.array_equal(x, run.x) else replace(run, x=x, expects=None, cost_expected=None)
 
 
 def merged(known: Array | None, more: Array | None) -> Array | None:

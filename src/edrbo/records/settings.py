@@ -19,6 +19,7 @@ from edrbo.records.outcomes import Limit, Maximize, Minimize, Outcomes, read_out
 from edrbo.records.units import Direction
 from edrbo.space import Space
 from edrbo.space.bounds import plain_number
+from edrbo.space.cost import Cost, as_cost
 from edrbo.space.tables import close_match
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
@@ -51,6 +52,7 @@ class Choices(TypedDict, total=False):
     title: str
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None
     law: Any
+    cost: str | Callable[[dict[str, Any]], float] | None
 
 
 def _read_method(given: Any) -> Any:
@@ -180,6 +182,11 @@ class Settings:
         metadata=_about(lambda given: given, "The law of contexts, if you know it: 'humidity = norm(55, 12)'."),
     )
 
+    cost: Cost | None = field(
+        default=None,
+        metadata=_about(lambda given: given, "What a run costs, in what you set: '10 + 2 * dose'."),
+    )
+
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise InvalidSpaceError(
@@ -189,6 +196,7 @@ class Settings:
         for choice in self.choices():
             object.__setattr__(self, choice.name, choice.metadata["read"](getattr(self, choice.name)))
         object.__setattr__(self, "law", as_law(self.law, self.space))
+        object.__setattr__(self, "cost", as_cost(self.cost, self.space))
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
 
@@ -278,6 +286,8 @@ def _words(value: Any) -> str:
 def _stored(value: Any) -> Any:
     if isinstance(value, Goal):
         return value.to_text()
+    if isinstance(value, Cost):
+        return value.stored()
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if value is None or isinstance(value, str | int | float | dict):

@@ -155,7 +155,7 @@ def same_state(one: State, other: State) -> bool:
 
 
 def _same_run(one: Run, other: Run) -> bool:
-    simple = ("status", "value", "noise", "suggested", "dropped", "why", "others", "others_noise")
+    simple = ("status", "value", "noise", "suggested", "dropped", "why", "others", "others_noise", "cost")
     if any(getattr(one, name) != getattr(other, name) for name in simple):
         return False
     if (one.context is None) != (other.context is None) or not np.array_equal(one.x, other.x):

@@ -11,12 +11,14 @@ from typing import Any
 class Suggestion(Mapping[str, Any]):
     """A design to evaluate, as a mapping of names to values. ``id`` names it until it is told.
 
-    ``expects`` is what is believed of its outcome, if a model chose it (``records/expects.py``).
+    ``expects`` is what is believed of its outcome, if a model chose it (``records/expects.py``); ``cost`` what its run
+    will cost, as far as that is known.
     """
 
     id: int
     design: dict[str, Any]
     expects: Mapping[str, Any] | None = field(default=None, compare=False)
+    cost: float | None = field(default=None, compare=False)
 
     def __getitem__(self, name: str) -> Any:
         return self.design[name]

@@ -13,6 +13,7 @@ from edrbo.records.goals import as_goal
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
+from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.steps import number_text
@@ -80,6 +81,17 @@ def context_words(space: Space, context: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value_words(space.context[name], value)}" for name, value in context.items())
 
 
+def spending_words(state: State) -> str | None:
+    """What the runs cost so far; None where nothing is known of costs."""
+    found, cost = spending(state), state.settings.cost
+    if found is None:
+        return None
+    text = f"cost so far {number_text(found.total)}"
+    if found.unknown:
+        text += f", without {plural(found.unknown, 'run')} of which it is not known"
+    return text if cost is None else f"{text}; a run costs {cost.to_text()}"
+
+
 def run_words(state: State, run: Run) -> str:
     """A run and what came of it, in a sentence."""
     space = state.space
@@ -100,6 +112,7 @@ def run_words(state: State, run: Run) -> str:
     else:
         ends = {"pending": "is being tried", "failed": "failed", "cancelled": "was cancelled"}
         text = f"run {run.id}: {design}{met} {ends[run.status]}"
+    text += f", cost {number_text(run.cost)}" if run.cost is not None else ""
     text += "; left out" if run.dropped else ""
     return f"{text} ({run.why})" if run.why else text
 
@@ -122,6 +135,8 @@ def event_words(state: State, event: e.Event) -> str:
         parts.append(context_words(space, space.name_contexts(context[None])[0]))
     if isinstance(event, e.Told | e.Corrected) and event.noise is not None:
         parts.append(f"noise variance {number_text(event.noise)}")
+    if isinstance(event, e.Told | e.Failed | e.Corrected) and event.cost is not None:
+        parts.append(f"cost {number_text(event.cost)}")
     if isinstance(event, e.Seen):
         parts.append(plural(event.count, "context"))
     if isinstance(event, e.Amended):

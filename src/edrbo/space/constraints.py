@@ -55,7 +55,7 @@ class FunctionMargin(Expression):
     """Minus what a function of the user's says; slopes by differences, none of True and False."""
 
     function: Function
-    text: str
+    text: str  # what it is, for people
     variables: Mapping[str, Variable]  # all k of them
 
     def evaluate(self, point: Array) -> Dual:
@@ -89,14 +89,14 @@ class FunctionMargin(Expression):
         except ArithmeticError:  # not defined there, as a division by zero
             return np.nan, False
         except Exception as problem:
-            raise InvalidSpaceError(f"the constraint {self.text} failed: {problem!r}", f"at {design}") from problem
+            raise InvalidSpaceError(f"{self.text} failed: {problem!r}", f"at {design}") from problem
         if isinstance(answer, bool | np.bool_):
             return (-1.0 if answer else 1.0), True
         try:
             return -float(answer), False
         except (TypeError, ValueError):
             hint = "return True or False, or a number that is zero or more where the design is allowed"
-            raise InvalidSpaceError(f"the constraint {self.text} returned {answer!r}", hint) from None
+            raise InvalidSpaceError(f"{self.text} returned {answer!r}", hint) from None
 
     def affine(self, width: int) -> None:
         return None
@@ -111,6 +111,14 @@ def _value(variable: Variable, number: float) -> Any:
     return round(number) if isinstance(variable, Integer) else number
 
 
+def variable_reader(design: Mapping[str, Variable], context: Iterable[str], example: str = "x1 + x2 <= 1") -> Reader:
+    """Reads arithmetic in the design variables, by their places."""
+    places = {name: k for k, name in enumerate(design) if not isinstance(design[name], Categorical)}
+    reasons = {name: "is categorical: it has no arithmetic" for name in design if name not in places}
+    reasons |= {name: "is a context, which nobody can choose" for name in context}
+    return Reader(places, reasons, example)
+
+
 def read_constraints(
     given: Any, design: Mapping[str, Variable], context: Iterable[str]
 ) -> tuple[tuple[Constraint, ...], tuple[Relation, ...]]:
@@ -122,10 +130,7 @@ def read_constraints(
     items = list(given)
     if len(items) > MOST:
         raise InvalidSpaceError(f"there are {len(items)} constraints", f"at most {MOST} can be kept")
-    places = {name: k for k, name in enumerate(design) if not isinstance(design[name], Categorical)}
-    reasons = {name: "is categorical: it has no arithmetic" for name in design if name not in places}
-    reasons |= {name: "is a context, which nobody can choose" for name in context}
-    reader = Reader(places, reasons)
+    reader = variable_reader(design, context)
     constraints: list[Constraint] = []
     relations: list[Relation] = []
     for item in items:
@@ -143,12 +148,15 @@ def _read(
     if isinstance(item, Constraint):
         item = item.text if item.function is None else item.function
     if isinstance(item, str):
-        text, comparisons = reader.comparisons(item)
+        try:
+            text, comparisons = reader.comparisons(item)
+        except InvalidSpaceError as problem:
+            raise InvalidSpaceError(f"the constraint {problem.message}", problem.hint) from None
         return Constraint(text), [Relation.of(comparison, index) for comparison in comparisons]
     if not callable(item):
         raise InvalidSpaceError(f"a constraint is {item!r}", 'write it as text, "x1 + x2 <= 1", or give a function')
     text = f"function {getattr(item, '__name__', type(item).__name__)}"
-    margin = FunctionMargin(item, text, dict(design))
+    margin = FunctionMargin(item, f"the constraint {text}", dict(design))
     return Constraint(text, item), [Relation(margin, False, False, index)]
 
 

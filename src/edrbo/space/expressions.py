@@ -164,10 +164,11 @@ QUOTED = re.compile(r"`[^`]*`")
 class Reader:
     """Reads texts in the names of ``variables``, each with its place.
 
-    ``others`` are names that mean something that cannot be used here, each with the reason.
+    ``others`` are names that cannot be used here, each with the reason; ``example`` is a text that can be read.
     """
 
-    def __init__(self, variables: Mapping[str, int], others: Mapping[str, str]) -> None:
+    def __init__(self, variables: Mapping[str, int], others: Mapping[str, str], example: str) -> None:
+        self._example = example
         self._index = {unicodedata.normalize("NFKC", name): index for name, index in variables.items()}
         self._names = tuple(variables)
         self._others = {unicodedata.normalize("NFKC", name): reason for name, reason in others.items()}
@@ -175,18 +176,10 @@ class Reader:
     def comparisons(self, given: str) -> tuple[str, list[Comparison]]:
         """The text in the usual spelling, and what it says; chained comparisons come one by one."""
         text = _usual_spelling(given)
-        quoted: dict[str, str] = {}
-
-        def stand_in(found: re.Match[str]) -> str:
-            name = f"_{len(quoted)}".ljust(len(found[0].encode()), "_")  # as long, so that places stay
-            quoted[name] = found[0][1:-1]
-            return name
-
-        tree = _parse(QUOTED.sub(stand_in, text), text)
+        tree, reading = self._read(text)
         if not isinstance(tree, ast.Compare):
-            hint = HINTS.get(type(tree), 'write one comparison, as "x1 + x2 <= 1"')
+            hint = HINTS.get(type(tree), f'write one comparison, as "{self._example}"')
             raise _error(text, "it is not a comparison", hint)
-        reading = _Reading(text, quoted, self)
         parts = [reading.expression(node) for node in (tree.left, *tree.comparators)]
         signs = [SIGNS.get(type(sign)) for sign in tree.ops]
         found = []
@@ -197,6 +190,22 @@ class Reader:
                 raise _error(text, "a comparison names no design variable", "leave it out")
             found.append(Comparison(left, sign, right))
         return text, found
+
+    def number(self, given: str) -> tuple[str, Expression]:
+        """The text of a number that follows from the variables, in the usual spelling, and the number."""
+        text = _usual_spelling(given)
+        tree, reading = self._read(text)
+        return text, reading.expression(tree)
+
+    def _read(self, text: str) -> tuple[ast.expr, _Reading]:
+        quoted: dict[str, str] = {}
+
+        def stand_in(found: re.Match[str]) -> str:
+            name = f"_{len(quoted)}".ljust(len(found[0].encode()), "_")  # as long, so that places stay
+            quoted[name] = found[0][1:-1]
+            return name
+
+        return _parse(QUOTED.sub(stand_in, text), text, self._example), _Reading(text, quoted, self)
 
     def look_up(self, name: str) -> int | str:
         """The place of a variable, or what is wrong with the name."""
@@ -210,13 +219,13 @@ class Reader:
 def _usual_spelling(given: str) -> str:
     text = " ".join(given.split())
     if len(text) > LONGEST:
-        raise InvalidSpaceError(f"a constraint has {len(text)} characters", f"at most {LONGEST} can be read")
+        raise InvalidSpaceError(f"{text[:40]!r} … has {len(text)} characters", f"at most {LONGEST} can be read")
     for foreign, usual in SPELLINGS:
         text = text.replace(foreign, usual)
     return re.sub(r"(?<![<>=!])=(?!=)", "==", text)
 
 
-def _parse(source: str, text: str) -> ast.expr:
+def _parse(source: str, text: str, example: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -224,14 +233,14 @@ def _parse(source: str, text: str) -> ast.expr:
     except SyntaxError as problem:
         place = f" at character {problem.offset}" if problem.offset else " to its end"
         product = re.search(r"(?<![\w.])\d+(\.\d+)?\s*[^\W\d]", source)
-        hint = "write products with *, as in 2 * x" if product else 'write it as "x1 + x2 <= 1"'
+        hint = "write products with *, as in 2 * x" if product else f'write it as "{example}"'
         raise _error(text, f"it cannot be read{place}", hint) from None
     except (ValueError, RecursionError, MemoryError):
         raise _error(text, "it cannot be read", "write it more simply") from None
 
 
 def _error(text: str, message: str, hint: str) -> InvalidSpaceError:
-    return InvalidSpaceError(f"the constraint {text!r}: {message}", hint)
+    return InvalidSpaceError(f"{text!r}: {message}", hint)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ ALIASES = {
     "note": ("notes", "comment", "comments", "remark", "remarks", "bemerkung"),
     "why": ("reason",),
     "status": ("state",),
+    "run_cost": ("cost", "kosten"),
 }
 
 

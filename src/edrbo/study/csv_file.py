@@ -4,7 +4,7 @@
                 late (the context of an earlier row), row (one more row of the run above)
     id          the run; a late row names the row it belongs to
     variables   under their names; one that is also a heading here is written design:NAME or context:NAME
-    value, noise, weight
+    value, noise, weight, run_cost
     outcomes    besides the main one, which is ``value``, under their names; what is known of their noise: noise:NAME
     batch       rows of one batch of contexts share it; count is how many contexts the batch stands for
     coded       the coded design, exactly; not needed where a table is written by hand
@@ -33,7 +33,8 @@ from edrbo.study.times import time_text
 Array = NDArray[np.float64]
 Row = dict[str, str]
 
-FIRST, LAST = ("status", "id"), ("value", "noise", "weight", "batch", "count", "coded", "why", "note", "by", "at")
+FIRST = ("status", "id")
+LAST = ("value", "noise", "weight", "run_cost", "batch", "count", "coded", "why", "note", "by", "at")
 HEADINGS = (*FIRST, *LAST)
 
 
@@ -98,7 +99,7 @@ def _run(state: State, event: e.Asked | e.Told | e.Failed) -> Row:
     status = run.status if not run.dropped else "left out" if run.status == "told" else f"{run.status}, left out"
     row = {"status": status, **_design(space, run.id, run.x), "why": run.why or ""}
     if isinstance(event, e.Told | e.Failed):
-        row |= _context(space, event.context)
+        row |= {**_context(space, event.context), "run_cost": _text(event.cost)}
     if isinstance(event, e.Told):
         row |= {"value": _text(event.value), "noise": _text(event.noise)}
         told = {"outcome": event.others or {}, "noise": event.others_noise or {}}

@@ -128,9 +128,9 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
     if row.status == "cancelled":
         yield e.Cancelled(id=key, why=row.why)
     if row.status in ("failed", "failed, left out"):
-        yield e.Failed(context=row.context, why=row.why, **common)
+        yield e.Failed(context=row.context, cost=row.cost, why=row.why, **common)
     if row.status in ("told", "left out"):
-        common |= {"others": row.others or None, "others_noise": row.others_noise or None}
+        common |= {"others": row.others or None, "others_noise": row.others_noise or None, "cost": row.cost}
         if len(group) > 1:
             yield e.Told(**_series(group, state.space).fields(), **common)
         else:

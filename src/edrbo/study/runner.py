@@ -2,8 +2,8 @@
 
 The command is a list of arguments; ``{name}`` in one is replaced by the value of a design variable, and no shell ever
 sees it. The design also comes as JSON on standard input. The last line of standard output that is JSON gives the
-answer: ``{"value": 1.7, "context": {"humidity": 0.4}}``, if wanted with ``"noise"``. Of several outcomes the value is
-an object of names and numbers.
+answer: ``{"value": 1.7, "context": {"humidity": 0.4}}``, if wanted with ``"noise"`` and ``"cost"``. Of several
+outcomes the value is an object of names and numbers.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Answer:
     context: dict[str, float] | None = None
     value: float | dict[str, float] | None = None
     noise: float | dict[str, float] | None = None
+    cost: float | None = None
     problem: str | None = None
 
 
@@ -119,7 +120,7 @@ class Runner:
     def _take(self, answer: Answer) -> None:
         try:
             if answer.problem is None:
-                self._study.tell(answer.suggestion, answer.context, answer.value, noise=answer.noise)
+                self._study.tell(answer.suggestion, answer.context, answer.value, noise=answer.noise, cost=answer.cost)
             else:
                 self._study.tell(answer.suggestion, failed=True, why=answer.problem)
         except (InvalidContextError, InvalidValueError, UnknownNameError) as problem:
@@ -175,6 +176,8 @@ def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
         return Answer(suggestion, problem=f"its value is {plain_words(str(record['value']))}")
     if noise is not None and (noise := _read_numbers(noise)) is None:
         return Answer(suggestion, problem="its noise is not a number")
+    if (cost := record.get("cost")) is not None and not 0 <= (cost := read_number(cost)) < math.inf:
+        return Answer(suggestion, problem="its cost is not a number of zero or more")
     context = record.get("context")
     if context is None and all(name in record for name in space.context_names):
         context = {name: record[name] for name in space.context_names}
@@ -182,7 +185,7 @@ def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
         context = dict(zip(space.context_names, context, strict=True))
     if context is not None and not isinstance(context, dict):
         return Answer(suggestion, problem="its context is not an object of names and numbers")
-    return Answer(suggestion, context or None, value, noise)
+    return Answer(suggestion, context or None, value, noise, cost)
 
 
 def _read_numbers(given: Any) -> float | dict[str, float] | None:

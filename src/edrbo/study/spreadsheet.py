@@ -10,7 +10,7 @@ from edrbo.errors import MissingExtraError, StudyError
 from edrbo.records.state import State
 from edrbo.study.csv_file import columns, headings, outcome_columns, table_rows
 
-NUMBERS = ("id", "value", "noise", "weight", "batch", "count")
+NUMBERS = ("id", "value", "noise", "weight", "run_cost", "batch", "count")
 
 
 def _openpyxl() -> Any:

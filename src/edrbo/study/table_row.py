@@ -46,6 +46,7 @@ class Parsed:
     others: dict[str, float]
     others_noise: dict[str, float]
     weight: float
+    cost: float | None
     batch: str | None
     count: int
     why: str | None
@@ -70,6 +71,7 @@ def parse_row(sheet: Sheet, columns: Columns, space: Space, row: Row) -> Parsed:
         others=others,
         others_noise=reader.numbers("noise"),
         weight=1.0 if (weight := reader.number("weight")) is None else weight,
+        cost=reader.number("run_cost"),
         batch=reader.ours.get("batch"),
         count=int(reader.number("count") or 0),
         why=reader.ours.get("why"),

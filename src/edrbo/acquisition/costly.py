@@ -1,0 +1,88 @@
+"""The largest gain per unit of cost.
+
+What a run may gain is its hopeful value a(x) beyond the level m that is had already: an optimism about an improvement.
+The ratio (a − m) / c is made largest by Dinkelbach's method: maximize a − λc with λ the best ratio so far, and again.
+Each round finds a ratio at least as large, and where all costs are the same the first round's design stays. Where
+nothing is to be gained even hopefully there is no such ratio, and the most hopeful design is taken whatever it costs:
+all that a run can then do is show that hope or caution was wrong, and there it does so soonest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.acquisition.maximizer import Objective
+
+Array = NDArray[np.float64]
+
+ROUNDS = 2  # after the one that does not look at the cost
+WORTHWHILE = 1e-3  # by how much a round must raise the ratio to count
+
+Search = Callable[[Sequence[Objective]], Tensor]  # a ladder → the best design (d_x)
+
+
+class Costs(Protocol):
+    """What runs of designs cost, above zero."""
+
+    def of(self, coded: Array) -> Array:
+        """Of designs (N × d_x), N."""
+
+    def and_slope(self, coded: Array) -> tuple[Array, Array]:
+        """The same, and the gradient (N × d_x)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Costly:
+    """``objective`` less ``price`` · cost."""
+
+    objective: Any  # an Objective with a ``value_and_gradient`` of its own
+    costs: Costs
+    price: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        value: Tensor = self.objective(x)
+        return value - self.price * torch.from_numpy(self.costs.of(x.numpy()))
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        value, gradient = self.objective.value_and_gradient(x)
+        cost, slope = map(torch.from_numpy, self.costs.and_slope(x.numpy()))
+        return value - self.price * cost, gradient - self.price * slope
+
+    @property
+    def costly(self) -> bool:
+        """Of the objective: whether it takes long."""
+        return bool(getattr(self.objective, "costly", False))
+
+    def near(self, x: Tensor) -> Costly:
+        """With the contexts that matter at designs ``x`` (k × d_x)."""
+        near = self.objective.near(x) if hasattr(self.objective, "near") else self.objective
+        return self if near is self.objective else replace(self, objective=near)
+
+
+def best_per_cost(ladder: Sequence[Objective], costs: Costs, level: float, search: Search) -> Tensor:
+    """The design (d_x) with the largest (objective − level) / cost; where nothing is to be gained, the objective's."""
+    best = search(ladder)
+    ratio = _ratio(ladder[-1], costs, level, best)
+    for _ in range(ROUNDS):
+        if not 0.0 < ratio < math.inf:
+            break
+        made: dict[int, Objective] = {id(rung): Costly(rung, costs, ratio) for rung in ladder}
+        x = search([made[id(rung)] for rung in ladder])
+        found = _ratio(ladder[-1], costs, level, x)
+        if not found > (1.0 + WORTHWHILE) * ratio:
+            break
+        best, ratio = x, found
+    return best
+
+
+def _ratio(objective: Objective, costs: Costs, level: float, x: Tensor) -> float:
+    with torch.no_grad():
+        return (float(objective(x[None])) - level) / float(costs.of(x[None].numpy())[0])
