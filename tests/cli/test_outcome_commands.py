@@ -84,3 +84,11 @@ def test_a_front(edrbo: Edrbo, folder: Path) -> None:
     assert found["hypervolume"] > 0
     assert "hypervolume" in edrbo("front", "--fix", "speed=0.5").out
     assert "no single best design" in edrbo("recommend").err
+
+
+def test_an_outcome_told_once_has_no_scale(edrbo: Edrbo, folder: Path) -> None:
+    edrbo("new", "a.toml", "-d", "speed=0:1", "--method", "erbo", "--goal", "cvar:0.2", "-c", "humidity=0:1")
+    assert edrbo("tell", "-d", "speed=0.5", "-v", 1.5, "-c", "humidity=0.5").code == 0
+    shown = edrbo("recommend").out
+    assert "not known yet: one outcome has no scale" in shown
+    assert "inf" not in shown

@@ -25,7 +25,7 @@ def front(
     as_json: JsonOption = False,
 ) -> None:
     """Designs of which none is better than another in all main outcomes, with every limit kept."""
-    from edrbo.records.words import heading, outcome_headings
+    from edrbo.optimizer.front_words import doubt_words, front_table, volume_words
 
     with opened(study, name) as opened_study:
         space, settings = opened_study.space_now, opened_study.settings
@@ -37,21 +37,8 @@ def front(
     if as_json:
         print_json(asdict(found))
         return
-    heads = [heading(name, variable.unit) for name, variable in space.design.items()]
-    of_outcomes = outcome_headings(settings)
-    names = list(found.reference)
-    limits = list(found.points[0].holds)
-    rows = [
-        [
-            *(space.design[name].text(value) for name, value in point.design.items()),
-            *(f"{point.values[name]:.6g}" for name in names),
-            *(f"{point.holds[name]:.0%}" for name in limits),
-        ]
-        for point in found.points
-    ]
-    sure = [f"{name} holds" for name in limits]
-    print_table("none is better in all", [*heads, *(of_outcomes[name] for name in names), *sure], rows)
-    behind = ", ".join(f"{name} {value:.4g}" for name, value in found.reference.items())
-    say(f"They dominate a hypervolume of {found.hypervolume:.4g}, down to {behind}.")
-    if not found.sure:
-        say("No design is known yet that keeps all limits as surely as was asked for.", style="yellow")
+    heads, rows = front_table(settings, found)
+    print_table("none is better in all", heads, rows)
+    say(volume_words(found))
+    if (doubt := doubt_words(found)) is not None:
+        say(doubt, style="yellow")

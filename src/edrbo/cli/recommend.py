@@ -44,7 +44,14 @@ def recommend(
     as_json: JsonOption = False,
 ) -> None:
     """The design to use, and what to expect of it."""
-    from edrbo.optimizer.words import interval_words, nearest_words, stopping_words, success_words, support_words
+    from edrbo.optimizer.words import (
+        interval_words,
+        nearest_words,
+        range_words,
+        stopping_words,
+        success_words,
+        support_words,
+    )
     from edrbo.records.goals import Expected, parse_goal
     from edrbo.records.words import heading, outcome_words, plural
 
@@ -64,13 +71,12 @@ def recommend(
         return
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
-    low, high = (outcome_words(settings, end) for end in found.interval)
     aim = settings.goal if goal is None else parse_goal(goal)
     rows = [] if aim == Expected() else _goal_rows(found, aim.unit(settings.unit))
     rows += [
         [f"{settings.outcome} to expect, on average", outcome_words(settings, found.expected)],
-        ["  95 % sure that this is between", f"{low} and {high}"],
-        ["  and the next single outcome between", " and ".join(outcome_words(settings, end) for end in found.outcome)],
+        ["  95 % sure that this is between", range_words(found.interval, settings.unit)],
+        ["  and the next single outcome between", range_words(found.outcome, settings.unit)],
         ["  cautiously: models that differ most", outcome_words(settings, found.robust)],
         [f"  worst case, contexts move by {ball:.0%} of their range", outcome_words(settings, found.worst_case)],
         ["  models differ by", outcome_words(settings, found.disagreement)],
@@ -90,11 +96,11 @@ def recommend(
 
 
 def _goal_rows(found: Recommendation, unit: str) -> list[list[str]]:
-    low, high = found.value_interval
-    after = f" {unit}" if unit else ""
+    from edrbo.optimizer.words import range_words
+
     return [
-        [found.title, f"{found.value:.6g}{after}"],
-        ["  95 % sure that this is between", f"{low:.6g}{after} and {high:.6g}{after}"],
+        [found.title, f"{found.value:.6g}{unit and ' ' + unit}"],
+        ["  95 % sure that this is between", range_words(found.value_interval, unit)],
     ]
 
 

@@ -9,7 +9,14 @@ from edrbo.records.settings import Settings
 from edrbo.records.words import context_words, design_words, outcome_words
 
 ROUNDING = 0.005  # of a probability shown in per cent
+TOO_EARLY = "not known yet: one outcome has no scale"
 SOURCES = {"model": "what is not known of f", "contexts": "few contexts", "experts": "models that differ"}
+
+
+def range_words(interval: tuple[float, float], unit: str = "") -> str:
+    """low and high, or that nothing is known of them."""
+    low, high = interval
+    return f"{low:.6g} and {high:.6g}{unit and ' ' + unit}" if math.isfinite(high - low) else TOO_EARLY
 
 
 def interval_words(settings: Settings, found: Recommendation) -> str:
@@ -67,8 +74,7 @@ def outcome_rows(found: Recommendation) -> dict[str, list[str]]:
     for name, one in found.outcomes.items():
         unit = one.unit and f" {one.unit}"
         holds = "" if one.holds is None else f"in {one.value:.1%} of contexts; {one.holds:.0%} sure that it is enough"
-        low, high = one.interval
-        rows[name] = [one.aim, f"{one.expected:.6g}{unit}", f"{low:.6g} and {high:.6g}{unit}", holds]
+        rows[name] = [one.aim, f"{one.expected:.6g}{unit}", range_words(one.interval, one.unit), holds]
     return rows
 
 

@@ -216,6 +216,11 @@ class Settings:
                 raise InvalidValueError(f"{name} is {_words(given)}, and the main outcome has {_words(value)}", hint)
             object.__setattr__(self, name, value)
 
+    @property
+    def has_front(self) -> bool:
+        """Whether several outcomes are the main one, so that no single design is the best."""
+        return self.outcomes is not None and len(self.outcomes.mains) > 1
+
     @classmethod
     def of(cls, space: Space, method: Any, choices: Mapping[str, Any]) -> Settings:
         """From what people give, a goal by its text for instance."""

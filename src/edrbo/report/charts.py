@@ -36,6 +36,29 @@ def progress(facts: Facts) -> Chart:
     return chart
 
 
+def progress_by_cost(facts: Facts) -> Chart:
+    """Told values against what all runs had cost by then, with the best so far."""
+    state, spent = facts.optimizer.state, facts.study.spending
+    assert spent is not None
+    sign = 1.0 if facts.optimizer.direction == "maximize" else -1.0
+    total, places = 0.0, dict[int, float]()
+    for key, cost in spent.costs.items():
+        total += cost
+        places[key] = total
+    owners, y = state.owners, facts.optimizer.observations.y
+    known = [i for i in range(len(y)) if owners[i] in places]
+    at, told = [places[owners[i]] for i in known], y[known]
+    best = sign * np.maximum.accumulate(sign * told) if len(told) else told
+    chart = Chart(
+        "Progress by cost", (0.0, 1.05 * total or 1.0), shared_span(facts), "cost so far", outcome_axis(facts)
+    )
+    chart.line(at, best.tolist(), "grey")
+    keep = _thin(len(known))
+    tips = [f"run {owners[known[i]]}: {number(told[i])}, cost {number(spent.costs[owners[known[i]]])}" for i in keep]
+    chart.dots([at[i] for i in keep], told[keep].tolist(), tips, "blue")
+    return chart
+
+
 def goal_chart(facts: Facts, part: Slice) -> Chart:
     """The goal's value along one design variable with its 95 % band."""
     belief = part.belief

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from edrbo import __version__
 from edrbo.optimizer.words import (
+    TOO_EARLY,
     interval_words,
     limits_words,
     outcome_rows,
@@ -22,29 +18,27 @@ from edrbo.optimizer.words import (
     success_words,
     support_words,
 )
-from edrbo.records.words import context_words, design_words, heading
+from edrbo.records.words import context_words, design_words, spending_words
 from edrbo.report import charts
 from edrbo.report.contents import Facts, gather
+from edrbo.report.front_page import front_page
+from edrbo.report.parts import head, section, value_text, whole_page
 from edrbo.report.run_table import run_table
-from edrbo.report.svg import Chart, number, one_line
+from edrbo.report.svg import number, one_line
 from edrbo.study import Study
-from edrbo.study.storage import describe
-from edrbo.study.times import local_text
 from edrbo.surrogate.kernels import get_kernel
 
 ROWS = 300  # runs in the table
 
 
 def report_page(study: Study, context: Mapping[str, float] | None = None) -> str:
-    """The page as text, with advice for one ``context`` if it is given."""
+    """The page as text, with advice for one ``context`` if it is given; of several main outcomes their front."""
+    if study.settings.has_front:
+        return front_page(study, context)
     facts = gather(study, context)
-    style, script = (files("edrbo.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    title = escape(one_line(study.settings.title or study.name))
     body = "".join(
         (
-            _head(facts),
+            head(study, facts.made),
             _recommendation(facts),
             _advice(facts),
             _nearest(facts),
@@ -55,47 +49,7 @@ def report_page(study: Study, context: Mapping[str, float] | None = None) -> str
             _table(facts),
         )
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="edrbo {__version__}">
-<title>{title} · edrbo</title>
-<style>{style}</style>
-</head>
-<body>
-<main>{body}</main>
-<footer>edrbo {__version__}</footer>
-<div id="tip" role="tooltip" hidden></div>
-<script type="application/json" id="data">{_data(facts)}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
-
-
-def _head(facts: Facts) -> str:
-    study, state = facts.study, facts.study.state
-    settings = study.settings
-    counts = (
-        (len(state.observations), "told"),
-        (len(state.failed), "failed"),
-        (len(state.pending), "pending"),
-        *((count, "cancelled") for count in [sum(run.status == "cancelled" for run in facts.study.runs)] if count),
-        *((count, "left out") for count in [sum(run.dropped for run in facts.study.runs)] if count),
-        (len(state.log), "contexts"),
-    )
-    shown = "".join(f"<li><b>{count}</b> {word}</li>" for count, word in counts)
-    goal = settings.goal.title(settings.direction, settings.outcome)
-    outcome = heading(settings.outcome, settings.unit)
-    where = describe(study.ledger.where)
-    words = f"{local_text(facts.made)}; {settings.direction} {outcome}: {goal}; by {settings.method}; kept in {where}"
-    if study.space.constraints:
-        words += f"; so that {', '.join(constraint.words() for constraint in study.space.constraints)}"
-    name = settings.title or study.name
-    return f"<header><h1>{escape(one_line(name))}</h1><p>{escape(one_line(words))}</p><ul>{shown}</ul></header>"
+    return whole_page(study, body, _data(facts))
 
 
 def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
@@ -103,10 +57,9 @@ def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
     found = facts.recommendation
     if facts.goal is None:
         return []
-    low, high = found.value_interval
     settings = facts.study.settings
     unit = settings.goal.unit(settings.unit)
-    sure = f"95 % sure it is between {number(low)} and {_joined(number(high), unit)}"
+    sure = _sure(found.value_interval, unit)
     rows = [(found.title, _joined(number(found.value), unit), sure)]
     if facts.space.d_c:
         average = found.price["on average"]
@@ -124,13 +77,13 @@ def _recommendation(facts: Facts) -> str:
         f"<div><dt>{escape(one_line(name))}</dt><dd>{escape(_with_unit(facts, name, value))}</dd></div>"
         for name, value in found.design.items()
     )
-    low, high = found.interval
+    unit = facts.study.settings.unit
     worse = "less" if facts.study.settings.direction == "maximize" else "more"
     rows = [
         *_goal_rows(facts),
-        ("expected value", _outcome(facts, found.expected), f"95 % sure it is {_between(facts, low, high)}"),
+        ("expected value", _outcome(facts, found.expected), _sure(found.interval, unit)),
         ("", "", interval_words(facts.study.settings, found)),
-        ("next outcome", "", f"a single one: 95 % sure {_between(facts, *found.outcome)}"),
+        ("next outcome", "", f"a single one: {_sure(found.outcome, unit)}"),
         ("robust value", _outcome(facts, found.robust), f"{worse} hopeful by as much as the models disagree"),
     ]
     if facts.space.d_c:
@@ -141,8 +94,9 @@ def _recommendation(facts: Facts) -> str:
             for name, effect in found.context_effect.items()
         ]
     rows += [
-        (name, average, "; ".join(filter(None, [aim, f"95 % sure it is between {between}", holds])))
-        for name, (aim, average, between, holds) in outcome_rows(found).items()
+        (name, average, "; ".join(filter(None, [aim, _sure(found.outcomes[name].interval, one_unit), holds])))
+        for name, (aim, average, _, holds) in outcome_rows(found).items()
+        for one_unit in [found.outcomes[name].unit]
         if name != facts.study.settings.outcome
     ]
     if (success := success_words(facts.study.settings, found)) is not None:
@@ -164,11 +118,11 @@ def _advice(facts: Facts) -> str:
     if facts.advice is None:
         return ""
     found, space = facts.advice.recommendation, facts.space
-    low, high = found.interval
+    unit = facts.study.settings.unit
     words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}. "
-    words += f"Expected is {_outcome(facts, found.expected)}, 95 % sure {_between(facts, low, high)}; "
-    words += f"the next single outcome {_between(facts, *found.outcome)}."
-    return _section("For one context", words, [])
+    words += f"Expected is {_outcome(facts, found.expected)}, {_sure(found.interval, unit)}; "
+    words += f"the next single outcome: {_sure(found.outcome, unit)}."
+    return section("For one context", words, [])
 
 
 def _nearest(facts: Facts) -> str:
@@ -179,7 +133,7 @@ def _nearest(facts: Facts) -> str:
     if found.untried:
         words += " Even the nearest is far away: what is expected of the recommendation is a guess between runs."
     table = f'<div class="near">{run_table(facts.optimizer.state, runs)}</div>'
-    return _section("What was tried near the recommendation", words, [], table)
+    return section("What was tried near the recommendation", words, [], table)
 
 
 def _outcome(facts: Facts, value: float) -> str:
@@ -187,8 +141,11 @@ def _outcome(facts: Facts, value: float) -> str:
     return _joined(number(value), facts.study.settings.unit)
 
 
-def _between(facts: Facts, low: float, high: float) -> str:
-    return f"between {number(low)} and {_outcome(facts, high)}"
+def _sure(interval: tuple[float, float], unit: str) -> str:
+    low, high = interval
+    if not math.isfinite(high - low):
+        return f"how sure this is is {TOO_EARLY}"
+    return f"95 % sure it is between {number(low)} and {_joined(number(high), unit)}"
 
 
 def _joined(text: str, unit: str) -> str:
@@ -197,13 +154,17 @@ def _joined(text: str, unit: str) -> str:
 
 def _with_unit(facts: Facts, name: str, value: Any) -> str:
     variable = facts.space.design[name]
-    return one_line(f"{_value(value)}{variable.unit and ' ' + variable.unit}")
+    return one_line(f"{value_text(value)}{variable.unit and ' ' + variable.unit}")
 
 
 def _progress(facts: Facts) -> str:
     note = "Dots are told values, the grey line is the best so far. The green band is the expected value of the "
     note += "recommended design: a single lucky outcome may lie far above what can be expected again."
-    return _section("Progress", note, [charts.progress(facts)])
+    drawn = [charts.progress(facts)]
+    if (spent := spending_words(facts.optimizer.state)) is not None:
+        drawn.append(charts.progress_by_cost(facts))
+        note += f" Beside it, the same against what was spent. {spent[0].upper()}{spent[1:]}."
+    return section("Progress", note, drawn)
 
 
 def _slices(facts: Facts) -> str:
@@ -222,7 +183,7 @@ def _slices(facts: Facts) -> str:
             note += " In the end, designs between the best on average and the best under the goal."
         else:
             note += " No design is known that is better under the goal and worse on average."
-    return _section("Expected value", note, drawn)
+    return section("Expected value", note, drawn)
 
 
 def _contexts(facts: Facts) -> str:
@@ -242,13 +203,13 @@ def _contexts(facts: Facts) -> str:
         advice = "<p class='warn'>The recommendation above is for all contexts seen. "
         advice += "They have moved further than its worst case allows. " if beyond else ""
         advice += "Consider a forecast, or a study with forgetting.</p>"
-    return _section("Contexts", note, drawn, advice)
+    return section("Contexts", note, drawn, advice)
 
 
 def _trust(facts: Facts) -> str:
     found = facts.calibration
     if found is None:
-        return _section("Trust in the model", "Too few complete outcomes to judge the model yet.", [])
+        return section("Trust in the model", "Too few complete outcomes to judge the model yet.", [])
     names = facts.optimizer.method.surrogate.experts
     errors = [_outcome(facts, float(facts.units.spread_to_user(error))) for error in found.expert_rmse.tolist()]
     experts = "".join(
@@ -260,7 +221,7 @@ def _trust(facts: Facts) -> str:
     table = (
         f'<table class="facts"><tr><th>model</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
     )
-    return _section("Trust in the model", f"{facts.trust} {_disagreement(facts)}", [charts.calibration(facts)], table)
+    return section("Trust in the model", f"{facts.trust} {_disagreement(facts)}", [charts.calibration(facts)], table)
 
 
 def _disagreement(facts: Facts) -> str:
@@ -281,20 +242,14 @@ def _table(facts: Facts) -> str:
     runs = list(state.runs.values())[::-1]
     note = f"The last {ROWS} of {len(runs)}." if len(runs) > ROWS else "Newest first."
     note += " Runs that are pending, failed, cancelled or left out are marked."
-    return _section("Runs", note, [], run_table(state, runs[:ROWS]))
+    return section("Runs", note, [], run_table(state, runs[:ROWS]))
 
 
-def _section(title: str, note: str, drawn: list[Chart], more: str = "") -> str:
-    figures = "".join(f"<figure>{chart.svg()}</figure>" for chart in drawn)
-    grid = f'<div class="charts">{figures}</div>' if drawn else ""
-    return f"<section><h2>{escape(title)}</h2><p>{escape(one_line(note))}</p>{grid}{more}</section>"
-
-
-def _data(facts: Facts) -> str:
-    """The numbers behind the page, for programs; nothing in it can end the script element."""
+def _data(facts: Facts) -> dict[str, Any]:
+    """The numbers behind the page, for programs."""
     found = facts.recommendation
     ends = [end if math.isfinite(end) else None for end in found.interval]
-    record = {
+    return {
         "name": facts.study.name,
         "settings": facts.study.settings.to_dict(),
         "recommendation": {"design": found.design, "expected": found.expected, "interval": ends},
@@ -302,8 +257,3 @@ def _data(facts: Facts) -> str:
         "shift": None if facts.shift is None else {"distance": facts.shift.distance, "p": facts.shift.p_value},
         "coverage": None if facts.calibration is None else facts.calibration.coverage,
     }
-    return json.dumps(record).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _value(value: Any) -> str:
-    return number(value) if isinstance(value, float) else one_line(str(value))

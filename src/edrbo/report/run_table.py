@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from edrbo.records.run import Run
+from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.records.words import heading, outcome_headings, outcome_of
 from edrbo.report.svg import number, one_line
@@ -17,13 +18,15 @@ def run_table(state: State, runs: Sequence[Run]) -> str:
     space, settings = state.space, state.settings
     variables = {**space.design, **space.context}
     heads = [heading(name, variable.unit) for name, variable in variables.items()]
-    names = ["run", *heads, *outcome_headings(settings).values(), "remark"]
+    spent = spending(state)
+    costs = None if spent is None else spent.costs
+    names = ["run", *heads, *outcome_headings(settings).values(), *["cost"] * (costs is not None), "remark"]
     top = "".join(f"<th>{escape(one_line(name))}</th>" for name in names)
-    body = "".join(_row(names, _cells(state, run), run) for run in runs)
+    body = "".join(_row(names, _cells(state, run, costs), run) for run in runs)
     return f'<div class="scroll"><table class="data"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _cells(state: State, run: Run) -> list[str]:
+def _cells(state: State, run: Run, costs: Mapping[int, float] | None) -> list[str]:
     space = state.space
     design = space.decode_designs(run.x)[0]
     context = {} if run.context is None else space.name_contexts(run.context[None])[0]
@@ -32,14 +35,19 @@ def _cells(state: State, run: Run) -> list[str]:
     told = [outcome_of(run, name, state.settings) for name in outcome_headings(state.settings)]
     values = ["" if value is None else number(value) for value in told]
     remarks = [MARKS[run.status], _expected(run), "left out" * run.dropped, run.why or ""]
-    return [str(run.id), *cells, *values, ", ".join(filter(None, remarks))]
+    paid = [] if costs is None else [number(costs[run.id]) if run.id in costs else ""]
+    return [str(run.id), *cells, *values, *paid, ", ".join(filter(None, remarks))]
 
 
 def _expected(run: Run) -> str:
-    """What the outcome of a run that is being tried was expected to be, if that was worked out."""
-    if run.status != "pending" or not run.expects or not {"low", "high"} <= run.expects.keys():
+    """What a run that is being tried is expected to give and to cost, if that was worked out."""
+    if run.status != "pending":
         return ""
-    return f"expected {number(float(run.expects['low']))} to {number(float(run.expects['high']))}"
+    cost = "" if run.cost_expected is None else f"will cost {number(run.cost_expected)}"
+    if not run.expects or not {"low", "high"} <= run.expects.keys():
+        return cost
+    outcome = f"expected {number(float(run.expects['low']))} to {number(float(run.expects['high']))}"
+    return ", ".join(filter(None, [outcome, cost]))
 
 
 def _row(names: list[str], cells: list[str], run: Run) -> str:

@@ -53,6 +53,7 @@ class Tell(Entry):
     context: Values | None = None
     noise: Number | None = None
     rows: Annotated[list[ToldRow], Field(min_length=1, max_length=1000)] | None = None
+    cost: Number | None = None
     failed: bool = False
     design: Design | None = None
     why: Text | None = None
@@ -73,6 +74,7 @@ class Correct(Entry):
     outcomes: Values | None = None
     noise: Number | None = None
     context: Values | None = None
+    cost: Number | None = None
     design: Design | None = None
     row: int | None = None
     why: Text | None = None
@@ -117,6 +119,12 @@ Constraints = Annotated[
 ]
 
 
+Law = Annotated[
+    str, Field(max_length=2000, description="the law of contexts, such as humidity = norm(55, 12), or none")
+]
+Cost = Annotated[str, Field(max_length=500, description="what a run costs, such as 5 + 2 * layers, or none")]
+
+
 class New(Body):
     name: Name
     design: Annotated[list[Variable], Field(min_length=1, max_length=60)]
@@ -126,6 +134,8 @@ class New(Body):
     goal: Annotated[str, Field(max_length=500)] = ""
     outcome: Annotated[str, Field(max_length=100)] = ""
     unit: Annotated[str, Field(max_length=40)] = ""
+    law: Law = ""
+    cost: Cost = ""
 
 
 class Amend(Entry):
@@ -134,6 +144,8 @@ class Amend(Entry):
     constraints: Constraints | None = Field(None, description="all that must hold from now on; left out, as it was")
     goal: Annotated[str, Field(max_length=500)] | None = None
     forgetting: Number | None = None
+    law: Law | None = None
+    cost: Cost | None = None
 
 
 class Problem(BaseModel):

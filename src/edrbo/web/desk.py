@@ -91,7 +91,7 @@ class Desk:
         def do() -> list[dict[str, Any]]:
             found = self.thinker(by).ask(count, **law)
             self.prepare()
-            return [{"id": suggestion.id, "design": suggestion.design} for suggestion in found]
+            return [{"id": one.id, "design": one.design, "cost": one.cost} for one in found]
 
         words = "the next suggestion" if count == 1 else f"the next {count} suggestions"
         return self.worker.submit(f"ask {key}", "ask", words, do)
@@ -118,16 +118,20 @@ class Desk:
     def answer(self, context: Mapping[str, float] | None) -> Job:
         """The recommendation for the learned law, or for one context."""
         from edrbo.web.answer import answer_of
+        from edrbo.web.front import front_of
 
+        think = front_of if self.study.settings.has_front else answer_of
         mark = "" if context is None else repr(sorted(context.items()))
         key = f"answer {self.evidence(self.state)} {mark}"
-        return self.worker.submit(key, "answer", "the answer", lambda: answer_of(self.thinker(), context))
+        return self.worker.submit(key, "answer", "the answer", lambda: think(self.thinker(), context))
 
     def charts(self) -> Job:
+        from edrbo.web.front import front_pictures
         from edrbo.web.pictures import pictures_of
 
+        draw = front_pictures if self.study.settings.has_front else pictures_of
         key = f"charts {self.evidence(self.state)}"
-        return self.worker.submit(key, "charts", "the charts", lambda: pictures_of(self.thinker()))
+        return self.worker.submit(key, "charts", "the charts", lambda: draw(self.thinker()))
 
 
 class Desks:

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from edrbo import __version__
 from edrbo.records.state import State
-from edrbo.records.words import aim_words
+from edrbo.records.words import aim_words, spending_words
 from edrbo.web import views
 from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
@@ -108,6 +108,7 @@ class Pages:
             "latest": views.runs_of(state, "told")[:3],
             "late": sum(1 for row in views.runs_of(state, "late")),
             "last_context": views.last_context(state),
+            "spent": spending_words(state),
             "problems": desk.study.problems,
         }
 
@@ -225,4 +226,5 @@ def _entry(desk: Desk, state: State, number: int | None, kind: str) -> dict[str,
         "variables": views.variables_of(state.space),
         "last_context": views.last_context(state),
         "plausible": views.plausible(state, run),
+        "costs": spending_words(state) is not None,
     }

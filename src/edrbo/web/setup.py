@@ -8,6 +8,7 @@ from typing import Any
 from edrbo.records.goals import Direction, parse_goal
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
+from edrbo.records.words import aim_words, setting_words
 from edrbo.web.numbers import shown
 from edrbo.web.variables import constraints_of, describe_variable
 from edrbo.web.views import history_of, variables_of
@@ -40,6 +41,10 @@ def setup_of(state: State) -> dict[str, Any]:
         "goals": goals_of(settings.direction, settings.outcome),
         "direction": settings.direction,
         "forgetting": settings.forgetting,
+        "law": "" if settings.law is None else settings.law.to_text(),
+        "law_is_written": settings.law is None or not settings.law.samples,
+        "cost": "" if settings.cost is None else settings.cost.to_text(),
+        "outcomes": [] if settings.outcomes is None else [(n, *aim_words(n, p)) for n, p in settings.outcomes.items()],
         "method": settings.method if isinstance(settings.method, str) else "one of your own",
     }
 
@@ -67,8 +72,9 @@ def differences(old: Settings, new: Settings) -> list[str]:
     held, hold = constraints_of(old.space), constraints_of(new.space)
     lines += [f"{text} must hold" for text in hold if text not in held]
     lines += [f"{text} need not hold any more" for text in held if text not in hold]
-    before, after = old.to_dict(), new.to_dict()
-    lines += [f"{k}: {before.get(k)} → {after[k]}" for k in after if k != "space" and after[k] != before.get(k)]
+    for choice in Settings.choices():
+        before, after = (setting_words(getattr(each, choice.name)) for each in (old, new))
+        lines += [f"{choice.name}: {before} → {after}"] * (before != after)
     return lines
 
 

@@ -120,7 +120,9 @@ def _whole(kind: Any, bound: float | None) -> float | None:
 
 def read_new(body: bodies.New) -> Settings:
     choices: dict[str, Any] = {"direction": body.direction}
-    choices |= {name: text for name in ("goal", "outcome", "unit") if (text := getattr(body, name).strip())}
+    choices |= {
+        name: text for name in ("goal", "outcome", "unit", "law", "cost") if (text := getattr(body, name).strip())
+    }
     return Settings(read_space(body.design, body.context, body.constraints), **choices)
 
 
@@ -137,6 +139,10 @@ def read_amendment(body: bodies.Amend, settings: Settings) -> dict[str, Any]:
             changed["space"] = space.to_dict()
     if body.goal is not None and body.goal.strip() and body.goal.strip() != settings.goal.to_text():
         changed["goal"] = body.goal.strip()
+    for name in ("law", "cost"):
+        text, old_one = (getattr(body, name) or "").strip(), getattr(settings, name)
+        if text and text != ("none" if old_one is None else old_one.to_text()):
+            changed[name] = text
     if body.forgetting not in (None, ""):
         changed["forgetting"] = read_number(body.forgetting, "forgetting")
     return changed

@@ -13,6 +13,7 @@ from edrbo.records.expects import read_expects
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
+from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.records.words import outcomes_of
 from edrbo.space import Categorical, Space
@@ -66,6 +67,8 @@ def run_row(state: State, run: Run, stamps: Mapping[int, e.Event]) -> dict[str, 
         "value": run.value,
         "outcomes": outcomes_of(run, state.settings) if state.settings.outcomes else {},
         "noise": run.noise,
+        "cost": run.cost,
+        "cost_expected": run.cost_expected,
         "suggested": run.suggested,
         "why": run.why,
         "by": None if last is None else last.by,
@@ -140,12 +143,15 @@ def event_words(event: e.Event, state: State) -> str:
     head = "" if number is None else f"run {number} "
     if isinstance(event, e.Told):
         several = "" if event.values is None else f" on average of {len(event.values)} rows"
-        words = context_words(state.space, event.context)
+        words = context_words(state.space, event.context) + _cost(event)
         return f"{head}gave {_outcomes(event, state.settings)}{several}{words}"
     if isinstance(event, e.Corrected):
         value = [f"value {_outcomes(event, state.settings)}"] if event.value is not None or event.others else []
         parts = value + ["context"] * (event.context is not None) + ["settings"] * (event.x is not None)
-        return f"{head}corrected: {', '.join(parts) or 'noise'}" + context_words(state.space, event.context)
+        what = ", ".join(parts) or ("noise" if event.cost is None else "account")
+        return f"{head}corrected: {what}" + context_words(state.space, event.context) + _cost(event)
+    if isinstance(event, e.Failed):
+        return f"{head}{VERBS[event.kind]}{_cost(event)}"
     if isinstance(event, e.ContextTold):
         return f"{head}met" + context_words(state.space, event.context).removeprefix(" at")
     if isinstance(event, e.Undone):
@@ -154,6 +160,10 @@ def event_words(event: e.Event, state: State) -> str:
     if isinstance(event, e.Seen):
         return f"{event.count} contexts seen"
     return f"{head}{VERBS[event.kind]}"
+
+
+def _cost(event: e.Told | e.Failed | e.Corrected) -> str:
+    return "" if event.cost is None else f", cost {shown(event.cost, 6)}"
 
 
 def context_words(space: Space, context: Any) -> str:
@@ -178,6 +188,7 @@ def overview(desk: Desk) -> dict[str, Any]:
         "failed": len(state.failed),
         "contexts": len(state.log),
         "late": sum(run.late for run in state.runs.values()),
+        "spent": None if (spent := spending(state)) is None else spent.total,
         "problems": [str(problem) for problem in desk.study.problems],
     }
 

@@ -1,0 +1,78 @@
+"""The report of a study of several main outcomes: the designs of which none is better than another in all."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from edrbo.optimizer.front import Front
+from edrbo.optimizer.front_words import doubt_words, front_table, volume_words
+from edrbo.records.state import State
+from edrbo.records.words import context_words, design_words, outcome_headings, outcome_of, spending_words
+from edrbo.report.parts import head, section, whole_page
+from edrbo.report.run_table import run_table
+from edrbo.report.svg import Chart, number, one_line, span
+from edrbo.study import Study
+
+ROWS = 300  # runs in the table
+NOTE = (
+    "No design is better than one of these in every main outcome; the best in the first one comes first. Each value is "
+    "that of its goal, with the interval in which it lies with 95 %."
+)
+
+
+def front_page(study: Study, context: Mapping[str, Any] | None = None) -> str:
+    """The page as text, for the learned law or for one ``context``."""
+    front = study.front(context=dict(context)) if context else study.front()
+    state, made = study.state, time.time()
+    words = f"When {context_words(state.space, context)} is known to come. " if context else ""
+    drawn = [front_chart(state, front, *pair) for pair in itertools.combinations(front.reference, 2)]
+    doubt = doubt_words(front)
+    warning = "" if doubt is None else f"<p class='warn'>{escape(doubt)}</p>"
+    body = head(study, made)
+    body += section("Front", f"{words}{NOTE} {volume_words(front)}", drawn, warning + _table(state, front))
+    body += _runs(state)
+    points = [{"design": point.design, "values": point.values} for point in front.points]
+    data: dict[str, Any] = {"name": study.name, "settings": state.settings.to_dict(), "front": points}
+    return whole_page(study, body, data | {"hypervolume": front.hypervolume, "reference": front.reference})
+
+
+def front_chart(state: State, front: Front, one: str, other: str) -> Chart:
+    """Two main outcomes of the designs of a front, with what runs gave."""
+    axes = outcome_headings(state.settings)
+    told = [run for run in state.runs.values() if run.status == "told" and not run.dropped]
+    pairs = [(run, outcome_of(run, one, state.settings), outcome_of(run, other, state.settings)) for run in told]
+    seen = [(run.id, x, y) for run, x, y in pairs if x is not None and y is not None]
+    places = [(point.values[one], point.values[other]) for point in front.points]
+    across, up = (span([*(place[k] for place in places), *(run[k + 1] for run in seen)]) for k in (0, 1))
+    chart = Chart(f"{other} against {one}", across, up, axes[one], axes[other])
+    tips = [f"run {key}: {number(x)}, {number(y)}" for key, x, y in seen]
+    chart.dots([x for _, x, _ in seen], [y for _, _, y in seen], tips, "faint")
+    order = sorted(places)
+    chart.line([x for x, _ in order], [y for _, y in order], "blue")
+    said = [design_words(state.space, point.design) for point in front.points]
+    chart.dots([x for x, _ in places], [y for _, y in places], said, "blue", 5.0)
+    return chart
+
+
+def _table(state: State, front: Front) -> str:
+    heads, rows = front_table(state.settings, front)
+    top = "".join(f"<th>{escape(one_line(name))}</th>" for name in heads)
+    body = "".join(f"<tr>{_cells(heads, row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table class="data"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cells(heads: list[str], row: list[str]) -> str:
+    pairs = zip(heads, row, strict=True)
+    return "".join(f'<td data-name="{escape(one_line(name))}">{escape(one_line(cell))}</td>' for name, cell in pairs)
+
+
+def _runs(state: State) -> str:
+    runs = list(state.runs.values())[::-1]
+    note = f"The last {ROWS} of {len(runs)}." if len(runs) > ROWS else "Newest first."
+    if (spent := spending_words(state)) is not None:
+        note += f" {spent[0].upper()}{spent[1:]}."
+    return section("Runs", note, [], run_table(state, runs[:ROWS]))
