@@ -120,8 +120,8 @@ def _advice(facts: Facts) -> str:
     found, space = facts.advice.recommendation, facts.space
     unit = facts.study.settings.unit
     words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}. "
-    words += f"Expected is {_outcome(facts, found.expected)}, {_sure(found.interval, unit)}; "
-    words += f"the next single outcome: {_sure(found.outcome, unit)}."
+    words += f"Expected is {_outcome(facts, found.expected)}, {_sure(found.interval, unit, '')}; "
+    words += f"the next single outcome: {_sure(found.outcome, unit, '')}."
     return section("For one context", words, [])
 
 
@@ -141,11 +141,11 @@ def _outcome(facts: Facts, value: float) -> str:
     return _joined(number(value), facts.study.settings.unit)
 
 
-def _sure(interval: tuple[float, float], unit: str) -> str:
+def _sure(interval: tuple[float, float], unit: str, what: str = "it is ") -> str:
     low, high = interval
     if not math.isfinite(high - low):
         return f"how sure this is is {TOO_EARLY}"
-    return f"95 % sure it is between {number(low)} and {_joined(number(high), unit)}"
+    return f"95 % sure {what}between {number(low)} and {_joined(number(high), unit)}"
 
 
 def _joined(text: str, unit: str) -> str:
