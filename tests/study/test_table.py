@@ -40,10 +40,10 @@ def test_a_round_trip_is_exact(tmp_path: Path, everything: Space) -> None:
     rng = np.random.default_rng(1)
     study.observe_context(rng.normal(size=(6_000, 2)).clip(0.0, 1.0))  # summarized
     suggestions = study.ask(4)
-    study.tell(suggestions[2], {"status": 1e-300, "{c}": 0.1 + 0.2}, 1 / 3, noise=0.01)
+    study.tell(suggestions[2], {"status": 1e-300, "{c}": 0.1 + 0.2}, 1 / 3, noise=0.01, cost=0.1 + 0.2)
     study.tell(suggestions[0], None, -1e300)
     study.observe_context(rng.random((3, 2)), weights=[0.0, 1.0, 2.5])
-    study.tell(suggestions[1], {"status": 5.0, "{c}": 0.5}, failed=True)
+    study.tell(suggestions[1], {"status": 5.0, "{c}": 0.5}, failed=True, cost=1 / 3)
     study.tell_context(suggestions[0], {"status": -7.0, "{c}": 0.25})
     other = copy_of(study, tmp_path)
     one, two = study.state, other.state

@@ -26,6 +26,7 @@ from edrbo.records import events as e
 from edrbo.records.frame import other_columns
 from edrbo.records.minimal import minimal_events
 from edrbo.records.settings import Settings
+from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.study.times import time_text
@@ -34,7 +35,8 @@ Array = NDArray[np.float64]
 Row = dict[str, str]
 
 FIRST = ("status", "id")
-LAST = ("value", "noise", "weight", "run_cost", "batch", "count", "coded", "why", "note", "by", "at")
+COST = "run_cost"
+LAST = ("value", "noise", "weight", COST, "batch", "count", "coded", "why", "note", "by", "at")
 HEADINGS = (*FIRST, *LAST)
 
 
@@ -51,13 +53,15 @@ def outcome_columns(settings: Settings) -> dict[str, tuple[str, str]]:
     return found | {f"noise:{name}": ("noise", name) for name in named.values()}
 
 
-def headings(settings: Settings) -> list[str]:
-    return [*FIRST, *columns(settings.space), *outcome_columns(settings), *LAST]
+def headings(state: State) -> list[str]:
+    """Those of all columns; that of costs only where something is known of them."""
+    every = [*FIRST, *columns(state.space), *outcome_columns(state.settings), *LAST]
+    return every if spending(state) is not None else [heading for heading in every if heading != COST]
 
 
 def export_csv(state: State, file: TextIO) -> int:
     """Write everything; gives the number of rows."""
-    writer = csv.DictWriter(file, headings(state.settings), restval="", lineterminator="\n")
+    writer = csv.DictWriter(file, headings(state), restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     count = 0
     for row in table_rows(state):
@@ -99,7 +103,7 @@ def _run(state: State, event: e.Asked | e.Told | e.Failed) -> Row:
     status = run.status if not run.dropped else "left out" if run.status == "told" else f"{run.status}, left out"
     row = {"status": status, **_design(space, run.id, run.x), "why": run.why or ""}
     if isinstance(event, e.Told | e.Failed):
-        row |= {**_context(space, event.context), "run_cost": _text(event.cost)}
+        row |= {**_context(space, event.context), COST: _text(event.cost)}
     if isinstance(event, e.Told):
         row |= {"value": _text(event.value), "noise": _text(event.noise)}
         told = {"outcome": event.others or {}, "noise": event.others_noise or {}}

@@ -50,7 +50,7 @@ def _text(cell: Any) -> str:
 def export_xlsx(state: State, file: BinaryIO) -> int:
     """Write everything; gives the number of rows."""
     library = _openpyxl()
-    names = headings(state.settings)
+    names = headings(state)
     book = library.Workbook(write_only=True)
     sheet = book.create_sheet("runs")
     sheet.freeze_panes = "C2"
