@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -164,17 +162,6 @@ def test_our_maximizer_takes_a_stock_model_too() -> None:
 def test_a_model_of_several_outcomes_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="2 outputs"):
         RobustAcquisition(ModelListGP(stock_model(), stock_model()), UCB(), law(0), Expectation())
-
-
-def test_the_example_of_the_docs_runs() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()
-    (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "optimize_acqf" in block)
-    names: dict[str, object] = {}
-    torch.manual_seed(0)
-    exec(compile(code, "methods.md", "exec"), names)
-    x = names["x"]
-    assert isinstance(x, Tensor)
-    assert x.shape == (1, 1)
 
 
 # ---------------------------------------------------------------- without BoTorch

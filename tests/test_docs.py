@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +15,34 @@ ROOT = Path(__file__).parents[1]
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python" in page.read_text(encoding="utf-8")]
 
 
+def check_goals(names: dict[str, Any]) -> None:
+    assert names["answer"].design["x"] < 0.1
+    assert names["mean"].design["x"] > 0.9
+    own = names["own"].settings
+    assert type(own).from_dict(own.to_dict()).goal == own.goal
+
+
+def check_methods(names: dict[str, Any]) -> None:
+    assert names["x"].shape == (1, 1)
+    optimizer = names["optimizer"]
+    for value in (0.1, 0.4, 0.2, 0.3, 0.5):
+        optimizer.tell(optimizer.ask(), {"c": value}, value)
+    assert 0.0 <= optimizer.ask()["x"] <= 1.0
+
+
+# What a page says about the results of its blocks.
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {"goals.md": check_goals, "methods.md": check_methods}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(base, "_REGISTERED", dict(base._REGISTERED))  # a goal of the docs' own stays theirs
     text = page.read_text(encoding="utf-8")
-    names: dict[str, object] = {"__name__": "__main__"}
+    names: dict[str, Any] = {"__name__": "__main__"}
     for block in re.finditer(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
         lines_before = text.count("\n", 0, block.start(1))
         code = "\n" * lines_before + block[1]  # so that an error names the line of the page
         exec(compile(code, str(page), "exec"), names)
+    if (name := page.relative_to(ROOT / "docs").as_posix()) in CHECKS:
+        CHECKS[name](names)

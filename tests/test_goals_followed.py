@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -173,7 +171,7 @@ def test_a_goal_of_ones_own_is_followed_and_not_stored_unless_registered() -> No
 
 @pytest.mark.parametrize("method", ["stableopt", "drbo-kde", "ucb", "wdrbo", "drbo-mmd"])
 def test_methods_with_a_functional_of_their_own_are_judged_by_the_goal(method: str) -> None:
-    plain, aimed = (told(edrbo.Optimizer(SPACE, method, seed=3, goal=g), 7) for g in ("expected", "reach:0"))
+    plain, aimed = (told(edrbo.Optimizer(SPACE, method, seed=3, goal=g), 6) for g in ("expected", "reach:0"))
     assert np.array_equal(plain.observations.x, aimed.observations.x)
     assert aimed.recommend().title == "share of contexts with value ≥ 0"
 
@@ -192,17 +190,3 @@ def test_maximize_takes_a_goal() -> None:
         return {"c": c}, lever(design["x"], c)
 
     assert edrbo.maximize(f, SPACE, 12, goal=edrbo.CVaR(0.2)).recommendation.design["x"] < 0.15
-
-
-def test_the_examples_of_the_docs_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from edrbo.records.goals import base
-
-    monkeypatch.setattr(base, "_REGISTERED", dict(base._REGISTERED))
-    page = (Path(__file__).parents[1] / "docs" / "goals.md").read_text()
-    names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
-        exec(compile(code, "docs/goals.md", "exec"), names)
-    assert names["answer"].design["x"] < 0.1  # type: ignore[attr-defined]
-    assert names["mean"].design["x"] > 0.9  # type: ignore[attr-defined]
-    own = names["own"].settings  # type: ignore[attr-defined]
-    assert type(own).from_dict(own.to_dict()).goal == own.goal

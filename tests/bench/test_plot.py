@@ -125,7 +125,7 @@ def test_two_lines_are_strong_and_none_is_cut() -> None:
         widths = {method: line.get_linewidth() for method, line in zip(results.methods, axes.lines, strict=True)}
         assert max(widths, key=widths.__getitem__) == "edrbo"
         assert {method for method, width in widths.items() if width > THIN} == {"edrbo", rival}
-        assert len(axes.collections) == 2  # their bands
+        assert len({tuple(band.get_facecolor()[0, :3]) for band in axes.collections}) == 2  # their bands, told apart
         low, high = axes.get_ylim()
         for line in axes.lines:
             assert low < np.min(line.get_ydata())
@@ -141,6 +141,18 @@ def test_another_method_can_be_in_question() -> None:
 def test_time_leaves_out_the_initial_designs() -> None:
     (axes,) = draw_seconds(made_up()).axes
     assert axes.lines[0].get_xdata()[0] == 6
+
+
+def test_of_a_table_the_mean_time_is_all_there_is() -> None:
+    """Drawn against the evaluations it would be flat lines, which nobody measured."""
+    whole = made_up()
+    runs = [replace(run, seconds=np.full_like(run.seconds, run.seconds.mean())) for run in whole.runs]
+    (axes,) = draw_seconds(replace(whole, runs=tuple(runs))).axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    shown = [float(line.get_xdata()[0]) for line in axes.lines]
+    assert shown == sorted(shown, reverse=True)
+    means = {name: np.mean([run.seconds.mean() for run in runs if run.method == name]) for name in whole.methods}
+    assert dict(zip(names, shown, strict=True)) == pytest.approx(means)
 
 
 def test_rank_diagram_names_every_method_with_its_rank() -> None:

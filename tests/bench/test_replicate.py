@@ -61,7 +61,7 @@ def hash_of(text: str) -> int:
 
 
 def test_all_methods_see_the_same_initial_designs_and_contexts() -> None:
-    runs = {m: run(Replicate("ackley", m, 100, Settings(6)))[0] for m in ("edrbo", "ucb", *ADAPTERS)}
+    runs = {m: run(Replicate("newsvendor", m, 100, Settings(6)))[0] for m in ("edrbo", "ucb", *ADAPTERS)}
     first = runs.pop("edrbo")
     for evaluations in runs.values():
         assert [one.c for one in evaluations] == [one.c for one in first]

@@ -96,9 +96,15 @@ def test_every_run_is_there_with_units_date_and_goal(tmp_path: Path) -> None:
     study.cancel(study.ask(), "no time")
     waiting = study.ask()
     study.drop(2, "smeared")
+    study.note(3, "new roll")
+    study.correct(4, value=63.5, why="misread")
+    study.correct(5, value=1.0)
+    study.undo()
     words = re.sub(r"\s+", " ", " ".join(Tags(report_page(study, {"humidity": 60.0})).words))
     for text in ("Line 2", "m/min", "humidity [%]", "gloss [GU]", "failed, the film tore", "left out, smeared"):
         assert text in words
+    assert "new roll" in words
+    assert set(re.findall(r"corrected( \(\w+\))?", words)) == {" (misread)"}  # what was undone is not told
     for text in (
         "cancelled, no time",
         "being tried",

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from edrbo.records import events as e
+from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.records.words import heading, outcome_headings, outcome_of
 from edrbo.report.svg import number, one_line
+from edrbo.space import Categorical
 
 MARKS = {"told": "", "pending": "being tried", "failed": "failed", "cancelled": "cancelled"}
 
@@ -20,9 +23,14 @@ def run_table(state: State, runs: Sequence[Run]) -> str:
     heads = [heading(name, variable.unit) for name, variable in variables.items()]
     spent = spending(state)
     costs = None if spent is None else spent.costs
-    names = ["run", *heads, *outcome_headings(settings).values(), *["cost"] * (costs is not None), "remark"]
-    top = "".join(f"<th>{escape(one_line(name))}</th>" for name in names)
-    body = "".join(_row(names, _cells(state, run, costs), run) for run in runs)
+    numbers = [*outcome_headings(settings).values(), *["cost"] * (costs is not None)]
+    names = ["run", *heads, *numbers, "remark"]
+    levels = [isinstance(variable, Categorical) for variable in variables.values()]
+    kinds = [' class="words"' * words for words in (False, *levels, *(False for _ in numbers), True)]
+    top = "".join(f"<th{kind}>{escape(one_line(name))}</th>" for name, kind in zip(names, kinds, strict=True))
+    said = _said(state)
+    rows = ([*_cells(state, run, costs), ", ".join([*_marks(run), *said.get(run.id, [])])] for run in runs)
+    body = "".join(_row(names, kinds, row, run) for row, run in zip(rows, runs, strict=True))
     return f'<div class="scroll"><table class="data"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
@@ -34,9 +42,27 @@ def _cells(state: State, run: Run, costs: Mapping[int, float] | None) -> list[st
     cells += [variable.text(context[name]) if name in context else "" for name, variable in space.context.items()]
     told = [outcome_of(run, name, state.settings) for name in outcome_headings(state.settings)]
     values = ["" if value is None else number(value) for value in told]
-    remarks = [MARKS[run.status], _expected(run), "left out" * run.dropped, run.why or ""]
     paid = [] if costs is None else [number(costs[run.id]) if run.id in costs else ""]
-    return [str(run.id), *cells, *values, *paid, ", ".join(filter(None, remarks))]
+    return [str(run.id), *cells, *values, *paid]
+
+
+def _marks(run: Run) -> list[str]:
+    return [word for word in (MARKS[run.status], _expected(run), "left out" * run.dropped, run.why) if word]
+
+
+def _said(state: State) -> dict[int, list[str]]:
+    """What people wrote about each run, and whether they corrected it; not what was taken back."""
+    gone, found = undone(state.history), dict[int, list[str]]()
+    for event in state.history:
+        number = getattr(event, "id", None)
+        if number is None or event.ref in gone:
+            continue
+        words = found.setdefault(number, [])
+        if isinstance(event, e.Corrected):
+            words.append(f"corrected ({event.why})" if event.why else "corrected")
+        if event.note:
+            words.append(event.note)
+    return found
 
 
 def _expected(run: Run) -> str:
@@ -50,10 +76,10 @@ def _expected(run: Run) -> str:
     return ", ".join(filter(None, [outcome, cost]))
 
 
-def _row(names: list[str], cells: list[str], run: Run) -> str:
+def _row(names: list[str], kinds: list[str], cells: list[str], run: Run) -> str:
     kind = ' class="faded"' if run.dropped or run.status != "told" else ""
     texts = (
-        f'<td data-name="{escape(one_line(name))}">{escape(one_line(cell))}</td>'
-        for name, cell in zip(names, cells, strict=True)
+        f'<td{column} data-name="{escape(one_line(name))}">{escape(one_line(cell))}</td>'
+        for name, column, cell in zip(names, kinds, cells, strict=True)
     )
     return f"<tr{kind}>{''.join(texts)}</tr>"

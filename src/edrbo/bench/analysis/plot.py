@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def draw_regret(
         axes.set_ylabel(what, fontsize=9)
     _legend(figure, results.methods, look)
     words = (
-        f"Mean over seeds; bands: 95 % interval of the mean, of {chosen} and of the best other method of each panel."
+        f"Mean over seeds; bands: 95 % interval of the mean, of {chosen} and, grey, of the best other of each panel."
     )
     figure.suptitle(f"{words}\n{origin(results)}", fontsize=8, color=look.soft)
     return figure
@@ -97,10 +97,8 @@ def _draw_panel(axes: Axes, results: Results, problem: str, of: Series, method: 
         reach += shown[np.isfinite(shown)].tolist()
         if width > THIN and (curve.high > curve.low).any():
             low = np.maximum(curve.low, np.finfo(float).tiny)
-            edge = {"linewidth": 0.0} if name == method else {"linewidth": 0.7, "linestyle": LINES[dashes]}
-            axes.fill_between(
-                curve.steps, low, curve.high, facecolor=(color, BAND), edgecolor=(color, 0.6), zorder=1 + width, **edge
-            )
+            tint = color if name == method else look.soft  # which cannot be taken for each other
+            axes.fill_between(curve.steps, low, curve.high, color=(tint, BAND), linewidth=0.0, zorder=1 + width)
             reach.append(float(curve.high.max()))
     _log_scale(axes)
     if reach:  # every line is seen from its first step to its last; bands may go below
@@ -110,12 +108,25 @@ def _draw_panel(axes: Axes, results: Results, problem: str, of: Series, method: 
 
 
 def draw_seconds(results: Results, method: str = IN_QUESTION, look: Look = LIGHT) -> Figure:
-    """Seconds per suggestion against the number of evaluations, over all problems and seeds."""
+    """Seconds per suggestion against the number of evaluations, over all problems and seeds.
+
+    Of a compact table the mean alone is known, and the figure shows no more.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.subplots()
     chosen = in_question(results, method)
+    if all(np.ptp(run.seconds) == 0 for run in results.runs):
+        _mean_seconds(axes, results, chosen, look)
+    else:
+        _seconds_by_step(axes, results, chosen, look)
+        _legend(figure, results.methods, look)
+    figure.suptitle(f"All problems; {origin(results)}", fontsize=8, color=look.soft)
+    return figure
+
+
+def _seconds_by_step(axes: Axes, results: Results, chosen: str, look: Look) -> None:
     for name in results.methods:
         runs = [run for run in results.runs if run.method == name]
         curve = curve_of(runs, suggestion_seconds)
@@ -128,9 +139,20 @@ def draw_seconds(results: Results, method: str = IN_QUESTION, look: Look = LIGHT
     axes.set_xlabel("evaluation")
     axes.set_ylabel("seconds per suggestion, mean")
     _plain(axes, look)
-    _legend(figure, results.methods, look)
-    figure.suptitle(f"All problems; {origin(results)}", fontsize=8, color=look.soft)
-    return figure
+
+
+def _mean_seconds(axes: Axes, results: Results, chosen: str, look: Look) -> None:
+    means = {
+        name: np.mean([run.seconds.mean() for run in results.runs if run.method == name]) for name in results.methods
+    }
+    names = sorted(means, key=means.__getitem__, reverse=True)
+    for place, name in enumerate(names):
+        color, _ = style(name, results.methods, look)
+        axes.plot([means[name]], [place], "o", color=color, markersize=9 if name == chosen else 6)
+    _log_scale(axes, "x")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("seconds per suggestion, mean of all evaluations")
+    _plain(axes, look)
 
 
 def save_figures(
@@ -179,14 +201,15 @@ def _figures(results: Results, published: Results | None, method: str, look: Loo
     return figures
 
 
-def _log_scale(axes: Axes) -> None:
+def _log_scale(axes: Axes, of: Literal["x", "y"] = "y") -> None:
     """A log axis with plain numbers at 1, 2, 5, 10, …"""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set(**{f"{of}scale": "log"})
+    axis = axes.xaxis if of == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _plain(axes: Axes, look: Look) -> None:

@@ -119,7 +119,7 @@ class Problem:
     def worst_case(self, x: Array, radius: float, rough: bool = False) -> Array:
         """Worst E_Q f(x) over laws Q on the context cube within Wasserstein-1 distance ``radius`` of P.
 
-        ``rough`` is faster and less exact with several context variables.
+        ``rough`` is faster and less exact.
         """
         x = self._designs(x)
         flat = x.reshape(-1, self.d_x)
@@ -183,13 +183,16 @@ class Problem:
 
 @lru_cache(maxsize=64)
 def _robust_optimum(problem: Problem, radius: float) -> tuple[Array, float]:
-    several = problem.d_c > 1
-    x, value = maximize_rough(
-        lambda x: problem.worst_case(x, radius, rough=several), problem.x_star, ROUGH_SEARCH if several else SEARCH
-    )
-    if several:
-        x, value = polish(lambda x: problem.worst_case(x, radius), x, 25 * problem.d_x, size=1e-3)
-    return x, value
+    def exact(x: Array) -> Array:
+        return problem.worst_case(x, radius)
+
+    def rough(x: Array) -> Array:
+        return problem.worst_case(x, radius, rough=True)
+
+    if problem.d_c == 1:
+        return maximize_rough(exact, problem.x_star, SEARCH, quick=rough)
+    x, _ = maximize_rough(rough, problem.x_star, ROUGH_SEARCH)
+    return polish(exact, x, 25 * problem.d_x, size=1e-3)
 
 
 def in_chunks(function: Callable[[AnyArray], AnyArray], x: AnyArray, width: int) -> AnyArray:

@@ -110,7 +110,7 @@ function drawPanel(problem) {
     const points = (values) => panel.steps.map((step, i) => `${x(step).toFixed(1)},${height(values[i]).toFixed(1)}`);
     if (state.spread && kind) {
       const band = [...points(curve.high), ...points(curve.low).reverse()].join(" ");
-      inside.append(shape("polygon", { class: `method band ${kind}`, "stroke-dasharray": method.dashes, style: ink(method), points: band }));
+      inside.append(shape("polygon", { class: `method band ${kind}`, style: ink(method), points: band }));
     }
     inside.append(shape("polyline", { class: `method curve ${kind}`, "data-method": method.name, style: ink(method),
       "stroke-dasharray": method.dashes, points: points(curve.mean).join(" ") }));
