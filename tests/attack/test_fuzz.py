@@ -94,7 +94,10 @@ def test_events_of_several_outcomes() -> None:
     optimizer = Optimizer(SPACE, "erbo", initial=100, outcomes=outcomes)
     for value in ({"gloss": 1.0, "haze": 0.1}, {"haze": 0.2}, {"gloss": 2.0, "cost": 1.0, "haze": 0.3}):
         optimizer.tell(optimizer.ask(), [0.5], value, noise=dict.fromkeys(value, 0.1))
+    rows = {"gloss": [1.0, None], "haze": [0.2, 0.3]}
+    optimizer.tell(optimizer.ask(), contexts=[[0.4], [0.6]], values=rows, noise={"haze": [0.1, None]})
     optimizer.correct(1, value={"cost": 2.0})
+    optimizer.correct(3, row=1, value={"cost": 2.0}, noise={"cost": 0.1})
     records = [event.to_dict() for event in optimizer.state.history]
     start = State.start(optimizer.settings)
     for _ in range(600):

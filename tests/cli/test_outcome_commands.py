@@ -92,3 +92,17 @@ def test_an_outcome_told_once_has_no_scale(edrbo: Edrbo, folder: Path) -> None:
     shown = edrbo("recommend").out
     assert "not known yet: one outcome has no scale" in shown
     assert "inf" not in shown
+
+
+def test_rows_of_several_outcomes(edrbo: Edrbo, folder: Path) -> None:
+    start = ("new", "a.toml", "-d", "speed=0:1", "-c", "humidity=0:1", "--outcome", "gloss=maximize")
+    assert edrbo(*start, "--outcome", "haze=limit,upper=2").code == 0
+    (folder / "hour.csv").write_text("humidity,gloss,haze\n0.3,1.0,0.1\n0.5,,0.3\n")
+    told = edrbo("tell", "-d", "speed=0.5", "--rows", "hour.csv")
+    assert "in 2 rows gave gloss 1, haze 0.2 on average" in told.out
+    (run,) = edrbo("show", "--json").json["runs"]
+    assert [row["outcomes"] for row in run["rows"]] == [{"gloss": 1.0, "haze": 0.1}, {"haze": 0.3}]
+    assert edrbo("edit", 0, "--row", 1, "--value", "gloss=1.5", "--yes").code == 0
+    assert "gloss 1.25" in edrbo("show", 0).out
+    (folder / "hour.csv").write_text("humidity,gloss,haze\n0.3,,\n0.4,1.0,\n")
+    assert "row 0 has no value" in edrbo("tell", "-d", "speed=0.5", "--rows", "hour.csv").err

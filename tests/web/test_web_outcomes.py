@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from live import study_server
 
 import edrbo
@@ -22,6 +23,8 @@ def test_told_and_corrected_by_name(tmp_path: Path) -> None:
         assert client.write("tell", id=0, outcomes={"gloss": "1,5", "haze <b>": ""}).status == 200
         assert client.write("tell", design={"speed": 3}, outcomes={"haze <b>": 0.5}).status == 200
         assert client.write("correct", id=0, outcomes={"haze <b>": "0,25"}, why="measured later").status == 200
+        rows = [{"outcomes": {"gloss": "1,2", "haze <b>": 0.2}}, {"outcomes": {"haze <b>": 0.4}}]
+        assert client.write("tell", design={"speed": 4}, rows=rows).status == 200
         refused = client.write("tell", design={"speed": 3}, value=1.0)
         assert refused.status == 422
         assert "several outcomes" in refused.text
@@ -29,4 +32,6 @@ def test_told_and_corrected_by_name(tmp_path: Path) -> None:
         assert client.get("/s/coating/runs").status == 200
     runs = study.state.runs
     assert (runs[0].value, runs[0].others) == (1.5, {"haze <b>": 0.25})
+    assert runs[2].value == 1.2
+    assert runs[2].others == pytest.approx({"haze <b>": 0.3})
     assert (runs[1].value, runs[1].others) == (None, {"haze <b>": 0.5})

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from edrbo.records.run import Run
     from edrbo.records.series import Series
     from edrbo.records.state import State
-    from edrbo.space import Space
     from edrbo.study import Study
 
 LAST = 10  # runs shown
@@ -109,7 +108,7 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
 
     space = state.space
     known = run.context is not None and space.d_c > 0
-    rows = {} if run.series is None else {"rows": series_records(space, run.series)}
+    rows = {} if run.series is None else {"rows": series_records(state, run.series)}
     return {
         "id": run.id,
         "status": run.status,
@@ -125,14 +124,15 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
     }
 
 
-def series_records(space: Space, series: Series) -> list[dict[str, Any]]:
+def series_records(state: State, series: Series) -> list[dict[str, Any]]:
     """Every row of a run in JSON types."""
-    noises = [None if noise != noise else noise for noise in series.noises.tolist()]
-    named, values = space.name_contexts(series.contexts), series.values.tolist()
-    return [
-        {"context": context, "value": value, "noise": noise}
-        for context, value, noise in zip(named, values, noises, strict=True)
-    ]
+    records = []
+    for context, told in zip(state.space.name_contexts(series.contexts), series.rows(), strict=True):
+        value, noise = told.get("", (None, None))
+        named = {name or state.settings.outcome: pair[0] for name, pair in told.items()}
+        several = {"outcomes": named} if state.settings.outcomes else {}
+        records.append({"context": context, "value": value, **several, "noise": None if noise != noise else noise})
+    return records
 
 
 def _record(study: Study, state: State) -> dict[str, Any]:

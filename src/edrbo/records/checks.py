@@ -105,6 +105,20 @@ def read_others(name: str, given: Any) -> dict[str, float] | None:
     return found or None
 
 
+def read_columns(name: str, given: Any) -> dict[str, list[float | None]] | None:
+    """Rows of outcomes by name, or with "noise" in ``name`` their variances; None where there is none."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise InvalidEventError(f"the field {name!r} of an event is {type(given).__name__}", "it is lists by name")
+    if any(isinstance(part, str | bytes | Mapping) or not np.iterable(part) for part in given.values()):
+        raise InvalidEventError(f"the field {name!r} of an event holds no lists", "it is lists of numbers by name")
+    check_characters(name, "".join(given))
+    read: Callable[[Any], float | None] = read_noise if "noise" in name else read_value
+    columns = {key: [None if part is None else read(part) for part in column] for key, column in given.items()}
+    return columns or None
+
+
 def read_design(given: Any, space: Space) -> Array:
     """A coded design (d_x) that is a point of the space."""
     x = read_floats(given)
@@ -243,6 +257,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "noise": lambda name, given: read_noise(given),
     "cost": lambda name, given: read_cost(given),
     **dict.fromkeys(("others", "others_noise"), read_others),
+    **dict.fromkeys(("others_values", "others_noises"), read_columns),
     "at": lambda name, given: None if given is None else read_number(given),
     "summary": _flag,
 }

@@ -19,7 +19,7 @@ amendments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -75,8 +75,10 @@ class Told(Event):
     others: Mapping[str, float] | None = None  # outcomes besides the main one, by name
     others_noise: Mapping[str, float] | None = None
     contexts: Array | None = None  # of several rows, n × d_c; ``value`` then is their mean, for people
-    values: Array | None = None  # n
+    values: Array | None = None  # n, NaN where not measured
     noises: Array | None = None  # n, NaN where not known
+    others_values: Mapping[str, Sequence[float | None]] | None = None  # rows of outcomes besides the main one, and …
+    others_noises: Mapping[str, Sequence[float | None]] | None = None  # … their variances, by name, n each
     cost: float | None = None  # what the run cost
     version: int = 0
 
@@ -180,7 +182,7 @@ KINDS: dict[str, type[Event]] = {
 }
 # Dimensions of the fields that are arrays, and those of which some numbers may not be known.
 _ARRAYS = {"x": 1, "context": 1, "rows": 2, "weights": 1, "contexts": 2, "values": 1, "noises": 1}
-_PARTLY = ("context", "rows", "contexts", "noises")
+_PARTLY = ("context", "rows", "contexts", "values", "noises")
 
 
 def from_dict(record: Any) -> Event:

@@ -44,9 +44,11 @@ def _rows(state: State, run: Run, heads: dict[tuple[str, str], str]) -> Iterator
     if run.series is None:
         yield row
         return
-    named = state.space.name_contexts(run.series.contexts)
-    for context, value, noise in zip(named, run.series.values.tolist(), run.series.noises.tolist(), strict=True):
-        met = {heads["context", name]: part for name, part in context.items()}
+    named, others = state.space.name_contexts(run.series.contexts), other_columns(state.settings, OURS)
+    for context, told in zip(named, run.series.rows(), strict=True):
+        met: dict[str, Any] = {heads["context", name]: part for name, part in context.items()}
+        met |= {head: told.get(name, (None,))[0] for head, name in others.items()}
+        value, noise = told.get("", (None, None))
         yield {**row, **met, "value": value, "noise": None if noise != noise else noise}
 
 

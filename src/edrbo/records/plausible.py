@@ -56,11 +56,16 @@ def doubts(
 
 
 def series_doubts(state: State, run: Run | None, parts: Mapping[str, Any]) -> list[str]:
-    """The same of several rows, with ``contexts`` by name and ``values``."""
+    """The same of several rows, with ``contexts`` by name and ``values``, which of several outcomes are by name too."""
+    by_name = {name: Others.of(state.of_outcome(name)) for name in state.settings.outcomes or ()}
     others, found = Others.of(state), list[str]()
-    for k, value in enumerate(parts["values"]):
+    for k, told in enumerate(parts["values"]):
         context = state.space.context_numbers(parts["contexts"][k]) if state.space.d_c else None
-        found += [f"row {k}: {text}" for text in others.doubts(run, float(value), context)]
+        named = told if isinstance(told, Mapping) else {state.settings.outcome: told}
+        for name, value in named.items():
+            main = name == state.settings.outcome
+            asked = (run, value, context) if main else (None, value, None)
+            found += [f"row {k}: {text}" for text in (others if main else by_name[name]).doubts(*asked)]
     return found
 
 
@@ -112,7 +117,7 @@ def _doubts_about(state: State, everything: Others, key: int) -> list[str]:
     found = []
     for k, (row, value) in enumerate(zip(run.series.contexts, run.series.values.tolist(), strict=True)):
         context = state.space.known_numbers(row) if state.space.d_c else None
-        found += [f"row {k}: {text}" for text in others.doubts(run, value, context)]
+        found += [f"row {k}: {text}" for text in others.doubts(run, None if np.isnan(value) else value, context)]
     return found
 
 

@@ -47,7 +47,11 @@ def series_questions(state: State, suggested: Run | None, parts: Mapping[str, An
     others, texts = Others.of(state), list[str]()
     for k, (row, value) in enumerate(zip(parts["contexts"], parts["values"].tolist(), strict=True)):
         context = state.space.known_numbers(row) if state.space.d_c else None
-        texts += [f"row {k}: {text}" for text in others.doubts(suggested, value, context, bounds=False)]
+        known = None if math.isnan(value) else value
+        texts += [f"row {k}: {text}" for text in others.doubts(suggested, known, context, bounds=False)]
+    for name, column in (parts["others_values"] or {}).items():
+        others = Others.of(state.of_outcome(name))
+        texts += [f"row {k}: {text}" for k, value in enumerate(column) for text in others.doubts(None, value, None)]
     more = [f"{len(texts) - MOST} more of these rows look wrong"] if len(texts) > MOST else []
     shown = [*texts[:MOST], *more]
     return [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in shown]

@@ -38,10 +38,10 @@ from edrbo.records.reading import (
     really_set,
 )
 from edrbo.records.run import Run
-from edrbo.records.series import told_series
 from edrbo.records.spending import Spending, spending
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
+from edrbo.records.told_rows import told_series
 from edrbo.space import Space
 
 if TYPE_CHECKING:
@@ -128,10 +128,10 @@ class Recorder(ABC):
         ``context`` may be left out and told later with ``tell_context``, or never; so may some of it: ``{"humidity":
         50}``, with None for the rest. ``noise`` is the known variance of ``value``; in a study of several outcomes both
         are numbers by name, of those that were measured; ``correct`` tells of others later. A run with several rows is
-        told by ``contexts`` and ``values``, a list each; ``noise`` may be one too. ``failed=True`` reports an
-        evaluation that gave no value, and ``why`` says the reason. ``cost`` is what the run cost, in a unit of your
-        own. ``design`` holds what was really set, where that differs from the suggestion: some of its variables, or
-        all.
+        told by ``contexts`` and ``values``, a list each; ``noise`` may be one too. Of several outcomes values are lists
+        by name, or one dictionary a row. ``failed=True`` reports an evaluation that gave no value, and ``why`` says the
+        reason. ``cost`` is what the run cost, in a unit of your own. ``design`` holds what was really set, where that
+        differs from the suggestion: some of its variables, or all.
         """
         stamp: dict[str, Any] = {"cost": cost, "note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []

@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, InvalidValueError, UnknownSuggestionError
 from edrbo.records import events as e
-from edrbo.records.checks import (
-    plain,
-    read_context,
-    read_contexts,
-    read_design,
-    read_id,
-    read_version,
-)
+from edrbo.records.checks import plain, read_context, read_contexts, read_design, read_id, read_version
 from edrbo.records.context_log import ContextBatch, read_weights
 from edrbo.records.measured import keep_outcomes, measured
 from edrbo.records.recoding import recode_contexts, recode_design, same_positions
@@ -75,7 +68,8 @@ class Draft:
         run = replace(self._evaluated(event), status="told", **measured(self.settings, event, None))
         if series is not None:
             contexts = recode_contexts(series.contexts, self._steps(event.version))
-            run = replace(run, context=None, series=replace(series, contexts=contexts))
+            series = replace(series, contexts=contexts)
+            run = replace(run, context=None, series=series, value=series.mean, others=series.means)
         self.told_order.append(run.id)
         self._meet(run, before=False)
 
@@ -147,6 +141,7 @@ class Draft:
         run = set_to(run, self._design(event))
         run = run if event.cost is None else replace(run, cost=event.cost)
         if run.series is not None or event.row is not None:
+            measured(self.settings, replace(event, noise=None, others_noise=None), run)  # checks the names
             self.runs[run.id] = corrected_row(run, event, context)
             return
         run = replace(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from edrbo.errors import InvalidEventError
 from edrbo.records.context_log import ContextBatch
 from edrbo.records.events import Corrected, Event
-from edrbo.records.series import Series, mean_of
+from edrbo.records.series import Series
 from edrbo.records.settings import Settings
 
 Array = NDArray[np.float64]
@@ -84,11 +84,11 @@ def corrected_row(run: Run, event: Corrected, context: Array | None) -> Run:
     if run.series is None:
         raise InvalidEventError(f"run {run.id} has no rows", "leave the row out")
     if event.row is None:
-        if any(part is not None for part in (event.value, event.noise, context)):
+        if any(part is not None for part in (event.value, event.noise, event.others, event.others_noise, context)):
             raise InvalidEventError(f"run {run.id} has {len(run.series)} rows", "say which row is corrected")
         return run
-    series = run.series.with_row(event.row, context, event.value, event.noise)
-    return replace(run, series=series, value=mean_of(series.values.tolist()))
+    series = run.series.with_row(event, context)
+    return replace(run, series=series, value=series.mean, others=series.means)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.errors import InvalidContextError, InvalidEventError, InvalidValueError
+from edrbo.errors import InvalidEventError, InvalidValueError
 from edrbo.records import events as e
-from edrbo.records.checks import read_contexts, read_noise, read_value
+from edrbo.records.checks import read_contexts, read_value
 from edrbo.records.settings import Settings
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
+Column = tuple[Array, Array]  # values and known variances of their noise (n each), NaN where not measured or not known
 
 MOST_ROWS = 10_000
 ONE_BY_ONE = "give one context and one value for each row"
@@ -24,11 +25,13 @@ ONE_BY_ONE = "give one context and one value for each row"
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Contexts n × d_c, NaN where not known; values n; known variances of their noise n, NaN where not known."""
+    """Contexts n × d_c, NaN where not known; values and noises n; of several outcomes those of the main one, and the
+    columns of the ``others`` by name."""
 
     contexts: Array
     values: Array
     noises: Array
+    others: Mapping[str, Column] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -38,81 +41,124 @@ class Series:
         """The rows (n) whose context is known."""
         return np.asarray(~np.isnan(self.contexts).any(axis=1), dtype=np.bool_)
 
-    def same(self, other: Series) -> bool:
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return all(np.array_equal(one, two, equal_nan=True) for one, two in pairs)
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """The rows (n) that have a value."""
+        return np.asarray(~np.isnan(self.values), dtype=np.bool_)
 
-    def with_row(self, row: int, context: Array | None, value: float | None, noise: float | None) -> Series:
-        """With something else in one row; of a context what is NaN stays."""
+    @property
+    def mean(self) -> float | None:
+        return mean_of(self.values)
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Of the outcomes besides the main one that were measured."""
+        found = {name: mean_of(values) for name, (values, _) in self.others.items()}
+        return {name: mean for name, mean in found.items() if mean is not None}
+
+    def of(self, name: str) -> Series:
+        """The same rows with the values of one of the others alone."""
+        nothing = np.full(len(self), np.nan)
+        values, noises = self.others.get(name, (nothing, nothing))
+        return Series(self.contexts, values, noises)
+
+    def rows(self) -> Iterator[dict[str, tuple[float, float]]]:
+        """Value and noise by outcome, "" for the main one, of those that were measured in each row."""
+        columns: dict[str, Column] = {"": (self.values, self.noises), **self.others}
+        for k in range(len(self)):
+            row = {name: (float(y[k]), float(s[k])) for name, (y, s) in columns.items()}
+            yield {name: pair for name, pair in row.items() if not math.isnan(pair[0])}
+
+    def same(self, other: Series) -> bool:
+        mine, theirs = self._arrays(), other._arrays()
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(part, theirs[name], equal_nan=True) for name, part in mine.items()
+        )
+
+    def _arrays(self) -> dict[tuple[str, str], Array]:
+        found = {("contexts", ""): self.contexts, ("values", ""): self.values, ("noises", ""): self.noises}
+        for name, (values, noises) in self.others.items():
+            found |= {("values", name): values, ("noises", name): noises}
+        return found
+
+    def with_row(self, event: e.Corrected, context: Array | None) -> Series:
+        """With what ``event`` says in one row; of a context what is NaN stays."""
+        row = event.row
+        assert row is not None
         if not 0 <= row < len(self):
             raise InvalidValueError(f"there is no row {row}", f"the rows are 0 to {len(self) - 1}")
-        parts = {"contexts": self.contexts.copy(), "values": self.values.copy(), "noises": self.noises.copy()}
+        contexts = self.contexts.copy()
         if context is not None:
-            parts["contexts"][row] = np.where(np.isnan(context), self.contexts[row], context)
-        parts["values"][row] = self.values[row] if value is None else value
-        parts["noises"][row] = self.noises[row] if noise is None else noise
-        return replace(self, **parts)
+            contexts[row] = np.where(np.isnan(context), self.contexts[row], context)
+        values, noises = _changed((self.values, self.noises), row, event.value, event.noise)
+        others, variances = dict(self.others), event.others_noise or {}
+        nothing = np.full(len(self), np.nan)
+        for name in {**(event.others or {}), **variances}:
+            column = others.get(name, (nothing, nothing))
+            others[name] = _changed(column, row, (event.others or {}).get(name), variances.get(name))
+        return checked(replace(self, contexts=contexts, values=values, noises=noises, others=others))
 
     def fields(self) -> dict[str, Any]:
         """As an event has them."""
+        others = {name: _listed(values) for name, (values, _) in self.others.items()}
+        variances = {name: _listed(noises) for name, (_, noises) in self.others.items() if not np.isnan(noises).all()}
         return {
-            "value": mean_of(self.values.tolist()),
+            "value": self.mean,
+            "others": self.means or None,
             "contexts": self.contexts,
             "values": self.values,
             "noises": None if np.isnan(self.noises).all() else self.noises,
+            "others_values": others or None,
+            "others_noises": variances or None,
         }
 
 
-def mean_of(values: Sequence[float]) -> float:
-    """The same on every machine, and a number wherever the values are."""
-    return math.fsum(value / len(values) for value in values)
+def _changed(column: Column, row: int, value: float | None, noise: float | None) -> Column:
+    values, noises = (part.copy() for part in column)
+    values[row] = values[row] if value is None else value
+    noises[row] = noises[row] if noise is None else noise
+    return values, noises
 
 
-def told_series(settings: Settings, contexts: Any, values: Any, noise: Any) -> dict[str, Any]:
-    """The fields of an event from what people tell: rows of contexts and values, and a variance for each or for all."""
-    space = settings.space
-    need_one_outcome(settings)
-    if values is None or isinstance(values, str | bytes | Mapping) or not np.iterable(values):
-        raise InvalidValueError(f"the values are {values!r}", "give a list, as in tell(s, contexts=[…], values=[…])")
-    numbers = np.array([read_value(value) for value in values], dtype=np.float64)
-    if not len(numbers):
-        raise InvalidValueError("there is no value", "give at least one row")
-    if contexts is None and space.d_c:
-        raise InvalidContextError("there are values and no contexts", ONE_BY_ONE)
-    if contexts is not None and not space.d_c:
-        raise InvalidContextError("this space has no context variables", "tell(s, values=[…])")
-    rows = space.read_contexts(contexts, partial=True) if space.d_c else np.empty((len(numbers), 0))
-    if len(rows) != len(numbers):
-        raise InvalidContextError(f"{len(rows)} contexts for {len(numbers)} values", ONE_BY_ONE)
-    return Series(rows, numbers, _variances(noise, len(numbers))).fields()
+def _listed(values: Array) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values.tolist()]
 
 
-def need_one_outcome(settings: Settings) -> None:
-    if settings.outcomes is not None:
-        raise InvalidValueError("several rows are told, and there are several outcomes", "tell the rows one by one")
+def mean_of(values: Array) -> float | None:
+    """Of those that are there: the same on every machine, and a number wherever they are; None of none."""
+    known = values[~np.isnan(values)].tolist()
+    return math.fsum(value / len(known) for value in known) if known else None
 
 
-def _variances(noise: Any, count: int) -> Array:
-    given = list(noise) if np.iterable(noise) and not isinstance(noise, str | bytes) else [noise] * count
-    if len(given) != count:
-        raise InvalidValueError(f"{len(given)} noise variances for {count} values", "give one for each row, or one")
-    return np.array([np.nan if (one := read_noise(part)) is None else one for part in given], dtype=np.float64)
+def checked(series: Series) -> Series:
+    """Every row has an outcome, and every noise a value."""
+    empty = ~np.stack([series.measured, *(~np.isnan(values) for values, _ in series.others.values())]).any(axis=0)
+    if empty.any():
+        hint = "leave the row out; contexts alone are told by observe_context"
+        raise InvalidValueError(f"row {int(empty.argmax())} has no value", hint)
+    for name, (values, noises) in {"": (series.values, series.noises), **series.others}.items():
+        if not (np.isnan(noises) | (np.isfinite(noises) & (noises >= 0))).all():
+            raise InvalidValueError("a noise variance is negative or infinite", "it is zero or more")
+        if (np.isnan(values) & ~np.isnan(noises)).any():
+            what = f"of {name!r} " if name else ""
+            raise InvalidValueError(f"a row has a noise {what}and no value", "give both, or leave the noise out")
+    return series
+
+
+# -------------------------------------------------------------------- from events
 
 
 def series_of(event: e.Told, space: Space, settings: Settings) -> Series | None:
     """The rows of an event, checked, in the terms of ``space``; None if it tells one outcome."""
     if event.values is None:
-        if event.contexts is not None or event.noises is not None:
+        if any(part is not None for part in (event.contexts, event.noises, event.others_values, event.others_noises)):
             raise InvalidEventError("rows without values", ONE_BY_ONE)
         return None
-    need_one_outcome(settings)
     values, contexts = np.atleast_1d(event.values), event.contexts
-    if event.context is not None or event.noise is not None:
+    if any(part is not None for part in (event.context, event.noise, event.others_noise)):
         raise InvalidEventError("both one outcome and several rows are told", "tell one or the other")
     if values.ndim != 1 or not 0 < len(values) <= MOST_ROWS:
         raise InvalidEventError(f"values of shape {values.shape}", f"a run has 1 to {MOST_ROWS} rows")
-    for value in values.tolist():
-        read_value(value)
     if space.d_c:
         contexts = read_contexts(np.empty((0, 0)) if contexts is None else contexts, space)
     else:
@@ -120,6 +166,33 @@ def series_of(event: e.Told, space: Space, settings: Settings) -> Series | None:
     noises = np.full(len(values), np.nan) if event.noises is None else np.atleast_1d(event.noises)
     if len(contexts) != len(values) or noises.shape != values.shape:
         raise InvalidEventError(f"{len(contexts)} contexts and {len(noises)} variances for {len(values)} values")
-    if not (np.isnan(noises) | (np.isfinite(noises) & (noises >= 0))).all():
-        raise InvalidValueError("a noise variance is negative or infinite", "it is zero or more")
-    return Series(contexts, values, noises)
+    series = checked(Series(contexts, values, noises, _others(event, len(values), settings)))
+    for column in (values, *(one for one, _ in series.others.values())):
+        for value in column[~np.isnan(column)].tolist() if settings.outcomes is not None else column.tolist():
+            read_value(value)
+    return series
+
+
+def _others(event: e.Told, count: int, settings: Settings) -> dict[str, Column]:
+    variances, outcomes = event.others_noises or {}, settings.outcomes
+    for name in event.others_values or ():
+        if outcomes is None:
+            raise InvalidValueError(f"{name!r} was told, and this study has one outcome", "give lists of numbers")
+        if outcomes.known(name) == outcomes.main:
+            raise InvalidEventError(f"{name!r} is the main outcome", "its rows are the event's values")
+    stray = [name for name in variances if name not in (event.others_values or {})]
+    if stray:
+        raise InvalidValueError(f"{stray[0]!r} has a noise and no value", "give both, or leave the noise out")
+    found = {}
+    for name, given in (event.others_values or {}).items():
+        column = [_column(name, part, count) for part in (given, variances.get(name, [None] * count))]
+        if not np.isnan(column[0]).all():
+            found[name] = (column[0], column[1])
+    return found
+
+
+def _column(name: str, given: Any, count: int) -> Array:
+    column = np.array([np.nan if part is None else part for part in given], dtype=np.float64)
+    if column.shape != (count,):
+        raise InvalidEventError(f"{len(column)} entries of {name!r} for {count} rows", ONE_BY_ONE)
+    return column

@@ -104,7 +104,13 @@ class State(Contents):
         if main:
             return replace(self, settings=settings)
         runs = {
-            key: replace(run, value=run.others.get(name), noise=run.others_noise.get(name), expects=None)
+            key: replace(
+                run,
+                value=run.others.get(name),
+                noise=run.others_noise.get(name),
+                expects=None,
+                series=None if run.series is None else run.series.of(name),
+            )
             for key, run in self.runs.items()
         }
         return replace(self, settings=settings, runs=runs)

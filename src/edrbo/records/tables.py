@@ -86,7 +86,7 @@ class Tables:
 
 def count_of(run: Run) -> int:
     """How many rows a run that was told has among the observations."""
-    return 1 if run.series is None else len(run.series)
+    return 1 if run.series is None else int(run.series.measured.sum())
 
 
 def _first_rows(keys: Sequence[int], runs: Mapping[int, Run], first: int) -> dict[int, int]:
@@ -116,7 +116,8 @@ def _counts(run: Run) -> bool:
 def _rows(run: Run, space: Space) -> Iterator[tuple[Array, Array, float | None, float]]:
     """Design, context, value and noise of each row of a run; NaN for what is not known."""
     if run.series is not None:
-        contexts, values, noises = run.series.contexts, run.series.values, run.series.noises
+        some = run.series.measured
+        contexts, values, noises = (part[some] for part in (run.series.contexts, run.series.values, run.series.noises))
         yield from ((run.x, c, y, s) for c, y, s in zip(contexts, values.tolist(), noises.tolist(), strict=True))
         return
     context = np.full(space.d_c, np.nan) if run.context is None else run.context

@@ -16,7 +16,8 @@ A table of one's own needs only the variables and ``value``; a row without a des
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 import numpy as np
@@ -91,11 +92,17 @@ def _rows(state: State, event: e.Asked | e.Told | e.Failed) -> Iterator[Row]:
     if series is None:
         yield row
         return
-    parts = zip(series.contexts, series.values.tolist(), series.noises.tolist(), strict=True)
-    for k, (context, value, noise) in enumerate(parts):
+    for k, (context, told) in enumerate(zip(series.contexts, series.rows(), strict=True)):
         head = row if k == 0 else {"status": "row", "id": str(event.id)}
-        told = {"value": _text(value), "noise": "" if noise != noise else _text(noise)}
-        yield {**head, **_context(state.space, context), **told}
+        yield {**head, **_context(state.space, context), **_measured(state.settings, told)}
+
+
+def _measured(settings: Settings, told: Mapping[str, tuple[float, float]]) -> Row:
+    """Values and known noises of one row by heading; "" is the main outcome."""
+    roles = {"value": ("outcome", ""), "noise": ("noise", ""), **outcome_columns(settings)}
+    place = {"outcome": 0, "noise": 1}
+    known = {head: told[name][place[role]] for head, (role, name) in roles.items() if name in told}
+    return {head: "" if head not in known or math.isnan(known[head]) else _text(known[head]) for head in roles}
 
 
 def _run(state: State, event: e.Asked | e.Told | e.Failed) -> Row:

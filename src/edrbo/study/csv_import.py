@@ -130,10 +130,11 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
     if row.status in ("failed", "failed, left out"):
         yield e.Failed(context=row.context, cost=row.cost, why=row.why, **common)
     if row.status in ("told", "left out"):
-        common |= {"others": row.others or None, "others_noise": row.others_noise or None, "cost": row.cost}
+        common["cost"] = row.cost
         if len(group) > 1:
             yield e.Told(**_series(group, state.space).fields(), **common)
         else:
+            common |= {"others": row.others or None, "others_noise": row.others_noise or None}
             yield e.Told(context=row.context, value=row.value, noise=row.noise, **common)
     if row.status.endswith("left out"):
         yield e.Dropped(id=key, why=row.why)
@@ -142,11 +143,18 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
 def _series(group: list[Parsed], space: Space) -> Series:
     """The rows of one run."""
     nothing = np.full(space.d_c, np.nan)
+    names = dict.fromkeys(name for row in group for name in (*row.others, *row.others_noise))
+    others = {name: [(row.others.get(name), row.others_noise.get(name)) for row in group] for name in names}
     return Series(
         np.stack([nothing if row.context is None else row.context for row in group]),
-        np.array([row.value for row in group], dtype=np.float64),
-        np.array([np.nan if row.noise is None else row.noise for row in group], dtype=np.float64),
+        _floats([row.value for row in group]),
+        _floats([row.noise for row in group]),
+        {name: (_floats([y for y, _ in pairs]), _floats([s for _, s in pairs])) for name, pairs in others.items()},
     )
+
+
+def _floats(column: list[float | None]) -> Array:
+    return np.array([np.nan if part is None else part for part in column], dtype=np.float64)
 
 
 def _number(state: State, row: Parsed) -> int:
@@ -192,10 +200,12 @@ def read_contexts(space: Space, path: Path) -> tuple[list[dict[str, Any]], Array
 
 
 def read_outcomes(state: State, path: Path) -> dict[str, Any]:
-    """A table of the rows of one run, as ``tell`` takes them: contexts, values and, if there is a column, noise."""
+    """A table of the rows of one run, as ``tell`` takes them: contexts, values and, if there is a column, noise; of
+    several outcomes by name."""
     sheet = read_sheet(path)
     columns = match_columns(sheet, state.settings)
-    rows = [parse_outcome(sheet, columns, state.space, row) for row in sheet.rows]
+    several = state.settings.outcomes is not None
+    rows = [parse_outcome(sheet, columns, state.settings, row) for row in sheet.rows]
     if not rows:
         raise StudyError(f"{sheet.file} holds no row", "give a column of values and one for each context variable")
     for line, (context, _, _) in zip(sheet.rows, rows, strict=True):
@@ -203,7 +213,8 @@ def read_outcomes(state: State, path: Path) -> dict[str, Any]:
             raise StudyError(f"{sheet.file}, row {line.line}: nothing of the context", "every row needs some of it")
     named = [state.space.name_contexts(context[None])[0] for context, _, _ in rows if context is not None]
     values, noises = [value for _, value, _ in rows], [noise for _, _, noise in rows]
-    return {"contexts": named if state.space.d_c else None, "values": values, "noise": noises}
+    unknown = several and not any(noises)
+    return {"contexts": named if state.space.d_c else None, "values": values, "noise": None if unknown else noises}
 
 
 def _check_contexts(sheet: Sheet, columns: Columns, space: Space) -> None:

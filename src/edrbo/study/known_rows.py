@@ -43,11 +43,14 @@ class Known:
             return self._find_late(row, numbers)
         context: Array | None = row.context
         value: Any = row.value
+        others: Mapping[str, Any] = row.others
         if len(group) > 1:
             nothing = np.full(self._state.space.d_c, np.nan)
             context = np.stack([nothing if part.context is None else part.context for part in group])
             value = [part.value for part in group]
-        mark = _mark(KIND.get(row.status, row.status), row.x, context, value, row.others)
+            names = dict.fromkeys(name for part in group for name in part.others)
+            others = {name: [part.others.get(name) for part in group] for name in names}
+        mark = _mark(KIND.get(row.status, row.status), row.x, context, value, others)
         free = [key for key in self._runs.get(mark, ()) if key not in self._used]
         named = [key for key in free if str(key) == row.id]  # of equal runs, the one with this number
         if not free:
@@ -76,7 +79,8 @@ class Known:
 def _marks(state: State) -> Iterator[tuple[str, int]]:
     for run in state.runs.values():
         if run.series is not None:
-            yield _mark(run.status, run.x, run.series.contexts, run.series.values.tolist(), run.others), run.id
+            others, values = run.series.fields()["others_values"], _listed(run.series.values)
+            yield _mark(run.status, run.x, run.series.contexts, values, others), run.id
             continue
         marks = {_mark(run.status, run.x, run.context, run.value, run.others)}
         if run.status in ("told", "failed"):
@@ -90,19 +94,23 @@ def _marks(state: State) -> Iterator[tuple[str, int]]:
             designs[event.id] = event.x
         if isinstance(event, e.Told | e.Failed) and event.ref not in gone and event.id in state.runs:
             x = designs.get(event.id) if event.x is None else event.x
-            context, value = event.context, getattr(event, "value", None)
+            context, value, others = event.context, getattr(event, "value", None), getattr(event, "others", None)
             if isinstance(event, e.Told) and event.values is not None:
-                context, value = event.contexts, event.values.tolist()
-            yield _mark(event.kind, x, context, value, getattr(event, "others", None)), event.id
+                context, value, others = event.contexts, _listed(event.values), event.others_values
+            yield _mark(event.kind, x, context, value, others), event.id
 
 
 def _mark(
-    status: str, x: Array | None, context: Array | None, value: Any, others: Mapping[str, float] | None = None
+    status: str, x: Array | None, context: Array | None, value: Any, others: Mapping[str, Any] | None = None
 ) -> str:
     """A design is known by what a table can hold of it."""
     rounded = None if x is None else np.round(x, 9) + 0.0
     known = None if context is None or not len(context) else context
     return _digest(status, rounded, known, value, *sorted((others or {}).items()))
+
+
+def _listed(values: Array) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
 
 
 def _digest(*parts: object) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, StudyError
+from edrbo.records.settings import Settings
 from edrbo.space import Space
 from edrbo.study.columns import Columns
 from edrbo.study.number_text import Point, read_number, read_setting
@@ -86,13 +87,17 @@ def parse_design(sheet: Sheet, columns: Columns, space: Space, row: Row) -> dict
     return _Reader(sheet, columns, space, row).design()
 
 
-def parse_outcome(sheet: Sheet, columns: Columns, space: Space, row: Row) -> tuple[Array | None, float, float | None]:
-    """Context (d_c), value and noise of a row, whatever else stands there."""
-    reader = _Reader(sheet, columns, space, row)
-    value = reader.number("value")
+def parse_outcome(sheet: Sheet, columns: Columns, settings: Settings, row: Row) -> tuple[Array | None, Any, Any]:
+    """Context (d_c), value and noise of a row, whatever else stands there; of several outcomes by name."""
+    reader = _Reader(sheet, columns, settings.space, row)
+    value, noise = reader.number("value"), reader.number("noise")
+    if settings.outcomes is not None:
+        main = settings.outcomes.main
+        told = {**({} if value is None else {main: value}), **reader.numbers("outcome")}
+        return reader.context(), told, {**({} if noise is None else {main: noise}), **reader.numbers("noise")}
     if value is None:
         raise StudyError(f"{sheet.file}, row {row.line}: there is no value", "every row needs one")
-    return reader.context(), value, reader.number("noise")
+    return reader.context(), value, noise
 
 
 class _Reader:
@@ -225,7 +230,7 @@ def _check(sheet: Sheet, row: Parsed) -> None:
         "cancelled": ran,
         "context": row.context is not None,
         "late": row.context is not None and bool(row.id),
-        "row": row.value is not None,
+        "row": row.value is not None or bool(row.others),
     }
     if not needs[row.status]:
         raise StudyError(f"{sheet.file}, row {row.line}: a cell is missing in a row that is {row.status}")

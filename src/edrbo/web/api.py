@@ -129,7 +129,7 @@ def _reading(api: APIRouter, desks: Desks) -> None:
         return job_view(found)
 
 
-def _read_values(body: bodies.Tell | bodies.Correct) -> float | dict[str, float | None] | None:
+def _read_values(body: bodies.Tell | bodies.Correct | bodies.ToldRow) -> float | dict[str, float | None] | None:
     """One outcome, or several by name."""
     if body.outcomes:
         return {name: None if value == "" else read_number(value, name) for name, value in body.outcomes.items()}
@@ -267,10 +267,11 @@ def _rows(space: Space, body: bodies.Tell) -> dict[str, Any]:
     """The noise of one outcome, or several rows as ``tell`` takes them."""
     if body.rows is None:
         return {"noise": _noise(body.noise)}
+    noises = [_noise(row.noise) for row in body.rows]
     return {
         "contexts": [read_context(space, row.context) or {} for row in body.rows] if space.d_c else None,
-        "values": [read_number(row.value) for row in body.rows],
-        "noise": [_noise(row.noise) for row in body.rows],
+        "values": [_read_values(row) for row in body.rows],
+        "noise": noises if any(noise is not None for noise in noises) else None,
     }
 
 

@@ -38,7 +38,8 @@ class Ask(Entry):
 class ToldRow(Body):
     """One row of a run that has several."""
 
-    value: Number
+    value: Number | None = None
+    outcomes: Values | None = None  # of several, by name, in place of the value
     context: Values | None = None
     noise: Number | None = None
 
