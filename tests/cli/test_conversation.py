@@ -29,7 +29,7 @@ def talk(edrbo: Run, monkeypatch: pytest.MonkeyPatch) -> Talk:
     """Answer the questions of `edrbo new study.toml`; a KeyboardInterrupt when there are no more answers."""
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
 
-    def run(*given: str, words: tuple[str, ...] = ()) -> Any:
+    def run(*given: str, words: tuple[str, ...] = (), file: tuple[str, ...] = ("study.toml",)) -> Any:
         answers = list(given)
 
         def prompt(question: str, default: str = "", **more: Any) -> str:
@@ -40,7 +40,7 @@ def talk(edrbo: Run, monkeypatch: pytest.MonkeyPatch) -> Talk:
 
         monkeypatch.setattr(typer, "prompt", prompt)
         monkeypatch.setattr(typer, "confirm", lambda question, **more: prompt(question, "y") == "y")
-        return edrbo("new", "study.toml", *words)
+        return edrbo("new", *file, *words)
 
     return run
 
@@ -79,12 +79,33 @@ def test_a_wrong_answer_is_asked_again(talk: Talk, folder: Path) -> None:
         "", "", "sideways", "less", "", "speed", "fast", "60-10", "10-60", "", "100", "5", "speed", "", "", "y"
     )
     assert ended.code == 0, ended.err
-    for word in ("answer more or less", "at least one is needed", "neither a range nor", "upper bound", "does not fit"):
+    for word in (
+        "answer more or less",
+        "at least one is needed",
+        "neither a range nor",
+        "60 is not below 10",
+        "does not fit",
+    ):
         assert word in ended.out
+    assert "speed=10:60" not in ended.out  # the words of flags are not those of answers
     assert "there is a 'speed' already" in ended.out
     described = read_toml(folder / "study.toml").settings
     assert described.space == Space({"speed": Real(10, 60, step=5)})
     assert described.direction == "minimize"
+
+
+def test_a_study_without_a_file_is_asked_for_its_name(talk: Talk, folder: Path) -> None:
+    (folder / "old.toml").write_text("")
+    ended = talk("", "a/b", "old", "line 3", "", "", "", "speed", "10-60", "", "", "", "", "y", file=())
+    assert ended.code == 0, ended.err
+    assert "old.toml exists already" in ended.out
+    assert read_toml(folder / "line 3.toml").name == "line 3"
+    assert talk(file=()).code == 130  # Ctrl-C at the first question
+
+
+def test_a_file_is_needed_where_nobody_can_be_asked(edrbo: Run) -> None:
+    assert "no file" in edrbo("new", "-d", "speed=1:9").err
+    assert edrbo("new", "--json").json["error"] == "no file was given"
 
 
 def test_a_summary_that_is_wrong_is_mended(talk: Talk, folder: Path) -> None:
@@ -94,7 +115,7 @@ def test_a_summary_that_is_wrong_is_mended(talk: Talk, folder: Path) -> None:
 
 
 def test_nothing_typed_is_lost(talk: Talk, edrbo: Run, folder: Path) -> None:
-    ended = talk("gloss", "GU", "less", "speed", "10-60 m/min step 0.5", "kind", "a b, c")
+    ended = talk("gloss", "GU", "less", "speed", "10-60 m/min step 0.5", "kind", "a b, c", "dose", "1-2", "g")
     assert ended.code == 130
     assert not (folder / "study.toml").exists()
     line = ended.err.split("to go on from here: ")[1]
@@ -102,7 +123,8 @@ def test_nothing_typed_is_lost(talk: Talk, edrbo: Run, folder: Path) -> None:
 
     assert edrbo(*shlex.split(line)[1:]).code == 0
     described = read_toml(folder / "study.toml").settings
-    assert described.space == Space({"speed": Real(10, 60, unit="m/min", step=0.5), "kind": ["a b", "c"]})
+    variables = {"speed": Real(10, 60, unit="m/min", step=0.5), "kind": ["a b", "c"], "dose": Real(1, 2, unit="g")}
+    assert described.space == Space(variables)
     assert (described.outcome, described.direction) == ("gloss", "minimize")
 
 
@@ -210,3 +232,19 @@ def test_dry_run_shows_and_stores_nothing(edrbo: Run, folder: Path) -> None:
     assert edrbo("show", "--json").json["runs"] == []
     assert "took in 1 told" in edrbo("import", "t.csv").out
     assert "took in nothing; 1 row known already and passed over" in edrbo("import", "t.csv").out
+
+
+def test_a_wide_study_is_answered_in_eighty_columns(edrbo: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value a line, all of them alike; long words are broken between words; what nobody knows is said in words."""
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"temperature_{k}" for k in range(9)]
+    edrbo("new", "s.toml", *(word for name in names for word in ("-d", f"{name}=1:9")), "--method", "ucb")
+    study = Study.open(folder / "s.db")
+    study.tell(dict.fromkeys(names, 2.0), None, 1.0, note="a word " * 30)
+    answered = edrbo("recommend").out
+    assert "inf" not in answered
+    assert all(f"\n  {name}  2" in answered for name in names)
+    lines = edrbo("show").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("a word" in line for line in lines) > 2
+    assert len({line.index("a word") for line in lines if "a word" in line}) == 1

@@ -11,16 +11,30 @@ from typing import Any, TypeVar
 import typer
 
 from edrbo.cli.output import print_table, say
-from edrbo.cli.read_variable import NUMBER, read_specification, specification
+from edrbo.cli.read_variable import HELP, NUMBER, RANGE, read_specification, specification
 from edrbo.errors import EdrboError, InvalidSpaceError
 from edrbo.records.settings import Settings
 from edrbo.records.words import heading
-from edrbo.space import Categorical, Real, Space, Variable
+from edrbo.space import Categorical, Integer, Real, Space, Variable
 
 T = TypeVar("T")
 
 MORE, LESS = ("more", "max", "maximize", "higher", "up"), ("less", "min", "minimize", "lower", "down")
 FEW_VALUES = "a range as 10-60, 10..60 or 10 to 60, or names as plain, glossy"
+
+
+def ask_file() -> Path:
+    """Where to write the description of a study that was given no file."""
+    return ask("What is the study called, for instance coating?", _new_file, "")
+
+
+def _new_file(answer: str) -> Path:
+    if not answer or "/" in answer or answer.startswith("."):
+        raise InvalidSpaceError(f"{answer!r} is no name for a file", "for instance coating")
+    file = Path(answer if answer.endswith(".toml") else f"{answer}.toml")
+    if file.exists():
+        raise InvalidSpaceError(f"{file} exists already", "choose another name")
+    return file
 
 
 def converse(file: Path, choices: dict[str, Any]) -> Settings:
@@ -48,7 +62,7 @@ class Draft:
     def ask_all(self) -> None:
         say("A few questions; Enter alone takes what is in brackets. Nothing is stored before you say yes.")
         if "outcome" not in self.choices:
-            self.choices["outcome"] = ask("What do you measure after each run, as gloss?", str, "value")
+            self.choices["outcome"] = ask("What do you measure after each run, for instance gloss?", str, "value")
         outcome = self.choices["outcome"]
         if "unit" not in self.choices:
             self.choices["unit"] = ask(f"In which unit is {outcome}? (Enter: none)", str, "")
@@ -56,7 +70,7 @@ class Draft:
             self.choices["direction"] = ask(f"Is more {outcome} better, or less?", _direction, "more")
         say("")
         say("Now what you set before each run, one after the other.")
-        self._ask_variables(self.design, "Name of something you set, as speed", needed=True)
+        self._ask_variables(self.design, "Name of something you set, for instance speed", needed=True)
         say("")
         say("And what you cannot set and only see during or after a run, as the humidity of the day.")
         self._ask_variables(self.context, "Name of something the world sets", needed=False)
@@ -67,7 +81,7 @@ class Draft:
             name = ask(f"{question}{' (Enter: no more)' if optional else ''}", self._name(optional), "")
             if not name:
                 return
-            variables[name] = self._ask_variable(name, context=variables is self.context)
+            self._ask_variable(name, variables)
 
     def _name(self, optional: bool) -> Callable[[str], str]:
         def read(answer: str) -> str:
@@ -79,17 +93,19 @@ class Draft:
 
         return read
 
-    def _ask_variable(self, name: str, *, context: bool) -> Variable:
+    def _ask_variable(self, name: str, variables: dict[str, Variable]) -> None:
+        """Each answer is kept at once, for one who stops in the middle."""
+        context = variables is self.context
         values = "its usual range as 0-100 (Enter: not known)" if context else FEW_VALUES
         variable = ask(f"  Which values can {name} have? {values}", _context if context else _design, "")
+        variables[name] = variable
         if isinstance(variable, Categorical):
-            return variable
+            return
         if not variable.unit:
-            unit = ask(f"  In which unit is {name}? (Enter: none)", lambda answer: replace(variable, unit=answer), "")
-            variable = unit
+            question = f"  In which unit is {name}? (Enter: none)"
+            variable = variables[name] = ask(question, _with_unit(variable), "")
         if isinstance(variable, Real) and variable.step is None and not context:
-            variable = ask(f"  The smallest step of {name}? (Enter: any value)", _with_step(variable), "")
-        return variable
+            variables[name] = ask(f"  The smallest step of {name}? (Enter: any value)", _with_step(variable), "")
 
     # ---------------------------------------------------------------- the end
 
@@ -117,8 +133,7 @@ class Draft:
             self.choices["unit"] = ask(f"In which unit is {outcome}? (Enter: none)", str, "")
             self.choices["direction"] = ask(f"Is more {outcome} better, or less?", _direction, "more")
             return
-        group = self.design if name in self.design else self.context
-        group[name] = self._ask_variable(name, context=group is self.context)
+        self._ask_variable(name, self.design if name in self.design else self.context)
 
     def command(self, file: Path) -> str:
         """What was answered, as a command line."""
@@ -163,12 +178,22 @@ def _context(answer: str) -> Variable:
 
 
 def _checked(answer: str, space: Callable[[Variable], Space]) -> Variable:
-    variable = read_specification(answer)
+    """What was answered; what is wrong with it is said in the words of the question, not of a program."""
+    if (ends := RANGE.fullmatch(answer)) and ends[1] and ends[2]:
+        low, high = (float(end.replace(",", ".")) for end in ends.group(1, 2))
+        if low >= high:
+            raise InvalidSpaceError(f"{ends[1]} is not below {ends[2]}", "the lower end comes first, as in 10-60")
     try:
+        variable = read_specification(answer)
         space(variable)
     except InvalidSpaceError as problem:
-        raise InvalidSpaceError(problem.message.split(": ", 1)[-1], problem.hint) from None
+        hint = f"give {FEW_VALUES}" if problem.hint == HELP else problem.hint
+        raise InvalidSpaceError(problem.message.split(": ", 1)[-1], hint) from None
     return variable
+
+
+def _with_unit(variable: Real | Integer) -> Callable[[str], Real | Integer]:
+    return lambda answer: replace(variable, unit=answer)
 
 
 def _with_step(variable: Real) -> Callable[[str], Variable]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from edrbo.cli.conversation import converse
+from edrbo.cli.conversation import ask_file, converse
 from edrbo.cli.output import plain_warnings, print_json, say
 from edrbo.cli.read_variable import read_variable_word
 from edrbo.cli.settings_options import with_settings
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def new(
-    file: Annotated[Path, typer.Argument(help="The .toml file to write; the study is kept beside it.")],
+    file: Annotated[Path | None, typer.Argument(help="The .toml file to write; the study is kept beside it.")] = None,
     design: Annotated[list[str] | None, typer.Option("--design", "-d", help=DESIGN_HELP)] = None,
     context: Annotated[list[str] | None, typer.Option("--context", "-c", help=CONTEXT_HELP)] = None,
     constraint: Annotated[list[str] | None, typer.Option("--constraint", help=CONSTRAINT_HELP)] = None,
@@ -43,6 +43,10 @@ def new(
 
     With a .toml file that exists already, and no -d, the study that it describes is made.
     """
+    if file is None:
+        if design or as_json or not sys.stdin.isatty():
+            raise StudyError("no file was given", "write edrbo new coating.toml, or run edrbo new alone in a terminal")
+        file = _asked_for()
     if file.suffix != ".toml":
         raise StudyError(f"{file} does not end in .toml", f"write {file.with_suffix('.toml')}")
     if file.exists():
@@ -61,6 +65,14 @@ def new(
         print_json({"file": str(file), "name": name or file.stem, "settings": settings.to_dict()})
     else:
         say(f"{file} describes the study; next: edrbo ask --study {file}")
+
+
+def _asked_for() -> Path:
+    try:
+        return ask_file()
+    except (typer.Abort, KeyboardInterrupt):
+        say("")
+        raise typer.Exit(130) from None
 
 
 def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool) -> None:

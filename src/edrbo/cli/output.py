@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from edrbo.errors import (
     UnreadableRecordWarning,
 )
 
+ROW_NAMES = ("id", "when")  # of columns that name a row
 OURS = (ConstraintWarning, ContextBoundsWarning, ImplausibleWarning, NarrowContextsWarning, UnreadableRecordWarning)
 
 
@@ -87,15 +89,20 @@ def _print_grid(console: Console, title: str, heads: list[str], cells: list[list
 
 
 def _print_blocks(console: Console, title: str, heads: list[str], cells: list[list[str]]) -> None:
-    """Each row as lines of name and value; what is empty is left out."""
+    """Each row as lines of name and value; what is empty is left out. The first of a row is its name, of a single
+    design one value like the others."""
     console.print(Text(title, style="italic"), soft_wrap=True)
-    wide = min(max(map(cell_len, heads[1:])), console.width // 2)
+    wide = min(max(map(cell_len, heads)), console.width // 2)
+    named = heads[0] in ROW_NAMES or len(cells) > 1
     for row in cells:
-        console.print(Text(f"{heads[0]} {row[0]}", style="bold"), soft_wrap=True)
-        for heading, cell in zip(heads[1:], row[1:], strict=True):
-            if cell:
-                gap = " " * max(1, wide - cell_len(heading) + 2)
-                console.print(Text(f"  {heading}{gap}{cell}"), soft_wrap=True)
+        if named:
+            console.print(Text(f"{heads[0]} {row[0]}".lstrip(), style="bold"), soft_wrap=True)
+        for heading, cell in list(zip(heads, row, strict=True))[named:]:
+            gap = " " * max(1, wide - cell_len(heading) + 2)
+            start = f"  {heading}{gap}"
+            lines = textwrap.wrap(cell, max(20, console.width - cell_len(start))) if cell else []
+            for number, line in enumerate(lines):
+                console.print(Text((" " * cell_len(start) if number else start) + line), soft_wrap=True)
 
 
 @contextmanager

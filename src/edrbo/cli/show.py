@@ -199,10 +199,10 @@ def _print(study: Study, state: State, every: bool) -> None:
 def print_runs(title: str, state: State, runs: list[Run]) -> None:
     """Runs under their variables' names and units."""
     from edrbo.records.spending import spending
-    from edrbo.records.words import heading, outcome_headings, outcome_of
+    from edrbo.records.words import heading, outcome_headings, outcome_of, remarks_of
     from edrbo.space.steps import number_text
 
-    space, settings = state.space, state.settings
+    space, settings, said = state.space, state.settings, remarks_of(state)
     spent = spending(state)
     costs, costly = ({}, False) if spent is None else (spent.costs, True)
     variables = {**space.design, **space.context}
@@ -216,6 +216,7 @@ def print_runs(title: str, state: State, runs: list[Run]) -> None:
         told = [outcome_of(run, name, settings) for name in outcome_headings(settings)]
         values = ["" if value is None else number_text(value) for value in told]
         remarks = ["" if run.status == "told" else run.status, "left out" * run.dropped, run.why or ""]
+        remarks += said.get(run.id, [])
         paid = ["" if run.id not in costs else number_text(costs[run.id])] * costly
         rows.append([run.id, *cells, *values, *paid, ", ".join(filter(None, remarks))])
     remarked = any(row[-1] for row in rows)

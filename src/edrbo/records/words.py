@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from edrbo.records import events as e
 from edrbo.records.goals import as_goal
 from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
 from edrbo.records.spending import spending
@@ -216,3 +217,18 @@ def history_of(state: State, key: int) -> list[e.Event]:
         if isinstance(event, e.Undone) and event.of in own:
             own.add(event.ref)
     return [event for event in state.history if event.ref in own]
+
+
+def remarks_of(state: State) -> dict[int, list[str]]:
+    """What people wrote about each run, and whether they corrected it; not what was taken back."""
+    gone, found = undone(state.history), dict[int, list[str]]()
+    for event in state.history:
+        number = getattr(event, "id", None)
+        if number is None or event.ref in gone:
+            continue
+        words = found.setdefault(number, [])
+        if isinstance(event, e.Corrected):
+            words.append(f"corrected ({event.why})" if event.why else "corrected")
+        if event.note:
+            words.append(event.note)
+    return found

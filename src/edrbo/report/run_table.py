@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from edrbo.records import events as e
-from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.spending import spending
 from edrbo.records.state import State
-from edrbo.records.words import heading, outcome_headings, outcome_of
+from edrbo.records.words import heading, outcome_headings, outcome_of, remarks_of
 from edrbo.report.svg import number, one_line
 from edrbo.space import Categorical
 
@@ -28,7 +26,7 @@ def run_table(state: State, runs: Sequence[Run]) -> str:
     levels = [isinstance(variable, Categorical) for variable in variables.values()]
     kinds = [' class="words"' * words for words in (False, *levels, *(False for _ in numbers), True)]
     top = "".join(f"<th{kind}>{escape(one_line(name))}</th>" for name, kind in zip(names, kinds, strict=True))
-    said = _said(state)
+    said = remarks_of(state)
     rows = ([*_cells(state, run, costs), ", ".join([*_marks(run), *said.get(run.id, [])])] for run in runs)
     body = "".join(_row(names, kinds, row, run) for row, run in zip(rows, runs, strict=True))
     return f'<div class="scroll"><table class="data"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -48,21 +46,6 @@ def _cells(state: State, run: Run, costs: Mapping[int, float] | None) -> list[st
 
 def _marks(run: Run) -> list[str]:
     return [word for word in (MARKS[run.status], _expected(run), "left out" * run.dropped, run.why) if word]
-
-
-def _said(state: State) -> dict[int, list[str]]:
-    """What people wrote about each run, and whether they corrected it; not what was taken back."""
-    gone, found = undone(state.history), dict[int, list[str]]()
-    for event in state.history:
-        number = getattr(event, "id", None)
-        if number is None or event.ref in gone:
-            continue
-        words = found.setdefault(number, [])
-        if isinstance(event, e.Corrected):
-            words.append(f"corrected ({event.why})" if event.why else "corrected")
-        if event.note:
-            words.append(event.note)
-    return found
 
 
 def _expected(run: Run) -> str:
