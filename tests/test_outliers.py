@@ -28,8 +28,9 @@ def told(bounds: Any, method: str, slips: int = 0, where: float = 0.0) -> Optimi
     return optimizer
 
 
-@pytest.mark.parametrize("bounds", [(0, 1), None, (0, None)])
-@pytest.mark.parametrize("method", ["edrbo", "wdrbo"])
+@pytest.mark.parametrize(
+    ("method", "bounds"), [("edrbo", (0, 1)), ("edrbo", None), ("edrbo", (0, None)), ("wdrbo", None)], ids=str
+)
 def test_the_answer_stays_right(bounds: Any, method: str) -> None:
     """Within a twentieth of the range of the outcomes: up to an eighth of the law is where nobody knows."""
     near = 0.05 * float(np.ptp(told(bounds, method).observations.y))
@@ -47,8 +48,18 @@ def test_the_answer_stays_right(bounds: Any, method: str) -> None:
         assert 0.3 < optimizer.ask()["x"] < 0.7, where
 
 
-@pytest.mark.parametrize("bounds", [(0, 1), None])
-@pytest.mark.parametrize("method", ["sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax"])
+@pytest.mark.parametrize(  # every law with a box that is known and with one that is learned
+    ("method", "bounds"),
+    [
+        ("sbo-kde", (0, 1)),
+        ("drbo-kde", None),
+        ("stableopt", (0, 1)),
+        ("stableopt", None),
+        ("drbo-mmd", (0, 1)),
+        ("drbo-mmd-minmax", None),
+    ],
+    ids=str,
+)
 def test_laws_over_the_whole_box_find_the_right_region(bounds: Any, method: str) -> None:
     """They smooth or cover what lies between the slips and the rest, so their value is less sure; the design holds."""
     optimizer = told(bounds, method, 3, 1e9)

@@ -302,13 +302,16 @@ def test_arguments() -> None:
     counts = Counter[str]()
     optimizer = Optimizer(SPACE, "ucb", initial=100)
     optimizer.tell(optimizer.ask(), [0.5], 1.0)
+    own = {"speed": 2.0, "kind": "a"}
+    thinker = Optimizer(SPACE, "ucb", initial=100)  # learns once, since nothing is told to it below
+    thinker.tell(thinker.ask(), [0.5], 1.0)
     several = Optimizer(SPACE, "erbo", initial=1000, outcomes={"gloss": Maximize(), "haze": Limit(upper=1.0)})
     calls = {
         "id": lambda word: optimizer.tell(word, [0.5], 1.0),
         "value": lambda word: optimizer.tell(optimizer.ask(), [0.5], word),
         "context": lambda word: optimizer.tell(optimizer.ask(), word, 1.0),
-        "noise": lambda word: optimizer.tell(optimizer.ask(), [0.5], 1.0, noise=word),
-        "cost": lambda word: optimizer.tell(optimizer.ask(), [0.5], 1.0, cost=word),
+        "noise": lambda word: optimizer.tell(own, [0.5], 1.0, noise=word),
+        "cost": lambda word: optimizer.tell(own, [0.5], 1.0, cost=word),
         "cost of designs": lambda word: Optimizer(SPACE, cost=word),
         "design": lambda word: optimizer.tell({"speed": word, "kind": "a"}, [0.5], 1.0),
         "level": lambda word: optimizer.tell({"speed": 2.0, "kind": word}, [0.5], 1.0),
@@ -325,10 +328,10 @@ def test_arguments() -> None:
         "method": lambda word: Optimizer(SPACE, word),
         "bounds": lambda word: Space(design={"x": word}),
         "bound": lambda word: Space(design={"x": (0, word)}),
-        "count": lambda word: optimizer.ask(word),
-        "forecast": lambda word: optimizer.ask(forecast=word),
-        "ball": lambda word: optimizer.recommend(ball=word),
-        "predict": lambda word: optimizer.predict(word),
+        "count": lambda word: thinker.ask(word),
+        "forecast": lambda word: thinker.ask(forecast=word),
+        "ball": lambda word: thinker.recommend(ball=word),
+        "predict": lambda word: thinker.predict(word),
         "outcomes": lambda word: Optimizer(SPACE, outcomes=word),
         "aim": lambda word: Optimizer(SPACE, outcomes={"gloss": Maximize(), "haze": word}),
         "limit": lambda word: Limit(upper=word),
@@ -360,6 +363,6 @@ def test_arguments() -> None:
                 except Exception as problem:
                     raise AssertionError(f"{name} = {word!r}: {type(problem).__name__}") from problem
             counts["taken"] += 1
-    for one in (optimizer, several):
+    for one in (optimizer, thinker, several):
         assert same_state(Optimizer.from_json(one.to_json()).state, one.state)
     tally("arguments", counts)

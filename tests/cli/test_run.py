@@ -242,8 +242,8 @@ def test_a_context_in_the_order_of_naming(study: Study) -> None:
 
 
 def test_a_flood_of_output_takes_little_memory(tmp_path: Path, space: Space) -> None:
-    """300 MB, in a process of its own whose memory is limited to what is resident before, and a little."""
-    flood = "import sys\nfor _ in range(300): sys.stdout.write('x' * 10**6)\nprint(); print('{\"value\": 2}')"
+    """150 MB, in a process of its own whose memory is limited to what is resident before, and a little."""
+    flood = "import sys\nfor _ in range(150): sys.stdout.write('x' * 10**6)\nprint(); print('{\"value\": 2}')"
     text = f"""
 import resource, sys
 from pathlib import Path
