@@ -1,6 +1,6 @@
-"""The figure and the table of the ablation: ``python benchmarks/ablation_figure.py RESULTS [--out FILE]``.
+"""The figure and the table of the ablation: ``python benchmarks/ablation_figure.py [RESULTS] [--out FILE]``.
 
-RESULTS is a directory of ``edrbo bench run`` or an exported table. The statistic is the cumulative regret after the
+RESULTS is a directory of ``edrbo bench run`` or an exported table, by default the one behind docs/why.md. The statistic is the cumulative regret after the
 initial designs, relative to edrbo on the same seeds (see :mod:`edrbo.bench.analysis.relative`).
 """
 
@@ -15,6 +15,7 @@ from edrbo import palette
 from edrbo.bench.analysis.relative import relative, relative_table
 from edrbo.bench.analysis.results import load_results
 
+DOCS = Path(__file__).parents[1] / "docs"
 REFERENCE = "edrbo"
 GROUPS = {
     "radius": palette.BLUE,
@@ -34,8 +35,8 @@ def group(method: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("ablation.png"))
+    parser.add_argument("results", type=Path, nargs="?", default=DOCS / "results" / "ablation.csv.gz")
+    parser.add_argument("--out", type=Path, default=DOCS / "pictures" / "ablation.png")
     options = parser.parse_args()
     results = load_results(options.results)
     methods = [method for method in results.methods if method != REFERENCE]
