@@ -1,7 +1,8 @@
 """The figure and the table of the ablation: ``python benchmarks/ablation_figure.py [RESULTS] [--out FILE]``.
 
-RESULTS is a directory of ``edrbo bench run`` or an exported table, by default the one behind docs/why.md. The statistic is the cumulative regret after the
-initial designs, relative to edrbo on the same seeds (see :mod:`edrbo.bench.analysis.relative`).
+RESULTS is a directory of ``edrbo bench run`` or an exported table, by default the one behind docs/why.md. The
+statistic is the cumulative regret after the initial designs, relative to edrbo on the same seeds (see
+:mod:`edrbo.bench.analysis.relative`).
 """
 
 from __future__ import annotations

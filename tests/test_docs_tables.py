@@ -1,0 +1,102 @@
+"""Every table of numbers in the documentation says where its numbers are from, and that is in the repository."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from edrbo.bench.analysis.relative import relative_table
+from edrbo.bench.analysis.results import load_results
+from edrbo.bench.analysis.tables import render
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+COMPARISON = ["docs/results/regret.csv.gz"]
+
+# Page and section: the runs its tables stand on.
+RUNS = {
+    "calibration.md: What was measured": ["benchmarks/results/calibration.jsonl.gz"],
+    "calibration.md: What is left to gain": [
+        "benchmarks/results/calibration.jsonl.gz",
+        "benchmarks/results/roughness.jsonl.gz",
+    ],
+    "goals.md: What was measured": ["docs/results/goals.csv", "benchmarks/results/goals-recommended.csv.gz"],
+    "guides/outcomes.md: How sure a limit is": ["benchmarks/results/outcomes.csv"],
+    "results/README.md: The comparison": COMPARISON,
+    "results/README.md: In words": COMPARISON,
+    "results/README.md: Do I need this at all?": [*COMPARISON, "docs/results/instead.csv.gz"],
+    "results/tables.md: ": COMPARISON,
+    "why.md: The ablation": ["docs/results/ablation.csv.gz"],
+    "why.md: How the default was chosen": [*COMPARISON, "docs/results/further.csv.gz"],
+    "why.md: Stuck runs": [
+        "benchmarks/results/stuck-complicated-hartmann-103.jsonl",
+        "benchmarks/results/stuck-modified-branin-101.jsonl",
+    ],
+    "why.md: Targets": COMPARISON,
+}
+# What a clock or a fixed seed says: the program that says it. There are no runs to keep.
+PROGRAMS = {
+    "goals.md: What was measured": ["benchmarks/goal_speed.py"],
+    "guides/many-machines.md: Many machines": ["benchmarks/run.py"],
+    "lab-page.md: What is promised": ["tests/web/load.py"],
+    "reliability.md: The attack": ["tests/attack/test_fuzz.py"],
+    "speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
+    "speed.md: Every method at 200 observations, with a refit": ["benchmarks/run.py"],
+    "speed.md: Larger things": ["benchmarks/run.py"],
+    "speed.md: Compression does not move the maximizer": ["tests/test_acquisition.py"],
+    "speed.md: The maximizer against BoTorch's": ["benchmarks/maximizer.py"],
+    "theory.md: The numbers": ["scripts/draw_theory.py"],
+}
+# What is defined or worked out exactly, and the tests that hold it.
+EXACT = {
+    "cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
+    "problems.md: The nine problems": ["tests/conformance/test_problems.py"],
+    "problems.md: Further problems": ["tests/conformance/test_problems.py"],
+    "problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],
+}
+
+
+def tables_of_numbers(page: Path) -> set[str]:
+    """Page and section of each table with at least three cells that begin with a number."""
+    found, section, fenced, rows = set(), "", False, list[str]()
+    for line in [*page.read_text(encoding="utf-8").splitlines(), ""]:
+        fenced ^= line.startswith("```")
+        if line.startswith("#") and not fenced:
+            section = line.lstrip("# ")
+        if line.startswith("|") and not fenced:
+            rows.append(line)
+        elif rows:
+            cells = [cell.strip(" *") for row in rows[2:] for cell in row.strip("|").split("|")]
+            if sum(re.match(r"(<u>)?[−-]?\.?\d", cell) is not None for cell in cells) >= 3:
+                found.add(f"{page.relative_to(DOCS).as_posix()}: {section}")
+            rows = []
+    return found
+
+
+def test_every_table_of_numbers_has_its_source() -> None:
+    known = {**EXACT, **PROGRAMS, **RUNS}
+    found = set().union(*(tables_of_numbers(page) for page in DOCS.rglob("*.md")))
+    named = {
+        table: [key for key in known if table == key or table.startswith((f"{key}:", f"{key} ("))] for table in found
+    }
+    assert [table for table, keys in sorted(named.items()) if not keys] == []
+    assert set(known) - {key for keys in named.values() for key in keys} == set()  # what is gone is not listed
+    for paths in [*EXACT.values(), *PROGRAMS.values(), *RUNS.values()]:
+        assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
+def rows_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|--")]
+
+
+def test_the_tables_of_the_comparison_are_those_of_its_runs() -> None:
+    page = (DOCS / "results" / "tables.md").read_text(encoding="utf-8")
+    text = render(load_results(ROOT / COMPARISON[0]), style="markdown", statistic="final")
+    missing = [row for row in rows_of(text) if row not in page]
+    assert missing == []
+
+
+def test_the_table_of_the_ablation_is_that_of_its_runs() -> None:
+    page = (DOCS / "why.md").read_text(encoding="utf-8")
+    rows = rows_of(relative_table(load_results(DOCS / "results" / "ablation.csv.gz"), "after", "edrbo").to_markdown())
+    assert [row for row in rows[1:] if row not in page] == []
