@@ -87,3 +87,12 @@ def test_what_runs_cost_is_kept_and_said(edrbo: Run, folder: Path) -> None:
     assert "doze" in edrbo("new", "other.toml", "-d", "speed=10:60", "--cost", "doze").err
     much = ["-d", "speed=20", "-v", 1, "--cost", "much", "--study", "line.toml"]
     assert "the cost is 'much'" in edrbo("tell", *much).err
+
+
+def test_a_known_law_is_shown(edrbo: Run, folder: Path) -> None:
+    assert edrbo("new", "a.toml", "-d", "speed=10:60", "-c", "humidity=0:100", "--law", "norm(55, 12)").code == 0
+    assert 'law = { humidity = { name = "norm", args = [55.0, 12.0] } }' in (folder / "a.toml").read_text()
+    assert "contexts are known to follow humidity = norm(55, 12)" in edrbo("show").out
+    assert edrbo("amend", "--law", "none", "--yes").code == 0
+    assert "known to follow" not in edrbo("show").out
+    assert "did you mean" in edrbo("amend", "--law", "norml(55, 12)", "--yes").err

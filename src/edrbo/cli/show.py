@@ -174,6 +174,8 @@ def _print(study: Study, state: State, every: bool) -> None:
         print_table("what you measure", ["name", "aim", "unit"], rows)
     if space.constraints:
         print_table("what must hold", ["constraint"], [[constraint.words()] for constraint in space.constraints])
+    if settings.law is not None:
+        say(f"contexts are known to follow {settings.law.to_text()}")
     counts = [
         plural(len(state.told), "outcome"),
         f"{len(state.failed)} failed",
