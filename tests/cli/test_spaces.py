@@ -74,6 +74,7 @@ def test_what_runs_cost_is_kept_and_said(edrbo: Run, folder: Path) -> None:
     assert edrbo("tell", "-d", "speed=50", "--failed", "--cost", "12,5").code == 0
     (asked,) = edrbo("ask", "--json").json  # not paid yet
     assert asked["cost"] == pytest.approx(5 + asked["design"]["speed"] / 10)
+    assert edrbo("show", "--json").json["pending"][0]["cost_expected"] == asked["cost"]
     shown = edrbo("show").out
     assert "cost so far 19.5; a run costs 5 + speed / 10" in shown
     assert edrbo("show", "--json").json["spent"] == 19.5

@@ -118,6 +118,7 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
         **({"outcomes": outcomes_of(run, state.settings)} if state.settings.outcomes else {}),
         "noise": run.noise,
         **({} if run.cost is None else {"cost": run.cost}),
+        **({} if run.cost_expected is None or run.status != "pending" else {"cost_expected": run.cost_expected}),
         "dropped": run.dropped,
         "why": run.why,
         **rows,
