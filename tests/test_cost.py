@@ -1,4 +1,4 @@
-"""What a run costs: said by a function, told or learned; and suggestions that gain most per unit of it."""
+"""What a run costs: said by a function, told or learned; and suggestions that weigh what they gain against it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from edrbo.acquisition.costly import Costly, best_per_cost
+from edrbo.acquisition.costly import Costly, Roots, best_per_cost
 from edrbo.acquisition.maximizer import maximize
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
@@ -84,9 +84,9 @@ def test_the_ratio_is_the_largest_of_a_fine_grid() -> None:
     cost, hill, level = cost_of("dose"), Hill(), 0.2
     line = np.linspace(0, 1, 301)
     grid = torch.from_numpy(np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2))
-    ratios = (hill(grid) - level) / torch.from_numpy(cost.of(grid.numpy()))
+    ratios = (hill(grid) - level) / torch.from_numpy(cost.of(grid.numpy())).sqrt()
     found = best_per_cost([hill], cost, level, lambda ladder: maximize(ladder, SPACE, seed=0).x)
-    ratio = (float(hill(found[None])) - level) / float(cost.of(found[None].numpy())[0])
+    ratio = (float(hill(found[None])) - level) / float(cost.of(found[None].numpy())[0]) ** 0.5
     assert ratio == pytest.approx(float(ratios.max()), rel=1e-3)
     assert float(found[1]) < 0.3  # the lower hill, which is cheap
     plain = best_per_cost([hill], cost, 5.0, lambda ladder: maximize(ladder, SPACE, seed=0).x)
@@ -94,7 +94,7 @@ def test_the_ratio_is_the_largest_of_a_fine_grid() -> None:
 
 
 def test_gradient_of_what_is_climbed() -> None:
-    costly = Costly(Hill(), cost_of("dose**2"), 0.3)
+    costly = Costly(Hill(), Roots(cost_of("dose**2 + x")), 0.3)
     x = torch.tensor([[0.35, 0.25], [0.6, 0.8]], dtype=torch.float64)
     value, gradient = costly.value_and_gradient(x)
     torch.testing.assert_close(value, costly(x))
@@ -148,6 +148,18 @@ def test_several_outcomes_per_cost(outcomes: dict[str, Maximize | Minimize | Lim
     assert found is not None
     assert (found.costs[1], found.unknown) == (0.5, 0)
     assert optimizer.ask().cost is not None
+
+
+def test_costs_under_constraints_and_of_lists() -> None:
+    space = Space({"x": (0, 1), "dose": (1, 10)}, constraints=["x + dose / 10 <= 1"])
+    optimizer = Optimizer(space, initial=3, cost="dose")
+    for k in range(4):
+        optimizer.tell({"x": 0.15 * k, "dose": 2 + k}, value=-((0.15 * k - 0.3) ** 2))
+    asked = optimizer.ask()
+    assert asked["x"] + asked["dose"] / 10 <= 1
+    assert optimizer.ask(fixed={"dose": 9.0}).cost == pytest.approx(9)
+    shelf = [{"x": 0.31, "dose": 2}, {"x": 0.3, "dose": 6.9}]  # as good as each other
+    assert optimizer.ask(candidates=shelf)["dose"] == 2
 
 
 def test_what_is_known_of_costs() -> None:

@@ -18,7 +18,7 @@ def test_a_study_of_several_outcomes(edrbo: Edrbo, folder: Path) -> None:
     text = (folder / "coating.toml").read_text()
     assert '[outcomes]\ngloss = { aim = "maximize", unit = "GU" }\n' in text
     assert 'roughness = { aim = "limit", upper = 2.0, probability = 0.9 }' in text
-    assert edrbo("ask").code == 0
+    assert "then: edrbo tell 0 --value gloss=… --value roughness=… --context humidity=…" in edrbo("ask").out
     assert edrbo("tell", 0, "-v", "gloss=1.2", "-v", "roughness=0.3", "-c", "humidity=0.4").code == 0
     told = edrbo(
         "tell", "-d", "speed=0.5", "--value", "roughness=0.4", "-c", "humidity=0.5", "--noise", "roughness=0.1"

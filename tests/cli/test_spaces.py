@@ -74,6 +74,7 @@ def test_what_runs_cost_is_kept_and_said(edrbo: Run, folder: Path) -> None:
     assert edrbo("tell", "-d", "speed=50", "--failed", "--cost", "12,5").code == 0
     (asked,) = edrbo("ask", "--json").json  # not paid yet
     assert asked["cost"] == pytest.approx(5 + asked["design"]["speed"] / 10)
+    assert edrbo("show", "--json").json["pending"][0]["cost_expected"] == asked["cost"]
     shown = edrbo("show").out
     assert "cost so far 19.5; a run costs 5 + speed / 10" in shown
     assert edrbo("show", "--json").json["spent"] == 19.5
@@ -87,3 +88,12 @@ def test_what_runs_cost_is_kept_and_said(edrbo: Run, folder: Path) -> None:
     assert "doze" in edrbo("new", "other.toml", "-d", "speed=10:60", "--cost", "doze").err
     much = ["-d", "speed=20", "-v", 1, "--cost", "much", "--study", "line.toml"]
     assert "the cost is 'much'" in edrbo("tell", *much).err
+
+
+def test_a_known_law_is_shown(edrbo: Run, folder: Path) -> None:
+    assert edrbo("new", "a.toml", "-d", "speed=10:60", "-c", "humidity=0:100", "--law", "norm(55, 12)").code == 0
+    assert 'law = { humidity = { name = "norm", args = [55.0, 12.0] } }' in (folder / "a.toml").read_text()
+    assert "contexts are known to follow humidity = norm(55, 12)" in edrbo("show").out
+    assert edrbo("amend", "--law", "none", "--yes").code == 0
+    assert "known to follow" not in edrbo("show").out
+    assert "did you mean" in edrbo("amend", "--law", "norml(55, 12)", "--yes").err

@@ -1,10 +1,12 @@
-"""The largest gain per unit of cost.
+"""The largest gain for the cost.
 
 What a run may gain is its hopeful value a(x) beyond the level m that is had already: an optimism about an improvement.
-The ratio (a − m) / c is made largest by Dinkelbach's method: maximize a − λc with λ the best ratio so far, and again.
-Each round finds a ratio at least as large, and where all costs are the same the first round's design stays. Where
-nothing is to be gained even hopefully there is no such ratio, and the most hopeful design is taken whatever it costs:
-all that a run can then do is show that hope or caution was wrong, and there it does so soonest.
+Gain over cost, (a − m) / c, is right as long as much is left to spend; with the last run the gain alone is. Nobody says
+here how much is left, so the geometric mean of the two is made largest, (a − m) / √c, by Dinkelbach's method: maximize
+a − λ√c with λ the best ratio so far, and again. Each round finds a ratio at least as large, and where all costs are the
+same the first round's design stays. Where nothing is to be gained even hopefully there is no such ratio, and the most
+hopeful design is taken whatever it costs: all that a run can then do is show that hope or caution was wrong, and there
+it does so soonest.
 """
 
 from __future__ import annotations
@@ -40,6 +42,22 @@ class Costs(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Roots:
+    """The square roots of ``costs``."""
+
+    costs: Costs
+
+    def of(self, coded: Array) -> Array:
+        root: Array = np.sqrt(self.costs.of(coded))
+        return root
+
+    def and_slope(self, coded: Array) -> tuple[Array, Array]:
+        cost, slope = self.costs.and_slope(coded)
+        root = np.sqrt(cost)
+        return root, 0.5 * slope / root[:, None]
+
+
+@dataclass(frozen=True, eq=False)
 class Costly:
     """``objective`` less ``price`` · cost."""
 
@@ -68,15 +86,15 @@ class Costly:
 
 
 def best_per_cost(ladder: Sequence[Objective], costs: Costs, level: float, search: Search) -> Tensor:
-    """The design (d_x) with the largest (objective − level) / cost; where nothing is to be gained, the objective's."""
-    best = search(ladder)
-    ratio = _ratio(ladder[-1], costs, level, best)
+    """The design (d_x) with the largest (objective − level) / √cost; where nothing is to be gained, the objective's."""
+    best, roots = search(ladder), Roots(costs)
+    ratio = _ratio(ladder[-1], roots, level, best)
     for _ in range(ROUNDS):
         if not 0.0 < ratio < math.inf:
             break
-        made: dict[int, Objective] = {id(rung): Costly(rung, costs, ratio) for rung in ladder}
+        made: dict[int, Objective] = {id(rung): Costly(rung, roots, ratio) for rung in ladder}
         x = search([made[id(rung)] for rung in ladder])
-        found = _ratio(ladder[-1], costs, level, x)
+        found = _ratio(ladder[-1], roots, level, x)
         if not found > (1.0 + WORTHWHILE) * ratio:
             break
         best, ratio = x, found

@@ -80,7 +80,8 @@ def ask(
         if (expects := read_expects(one.expects)) is not None:
             ends = (outcome_words(settings, end) for end in (expects.overall.low, expects.overall.high))
             say(f"{settings.outcome} expected of run {one.id}: {' to '.join(ends)} (95 %)")
-    told = " ".join(["--value …", *(f"--context {name}=…" for name in space.context_names)])
+    values = ["--value …"] if settings.outcomes is None else [f"--value {name}=…" for name in settings.outcomes]
+    told = " ".join([*values, *(f"--context {name}=…" for name in space.context_names)])
     say(f"then: edrbo tell {suggestions[0].id} {told}", style="dim")
 
 

@@ -118,6 +118,7 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
         **({"outcomes": outcomes_of(run, state.settings)} if state.settings.outcomes else {}),
         "noise": run.noise,
         **({} if run.cost is None else {"cost": run.cost}),
+        **({} if run.cost_expected is None or run.status != "pending" else {"cost_expected": run.cost_expected}),
         "dropped": run.dropped,
         "why": run.why,
         **rows,
@@ -174,6 +175,8 @@ def _print(study: Study, state: State, every: bool) -> None:
         print_table("what you measure", ["name", "aim", "unit"], rows)
     if space.constraints:
         print_table("what must hold", ["constraint"], [[constraint.words()] for constraint in space.constraints])
+    if settings.law is not None:
+        say(f"contexts are known to follow {settings.law.to_text()}")
     counts = [
         plural(len(state.told), "outcome"),
         f"{len(state.failed)} failed",

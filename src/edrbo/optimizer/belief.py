@@ -127,9 +127,9 @@ class Belief:
 
 
 def best_of(objective: Objective, x: Tensor) -> float:
-    """Its largest value among designs (N × d_x)."""
+    """Its largest value among designs (N × d_x); of none, less than anything."""
     with torch.no_grad():
-        return float(objective(x).max())
+        return float(objective(x).max()) if len(x) else -torch.inf
 
 
 def believe(

@@ -65,6 +65,8 @@ class Cost:
 def as_cost(given: Any, space: Space) -> Cost | None:
     """A cost that is a finite number above zero wherever it was looked at; None for none."""
     if isinstance(given, Cost):
+        if given.space == space:  # it was looked at already
+            return given
         given = given.text if given.function is None else given.function
     if given is None or (isinstance(given, str) and given.strip().lower() in ("", "none")):
         return None
