@@ -75,8 +75,9 @@ def run_all(path: Path, seeds: range, evaluations: int) -> None:
                 add(path, case.name, method, seed, evaluations, value, text(design), f"{seconds:.2f}")
                 print(case.name, method, seed, value, flush=True)
     for case in cases():
-        if (case.name, "best", "") not in done:
+        if (case.name, "usual", "") not in done:
             add(path, case.name, "usual", "", 0, f"{case.mean(case.usual):.6g}", text(dict(case.usual)), 0)
+        if (case.name, "best", "") not in done:
             found = sorted(
                 (row for row in rows(path) if row["case"] == case.name),
                 key=lambda row: -case.sign * float(row["value"]),
@@ -100,12 +101,12 @@ def table(path: Path) -> str:
     lines = ["| | best there is | " + " | ".join(METHODS) + " | as usual |", "|---|" + "---:|" * (len(METHODS) + 2)]
     for name in dict.fromkeys(row["case"] for row in found):
         values = values_of(found, name)
-        way = values["best"][0] - values["usual"][0]
-        cells = [
-            f"{value.mean():.3g} ± {value.std(ddof=1):.2g} ({(value.mean() - values['usual'][0]) / way:.0%})"
-            for value in (values[method] for method in METHODS)
-        ]
-        lines.append(f"| {name} | {values['best'][0]:.3g} | {' | '.join(cells)} | {values['usual'][0]:.3g} |")
+        (usual,), best = values["usual"], values["best"]  # which is missing until it has been searched for
+        cells = [f"{best[0]:.4g}" if len(best) else "–"]
+        for value in (values[method] for method in METHODS):
+            share = f" ({(value.mean() - usual) / (best[0] - usual):.0%})" if len(best) else ""
+            cells.append(f"{value.mean():.4g} ± {value.std(ddof=1):.2g}{share}")
+        lines.append(f"| {name} | {' | '.join(cells)} | {usual:.4g} |")
     return "\n".join(lines)
 
 
@@ -129,8 +130,9 @@ def figure(path: Path, to: Path) -> None:
             spread = np.linspace(-0.18, 0.18, len(values[method]))
             axis.plot(place + spread, values[method], "o", ms=5, alpha=0.8, color=color)
             axis.plot([place - 0.28, place + 0.28], [np.mean(values[method])] * 2, color=color, lw=2)
-        axis.axhline(values["best"][0], color=GRAY, lw=1)
-        axis.axhline(values["usual"][0], color=GRAY, lw=1, ls="--")
+        for line, dashes in (("best", "-"), ("usual", "--")):
+            for value in values[line]:
+                axis.axhline(value, color=GRAY, lw=1, ls=dashes)
         axis.set_title(f"{name} ({UNITS[name]})", fontsize=9)
         axis.set_xticks(range(len(METHODS)), METHODS)
         axis.grid(axis="y", color=GRID)

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # last: it has a load.py, as tests of the page have
 
+import cases
 import combustor
 import pendulum
 import solar
 from case import Case, Context, Design, best, run
 
+ROOT = Path(__file__).parents[1]
 CASES = [solar.CASE, pendulum.CASE, combustor.CASE]
 
 
@@ -70,3 +73,10 @@ def test_a_lean_cold_flame_goes_out_and_a_high_load_makes_nitric_oxide() -> None
 def test_the_pendulum_stands_only_if_it_is_pumped() -> None:
     assert pendulum.episode({**pendulum.CASE.usual, "pump": 0.05}, (1.0, 1.0), 0.1) < -1000
     assert pendulum.episode(pendulum.CASE.usual, (1.0, 1.0), 0.1) > -600
+
+
+def test_the_page_has_the_table_of_the_runs() -> None:
+    assert cases.table(cases.RESULTS) in (ROOT / "docs" / "cases.md").read_text(encoding="utf-8")
+    found = cases.rows(cases.RESULTS)
+    seeds = {(case.name, method): 10 for case in CASES for method in cases.METHODS}
+    assert {pair: sum((row["case"], row["method"]) == pair for row in found) for pair in seeds} == seeds

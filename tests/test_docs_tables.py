@@ -20,6 +20,7 @@ RUNS = {
         "benchmarks/results/calibration.jsonl.gz",
         "benchmarks/results/roughness.jsonl.gz",
     ],
+    "cases.md: Real cases": ["benchmarks/results/cases.csv"],
     "goals.md: What was measured": ["docs/results/goals.csv", "benchmarks/results/goals-recommended.csv.gz"],
     "guides/outcomes.md: How sure a limit is": ["benchmarks/results/outcomes.csv"],
     "results/README.md: The comparison": COMPARISON,

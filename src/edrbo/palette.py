@@ -6,6 +6,12 @@ Their yellow is darkened, since it cannot be seen on white.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 VERMILION = "#D55E00"
 BLUE = "#0072B2"
@@ -34,3 +40,17 @@ class Look:
 
 LIGHT = Look("#FFFFFF", BLACK, GRAY, GRID)
 DARK = Look("#12161C", "#E8ECF1", "#A5AFBB", "#2F3742")
+
+
+@cache
+def notebook_figure() -> type[Figure]:
+    """A figure that a notebook shows at once; a plain one is shown only after pyplot has made another."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            png = BytesIO()
+            self.savefig(png, format="png")
+            return png.getvalue()
+
+    return Picture

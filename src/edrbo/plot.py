@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edrbo.errors import EdrboError, InvalidSpaceError
 from edrbo.optimizer.forecasts import Z95, leave_one_out
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.palette import BLUE, COLOR_MAP, GRAY, GREEN, GRID, VERMILION
+from edrbo.palette import BLUE, COLOR_MAP, GRAY, GREEN, GRID, VERMILION, notebook_figure
 from edrbo.records.goals import Goal
 from edrbo.records.units import Units
 from edrbo.records.words import heading
@@ -191,11 +191,9 @@ def _outcome(optimizer: Optimizer) -> str:
 
 def _figure(count: int, size: tuple[float, float], columns: int | None = None) -> tuple[Figure, list[Axes]]:
     """A figure with ``count`` pictures of ``size`` inches."""
-    from matplotlib.figure import Figure
-
     across = min(count, MOST_COLUMNS) if columns is None else columns
     down = -(-count // across)
-    figure = Figure(figsize=(across * size[0], down * size[1]), layout="constrained", dpi=110)
+    figure = notebook_figure()(figsize=(across * size[0], down * size[1]), layout="constrained", dpi=110)
     many = list(figure.subplots(down, across, squeeze=False).flat)
     for axes in many[:count]:
         axes.grid(color=GRID)

@@ -17,7 +17,7 @@ from edrbo.context.laws import sobol_points
 from edrbo.optimizer.answer import Prediction
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.goal_answer import text_of
-from edrbo.palette import BLUE, GRID, VERMILION
+from edrbo.palette import BLUE, GRID, VERMILION, notebook_figure
 from edrbo.records.goals import Expected
 from edrbo.records.settings import Settings
 from edrbo.space import Space
@@ -49,9 +49,7 @@ class Tradeoff:
 
     def draw(self) -> Figure:
         """The frontier as a picture."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(5.6, 4.2), layout="constrained", dpi=130)
+        figure = notebook_figure()(figsize=(5.6, 4.2), layout="constrained", dpi=130)
         axes = figure.subplots()
         axes.plot(self.mean, self.value, "o-", color=BLUE, linewidth=1.6, markersize=5)
         for end, words in ((0, "best on average"), (-1, "best under the goal")):
