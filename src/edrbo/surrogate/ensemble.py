@@ -23,11 +23,12 @@ from torch import Tensor
 
 from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
 from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP
-from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
+from edrbo.surrogate.fit import NATS, WARM_NATS, Likelihood, default_theta, fit, pack, profile_mean
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.repeats import Repeats
 from edrbo.surrogate.scaling import Scaling, Warping
+from edrbo.surrogate.subset import representative
 
 Weighting = Literal["equal", "evidence"]
 
@@ -54,7 +55,8 @@ class Surrogate:
     ) -> Ensemble:
         """MAP fit to ``X`` (n × d, unit cube), ``Y`` (n), known noise variances ``Yvar`` (n, NaN if unknown).
 
-        The search begins at ``start``, the hyper-parameters of an earlier fit, and, if ``cold`` or without one, at the
+        Of very many observations hyper-parameters are fitted to some (``representative``), the posterior is of all. The
+        search begins at ``start``, the hyper-parameters of an earlier fit, and, if ``cold`` or without one, at the
         priors' modes.
         """
         return self._fit(X, Y, Yvar, Scaling.of(Y), start, cold)
@@ -81,12 +83,14 @@ class Surrogate:
     ) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
         priors = self.priors(X.shape[-1])
-        x, y, noise, repeats = _as_rows(X, scaling.standardize(Y), scaling.noise(Yvar, Y))
+        some, known = representative(X), scaling.noise(Yvar, Y)
+        x, y, noise, repeats = _as_rows(X[some], scaling.standardize(Y)[some], None if known is None else known[some])
         likelihood = Likelihood(x, y, noise, priors, repeats)
         theta = default_theta(kernels, X.shape[-1], priors)
         if start is not None:
             theta = torch.cat([pack(start), theta]) if cold else pack(start)
-        return self._at(X, Y, Yvar, fit(kernels, likelihood, theta), scaling)
+        nats = WARM_NATS if start is not None and not cold else NATS
+        return self._at(X, Y, Yvar, fit(kernels, likelihood, theta, nats=nats), scaling)
 
     def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
