@@ -6,8 +6,8 @@ The objective comes as a ladder of stand-ins, cheapest first and the objective i
    best are scored again on the rung below the top.
 2. From several of the best, far apart, bounded L-BFGS climbs there in the continuous variables; the best ends climb on
    with the objective itself.
-3. Integer and categorical variables are searched by exchanging one variable's level at a time, followed by another
-   climb, until nothing improves.
+3. Integer and categorical variables are searched by exchanging one variable's level at a time, with climbs between,
+   until nothing improves.
 
 In a region (constraints, variables that are held) all of these stay inside: points are brought there, climbs are those
 of ``constrained``, and the end is moved to the best of the designs around it that can be set.
@@ -27,6 +27,7 @@ from torch import Tensor
 
 from edrbo.acquisition.area import Area
 from edrbo.acquisition.constrained import climb_inside
+from edrbo.acquisition.neighbors import neighbors as neighbors_of
 from edrbo.space import Region, Space
 from edrbo.surrogate.lbfgs import minimize_batch
 
@@ -51,7 +52,9 @@ class Budget:
     costly_tolerance: float = 1e-3  # and the first one on such an objective's stand-in
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
-    exchange_rounds: int = 8  # rounds of level exchange (mixed spaces only)
+    exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),
+    level_moves: int = 16  # exchanges of one level in a round, and
+    exchange_starts: int = 2  # designs that differ in one level and climb
     settling_rounds: int = 4  # moves from the end to designs that can be set (regions only)
 
 
@@ -116,7 +119,7 @@ def maximize(
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
-        x, value = _exchange(objective, area, x, value, units, budget)
+        x, value = _exchanged(objective, fair, area, x, value, units, budget)
     if (kinks or area.constrained) and bool(area.free.any()):
         x, value = _probe(objective, area, x, value, seed, budget)
     return Maximum(x, value) if area.region is None else _settle(objective, area.region, x, budget)
@@ -228,23 +231,54 @@ def _probe(
     return x, value
 
 
+def _exchanged(
+    objective: Objective, fair: Objective, area: Area, x: Tensor, value: float, units: _Units, budget: Budget
+) -> tuple[Tensor, float]:
+    """Where the exchange of levels leads from ``x`` on the stand-in, with the objective itself at the end."""
+    with torch.no_grad():
+        at_start = float(fair(x[None]))
+    moved, _ = _exchange(fair, area, x, at_start, units, budget)
+    ends, values = _climb(objective, moved[None], area, units, replace(budget, line_search=budget.last_line_search))
+    return (ends[0], float(values[0])) if float(values[0]) > value else (x, value)
+
+
 def _exchange(
     objective: Objective, area: Area, x: Tensor, value: float, units: _Units, budget: Budget
 ) -> tuple[Tensor, float]:
-    """Coordinate exchange over the levels of the discrete variables, climbing again after each move."""
+    """Coordinate exchange over the levels of the discrete variables, and climbs between.
+
+    Levels are exchanged as long as that alone is better; then the best design and the most promising of the others
+    climb, since a level may pay only once the continuous variables have followed; until nothing improves.
+    """
     for _ in range(budget.exchange_rounds):
-        neighbors = area.moved(_neighbors(area.space, x))
+        x, value, neighbors, values = _exchange_levels(objective, area, x, value, budget)
+        promising = neighbors[values.argsort(descending=True, stable=True)[: budget.exchange_starts]]
+        ends, found = _climb(objective, torch.cat([x[None], promising]), area, units, budget)
+        best = int(found.argmax())
+        if not float(found[best]) > value:
+            break
+        gain, x, value = float(found[best]) - value, ends[best], float(found[best])
+        if gain < budget.tolerance * units.spread:
+            break
+    return x, value
+
+
+def _exchange_levels(
+    objective: Objective, area: Area, x: Tensor, value: float, budget: Budget
+) -> tuple[Tensor, float, Tensor, Tensor]:
+    """From ``x`` by the best exchange of one level at a time; the end, and the neighbors (k × d_x) that are no better
+    with their values (k)."""
+    for _ in range(budget.level_moves):
+        neighbors = area.moved(neighbors_of(area.space, x))
         if area.region is not None:  # what is bound together must move together
             neighbors = torch.cat([neighbors, torch.from_numpy(area.region.neighbors(x.numpy()))])
         with torch.no_grad():
             values = objective(neighbors)
-        promising = neighbors[values.argsort(descending=True, stable=True)[: budget.starts]]
-        ends, found = _climb(objective, promising, area, units, budget)
-        best = int(found.argmax())
-        if not float(found[best]) > value:
+        best = int(values.argmax())
+        if not float(values[best]) > value:
             break
-        x, value = ends[best], float(found[best])
-    return x, value
+        x, value = neighbors[best], float(values[best])
+    return x, value, neighbors, values
 
 
 def _settle(objective: Objective, region: Region, x: Tensor, budget: Budget) -> Maximum:
@@ -259,29 +293,3 @@ def _settle(objective: Objective, region: Region, x: Tensor, budget: Budget) -> 
             break
         x, value = around[best], float(values[best])
     return Maximum(x, value)
-
-
-def _neighbors(space: Space, x: Tensor, most: int = 32) -> Tensor:
-    """Designs that differ from ``x`` in one discrete variable; of a long integer range the nearest and a spread."""
-    rows = []
-    for column in space.columns:
-        if column.kind == "real":
-            continue
-        levels = torch.from_numpy(_some_levels(space, column.name, column.size, x[column.start : column.stop], most))
-        changed = x.repeat(len(levels), 1)
-        changed[:, column.start : column.stop] = levels
-        rows.append(changed)
-    return torch.cat(rows)
-
-
-def _some_levels(space: Space, name: str, size: int, current: Tensor, most: int) -> Array:
-    if size <= most:
-        return space.levels(name)
-    # a long integer: its neighbors on both sides at doubling distances, and an even spread of the range
-    step = 1.0 / size
-    offsets = step * 2.0 ** np.arange(0, int(np.log2(size)))
-    coded = np.concatenate([float(current[0]) + offsets, float(current[0]) - offsets, np.linspace(0, 1, most // 2)])
-    column = next(c for c in space.columns if c.name == name)
-    probe = np.full((len(coded), space.d_x), 0.5)
-    probe[:, column.start] = np.clip(coded, 0.0, 1.0)
-    return space.snap(probe)[:, column.start : column.stop]
