@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.apart import apart
 from edrbo.acquisition.feasible import LogRisk, feasible_ladder
 from edrbo.acquisition.functional import Expectation, Functional
 from edrbo.acquisition.goal import Acquisition, Aim
@@ -36,6 +37,7 @@ from edrbo.surrogate.fit import default_theta, unpack
 from edrbo.surrogate.kernels import get_kernel
 
 SPREAD_ATOMS = 4
+NONE_PENDING = torch.zeros(0, 0, dtype=torch.float64)
 OPTIMISM = 1.0  # about success where a design is asked for, in standard deviations of what it hangs on
 
 
@@ -97,6 +99,7 @@ class Belief:
     feasibility: Feasibility | None = None  # None: nothing has failed yet
     outcome_range: float = 1.0
     smooth: ContextPoints | None = None
+    pending: Tensor = NONE_PENDING  # designs that are being evaluated (P × d_x)
 
     def acquisition(self) -> Acquisition:
         if self.functional is None:
@@ -108,6 +111,19 @@ class Belief:
         if self.feasibility is None:
             return list(ladder)
         return feasible_ladder(ladder, self.feasibility, LogRisk(self.outcome_range, OPTIMISM))
+
+    def apart(self, ladder: Sequence[Objective], worth: float | None = None) -> list[Objective]:
+        """``ladder``, whose values are ``worth`` apart, by default an acquisition's, away from what is pending."""
+        lengthscale = self.model.gp.hyper.lengthscale[:, : self.pending.shape[-1]].log().mean(0).exp()
+        return apart(ladder, self.pending, lengthscale, self.worth if worth is None else worth)
+
+    @property
+    def worth(self) -> float:
+        """How far values of the acquisition may be apart."""
+        if self.functional is not None or (self.aim.of_outcomes and not self.aim.pointwise):
+            return self.outcome_range
+        wide = float(self.aim.units.spread_to_user(self.outcome_range))
+        return {"outcome": wide, "probability": 1.0, "squared outcome": wide**2}[self.aim.goal.kind]
 
     def success(self, x: Tensor) -> float | None:
         """Probability that an evaluation of the design ``x`` (d_x) succeeds; None as long as none has failed."""
@@ -123,7 +139,8 @@ class Belief:
 
     def with_pending(self, x: Tensor) -> Belief:
         """The belief once ``x`` (q × d_x) is being evaluated."""
-        return replace(self, model=_hallucinate(self.model, x, *_few_atoms(self.points)))
+        pending = torch.cat([self.pending, x]) if len(self.pending) else x
+        return replace(self, model=_hallucinate(self.model, x, *_few_atoms(self.points)), pending=pending)
 
 
 def best_of(objective: Objective, x: Tensor) -> float:
@@ -167,7 +184,10 @@ def believe(
     model = _condition(method.surrogate, model, extras, points)
     runs = extras.runs
     feasibility = None if runs is None else fit_feasibility(runs.x, runs.c, runs.success, *_few_atoms(points))
-    return Belief(model, points, functional, method.score.at(model), aim, feasibility, extras.outcome_range, smooth)
+    return Belief(
+        *(model, points, functional, method.score.at(model), aim, feasibility, extras.outcome_range, smooth),
+        pending=extras.pending_x,
+    )
 
 
 def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:

@@ -151,6 +151,10 @@ class Joint:
     def feasible(self, ladder: Sequence[Objective]) -> list[Objective]:
         return self.main.feasible(ladder)
 
+    def apart(self, ladder: Sequence[Objective]) -> list[Objective]:
+        """Away from what is being evaluated."""
+        return self.main.apart(ladder, 1.0 if self.has_front else self.worth)
+
     def level(self, x: Tensor) -> float:
         """As ``Belief.level``, under limits that the mean surfaces keep; what is added to a front begins at nothing."""
         if self.has_front:

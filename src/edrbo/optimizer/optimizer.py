@@ -121,7 +121,7 @@ class Optimizer(Thinker):
     def _best(self, belief: Belief | Joint, choice: Choice, starts: Tensor, index: int, costs: Costs | None) -> Array:
         seed = stream_seed(self.settings.seed, "maximize", index)
         acquisition = belief.acquisition()
-        ladder = belief.feasible(acquisition.ladder())
+        ladder = belief.apart(belief.feasible(acquisition.ladder()))
 
         def search(some: Sequence[Objective]) -> Tensor:
             return choice.settled(choice.best(some, seed=seed, starts=starts, kinks=acquisition.has_kinks))
