@@ -39,8 +39,8 @@ HEAVY = {
 }
 BEHIND = ("botorch", "bench.learners", "acquisition.front")  # the last for its box decomposition, and only when called
 MAY_IMPORT_AT_TOP = {
-    "botorch": ("botorch", "bench.learners.log_nei"),
-    "gpytorch": ("botorch", "bench.learners.log_nei"),
+    "botorch": ("botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
+    "gpytorch": ("botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
     "scipy": ("bench",),
     "optuna": ("study", "optuna", "bench.learners.optuna_samplers"),
     "sqlalchemy": ("study",),

@@ -14,6 +14,7 @@ DASHES = ("", "6 3", "2 2")  # as SVG writes them
 FIXED = (
     *("edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "drbo-mmd", "ucb", "drbo-mmd-minmax"),
     *("edrbo-warped", "random", "stableopt", "tpe", "optuna-gp", "lognei", "edrbo-integrated", "edrbo-published"),
+    "expectation-nei",
 )
 
 

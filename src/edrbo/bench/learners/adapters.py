@@ -1,8 +1,9 @@
-"""What people would use instead: random search, Optuna's TPE and GP samplers, BoTorch's LogNEI, all on x alone.
+"""What people would use instead: random search, Optuna's TPE and GP samplers, BoTorch's LogNEI.
 
-They begin with the same designs as edrbo's methods, see the same contexts and outcomes, and ignore the contexts. The
-samplers of Optuna and random search recommend the best design observed, which is what ``study.best_params`` gives;
-LogNEI recommends the observed design with the best posterior mean.
+They begin with the same designs as edrbo's methods, see the same contexts and outcomes, and ignore the contexts, all
+but ``expectation-nei``, which is what an expert would build of BoTorch's parts. The samplers of Optuna and random
+search recommend the best design observed, which is what ``study.best_params`` gives; the two of BoTorch the observed
+design with the best posterior mean.
 """
 
 from __future__ import annotations
@@ -48,6 +49,26 @@ def lognei(setup: Setup) -> Learner:
     return LogNEI(setup)
 
 
-ADAPTERS: dict[str, LearnerFactory] = {"random": RandomSearch, "tpe": tpe, "optuna-gp": optuna_gp, "lognei": lognei}
+def expectation_nei(setup: Setup) -> Learner:
+    try:
+        from edrbo.bench.learners.expectation_nei import ExpectationNEI
+    except ModuleNotFoundError:
+        raise MissingExtraError("BoTorch is not installed", "pip install 'edrbo[bench]'") from None
+    return ExpectationNEI(setup)
+
+
+ADAPTERS: dict[str, LearnerFactory] = {
+    "random": RandomSearch,
+    "tpe": tpe,
+    "optuna-gp": optuna_gp,
+    "lognei": lognei,
+    "expectation-nei": expectation_nei,
+}
 # The package whose version is part of what an adapter is.
-ADAPTER_PACKAGES = {"random": "numpy", "tpe": "optuna", "optuna-gp": "optuna", "lognei": "botorch"}
+ADAPTER_PACKAGES = {
+    "random": "numpy",
+    "tpe": "optuna",
+    "optuna-gp": "optuna",
+    "lognei": "botorch",
+    "expectation-nei": "botorch",
+}
