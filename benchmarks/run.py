@@ -14,7 +14,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent))
 import peer
-from states import state
+from states import state, tell_all
 
 import edrbo
 from edrbo import Optimizer
@@ -45,21 +44,12 @@ def spread(times: list[float]) -> str:
 
 
 def fresh_suggestion(optimizer: Optimizer) -> float:
-    """One ask with a refit: the model is taken back to its last scheduled fit before the present size."""
-    n = len(optimizer)
-    shorter = Optimizer(optimizer.space, optimizer.method, seed=optimizer.seed)
-    data = optimizer.observations
-    sizes = fit_sizes(n)
-    before = sizes[-2]
-    shorter.restore(
-        replace(
-            optimizer.state,
-            observations=type(data)(data.x[:before], data.c[:before], data.y[:before], data.noise[:before]),
-        )
-    )
-    shorter._model(shorter._evidence())
-    shorter._state = optimizer.state
-    return seconds(shorter.ask)
+    """One ask with a refit: the model at hand is that of the last scheduled fit before the present size."""
+    before = fit_sizes(len(optimizer))[-2]
+    shorter = Optimizer(optimizer.space, optimizer.settings.method, seed=optimizer.settings.seed)
+    tell_all(shorter, optimizer.observations.x[:before], optimizer.observations.c[:before], optimizer.observations.y)
+    assert shorter.model is not None
+    return seconds(Optimizer.of(optimizer.state, shorter.fit).ask)
 
 
 def against_peer(sizes: list[int], repeats: int) -> tuple[Table, list[dict[str, object]]]:
@@ -88,10 +78,8 @@ def against_peer(sizes: list[int], repeats: int) -> tuple[Table, list[dict[str, 
             torch.manual_seed(repeat)
             times["peer"].append(seconds(lambda i=inputs, o=outcomes: peer.suggest(i, o, 2)))
             times["refit"].append(fresh_suggestion(optimizer))
-            told = optimizer.state
-            optimizer.ask()
-            optimizer._state = told  # the same question again, with the model at hand
-            times["light"].append(seconds(optimizer.ask))
+            assert optimizer.model is not None
+            times["light"].append(seconds(Optimizer.of(optimizer.state, optimizer.fit).ask))
             times["mean"].append((times["refit"][-1] + (every - 1) * times["light"][-1]) / every)
         cells = [spread(times[key]) for key in ("peer", "refit", "light", "mean")]
         for key in ("refit", "mean"):

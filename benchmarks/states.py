@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edrbo import Optimizer, Space
 from edrbo.acquisition.methods import Method
 from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
 from edrbo.streams import stream
+
+Array = NDArray[np.float64]
 
 
 def space_of(problem: Problem) -> Space:
@@ -27,7 +30,12 @@ def state(name: str, n: int, method: str | Method = "edrbo", seed: int = 0) -> O
     contexts = problem.sample_contexts(n, rng)
     values = problem.evaluate(designs, contexts)
     optimizer = Optimizer(space_of(problem), method, seed=seed)
-    names = optimizer.space.design_names, optimizer.space.context_names
-    for x, c, y in zip(designs, contexts, values, strict=True):
-        optimizer.tell(dict(zip(names[0], x, strict=True)), dict(zip(names[1], c, strict=True)), float(y))
+    tell_all(optimizer, designs, contexts, values)
     return optimizer
+
+
+def tell_all(optimizer: Optimizer, designs: Array, contexts: Array, values: Array) -> None:
+    """Evaluations in the unit cube: designs n × d_x, contexts n × d_c; of the values (at least n) the first n."""
+    names = optimizer.space.design_names, optimizer.space.context_names
+    for x, c, y in zip(designs, contexts, values, strict=False):
+        optimizer.tell(dict(zip(names[0], x, strict=True)), dict(zip(names[1], c, strict=True)), float(y))
