@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from edrbo import Optimizer, Space
 from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.functional import (
     KL,
@@ -188,3 +189,12 @@ def test_the_largest_slope_has_the_gradient_of_finite_differences() -> None:
         joint = torch.cat([row.expand(len(support), -1), support], dim=-1).requires_grad_()
         (by_autograd,) = torch.autograd.grad(acquisition.score(*surrogate.moments(joint)).sum(), joint)
         assert float(slope[i]) == pytest.approx(float(by_autograd[:, 2:].norm(dim=-1).max()), rel=1e-9)
+
+
+@pytest.mark.parametrize("goal", ["expected", "cvar:0.2", "worst-case", "robust:0.1", "robust:0.1:total-variation"])
+def test_an_integrated_method_asks_under_every_goal_that_has_a_worst_law(goal: str) -> None:
+    """Of a Wasserstein ball it could not: the rough stand-in has no worst law, and took the score all the same."""
+    optimizer = Optimizer(Space(design={"x": (0, 1)}, context={"c": (0, 1)}), "edrbo-integrated", goal=goal, seed=0)
+    for x, c in ((0.1, 0.2), (0.4, 0.9), (0.7, 0.4), (0.9, 0.6), (0.3, 0.5), (0.5, 0.1)):
+        optimizer.tell({"x": x}, {"c": c}, -((x - 0.3 * c - 0.4) ** 2))
+    assert 0.0 <= optimizer.ask()["x"] <= 1.0

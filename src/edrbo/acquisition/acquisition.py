@@ -223,7 +223,9 @@ class RobustAcquisition:
     def ladder(self) -> list[RobustAcquisition]:
         """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
         few, more = thinned(self.points, ROUGH_ATOMS), thinned(self.points, FAIR_ATOMS)
-        rough = RobustAcquisition(self.model.rough(), self.score, few, self.functional.rough())
+        worst = self.functional.rough()
+        score = self.score if worst.locally_linear else self.score.per_context()
+        rough = RobustAcquisition(self.model.rough(), score, few, worst)
         fair = self if more is self.points else RobustAcquisition(self.model, self.score, more, self.functional)
         return [rough, fair, self]
 

@@ -49,6 +49,10 @@ class Score(ABC):
             by_mean, by_sd = torch.autograd.grad(value.sum(), [mean, sd], materialize_grads=True)
         return value.detach(), by_mean, by_sd
 
+    def per_context(self) -> Score:
+        """The same about f at each (x, c), where it is ``integrated``."""
+        return self
+
     def at(self, model: Ensemble) -> Score:
         """The score once the data are known: whatever depends on them becomes a number."""
         return self
@@ -78,6 +82,10 @@ class UCB(Score):
         assert isinstance(self.beta, float | int)
         share = torch.full_like(mean, 1.0 / mean.shape[-2]) if weights is None else weights[:, None].expand_as(mean)
         return value, share, self.beta * share
+
+    def per_context(self) -> UCB:
+        """The same optimism, about f at each (x, c)."""
+        return replace(self, integrated=False)
 
     def at(self, model: Ensemble) -> UCB:
         rule = TheoryBeta() if isinstance(self.beta, str) else self.beta
