@@ -29,6 +29,7 @@ RUNS = {
     "results/tables.md: ": COMPARISON,
     "why.md: The ablation": ["docs/results/ablation.csv.gz"],
     "why.md: How the default was chosen": [*COMPARISON, "docs/results/further.csv.gz"],
+    "why.md: Journal: other rules for asking": ["benchmarks/results/trials.csv"],
     "why.md: Stuck runs": [
         "benchmarks/results/stuck-complicated-hartmann-103.jsonl",
         "benchmarks/results/stuck-modified-branin-101.jsonl",

@@ -7,15 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edrbo.surrogate import subset
+from edrbo.surrogate import ensemble, subset
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.subset import representative
 
 
 @given(st.integers(1, 60), st.integers(2, 40), st.integers(0, 5))
 def test_rows_are_distinct_ordered_and_as_many_as_wanted(n: int, size: int, seed: int) -> None:
-    X = torch.from_numpy(np.random.default_rng(seed).random((n, 2)).round(1))  # with repeats
-    rows = representative(X, size)
+    rows = representative(torch.from_numpy(np.random.default_rng(seed).random((n, 2))), size)
     assert rows.tolist() == sorted(set(rows.tolist()))
     assert len(rows) == min(n, size)
 
@@ -33,6 +32,7 @@ def test_the_posterior_is_of_all_the_data(monkeypatch: object) -> None:
     Y = torch.sin(5.0 * X[:, 0]) * X[:, 1]
     whole = Surrogate().fit(X, Y)
     monkeypatch.setattr(subset.representative, "__defaults__", (60,))  # type: ignore[attr-defined]
+    monkeypatch.setattr(ensemble, "MOST_FITTED", 60)  # type: ignore[attr-defined]
     some = Surrogate().fit(X, Y)
     assert some.observations == 120
     rows = representative(X)
@@ -45,3 +45,14 @@ def test_the_posterior_is_of_all_the_data(monkeypatch: object) -> None:
     errors = [(model.moments(test)[0].mean(0) - truth).square().mean().sqrt() for model in (whole, some, alone)]
     assert float(errors[1]) < 1.5 * float(errors[0])
     assert float(errors[1]) < float(errors[2])
+
+
+def test_of_repeated_inputs_all_outcomes_count(monkeypatch: object) -> None:
+    rng = np.random.default_rng(2)
+    X = torch.from_numpy(np.repeat(rng.random((30, 2)), 4, axis=0))  # 120 observations at 30 inputs
+    assert len(ensemble._fitted_rows(X)) == 120
+    monkeypatch.setattr(ensemble, "MOST_FITTED", 20)  # type: ignore[attr-defined]
+    monkeypatch.setattr(subset.representative, "__defaults__", (20,))  # type: ignore[attr-defined]
+    rows = ensemble._fitted_rows(X)
+    assert len(rows) == 80  # twenty inputs, each with its four
+    assert len(torch.unique(X[rows], dim=0)) == 20

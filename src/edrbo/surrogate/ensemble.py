@@ -23,12 +23,12 @@ from torch import Tensor
 
 from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
 from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP
-from edrbo.surrogate.fit import NATS, WARM_NATS, Likelihood, default_theta, fit, pack, profile_mean
+from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.repeats import Repeats
 from edrbo.surrogate.scaling import Scaling, Warping
-from edrbo.surrogate.subset import representative
+from edrbo.surrogate.subset import MOST_FITTED, representative
 
 Weighting = Literal["equal", "evidence"]
 
@@ -83,14 +83,13 @@ class Surrogate:
     ) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
         priors = self.priors(X.shape[-1])
-        some, known = representative(X), scaling.noise(Yvar, Y)
+        some, known = _fitted_rows(X), scaling.noise(Yvar, Y)
         x, y, noise, repeats = _as_rows(X[some], scaling.standardize(Y)[some], None if known is None else known[some])
         likelihood = Likelihood(x, y, noise, priors, repeats)
         theta = default_theta(kernels, X.shape[-1], priors)
         if start is not None:
             theta = torch.cat([pack(start), theta]) if cold else pack(start)
-        nats = WARM_NATS if start is not None and not cold else NATS
-        return self._at(X, Y, Yvar, fit(kernels, likelihood, theta, nats=nats), scaling)
+        return self._at(X, Y, Yvar, fit(kernels, likelihood, theta), scaling)
 
     def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
@@ -114,6 +113,18 @@ def _as_rows(x: Tensor, y: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor
     """Inputs (n × d), standardized outcomes and known noise (n) with those at one input made one row."""
     repeats = Repeats.among(x, y, noise)
     return (x, y, noise, None) if repeats is None else (x[repeats.first], repeats.mean(y), repeats.noise, repeats)
+
+
+def _fitted_rows(X: Tensor) -> Tensor:
+    """The numbers of the observations (n × d) that hyper-parameters are fitted to: of very many different inputs some,
+    with all that was observed there."""
+    if len(X) <= MOST_FITTED:
+        return torch.arange(len(X))
+    repeats = Repeats.among(X, X[:, 0], None)
+    if repeats is None:
+        return representative(X)
+    rows = repeats.rows
+    return torch.nonzero(torch.isin(rows, representative(X[repeats.first]))).squeeze(-1)
 
 
 def single_gp() -> Surrogate:

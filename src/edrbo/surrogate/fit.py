@@ -28,7 +28,6 @@ OUTPUTSCALE_BOUNDS = (1e-2, 1e2)
 NOISE_BOUNDS = (1e-6, 2.0)
 SHAPE_BOUNDS = (5e-2, 50.0)
 NATS = 0.003  # a search ends when a step gains less of the log posterior: fits end within 0.01 of the maximum, mostly
-WARM_NATS = 0.01  # the same where the search goes on from the last fit; the next one will do so from here
 UNIT = 0.03  # of the search, per nat: the curvature in θ is then about one, and its first steps have the right length
 LARGEST_BATCH = 2**22  # elements of the Gram matrices that are worked on together
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
