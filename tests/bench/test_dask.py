@@ -28,7 +28,7 @@ def cluster(tmp_path: Path) -> Iterator[distributed.LocalCluster]:
         n_workers=1,  # what it held and what it did not are both lost; each costs the imports of torch and Dask
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",  # None is port 8787, which another run of the tests may have
         local_directory=str(tmp_path),
         silence_logs=50,
     ) as started:
