@@ -27,6 +27,7 @@ RUNS = {
     "results/README.md: In words": COMPARISON,
     "results/README.md: Do I need this at all?": [*COMPARISON, "docs/results/instead.csv.gz"],
     "results/tables.md: ": COMPARISON,
+    "spaces.md: What a run costs": ["benchmarks/results/cost.csv"],
     "why.md: The ablation": ["docs/results/ablation.csv.gz"],
     "why.md: How the default was chosen": [*COMPARISON, "docs/results/further.csv.gz"],
     "why.md: Journal: other rules for asking": ["benchmarks/results/trials.csv"],
