@@ -27,7 +27,7 @@ lint: setup
 	$(BIN)/mypy
 
 # Tests start hundreds of processes; each would compile the package again where Python may not keep what it compiled.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal -q
 
 # Side by side: the tests often wait for a process or a browser, and the type checker fills these gaps.
 test: setup
