@@ -11,13 +11,13 @@ designs of a batch with another one within a hundredth of the range of every var
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
+from kept_runs import add, rows
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -58,13 +58,6 @@ def run(name: str, size: int, seed: int) -> dict[str, object]:
     }
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def run_all(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -75,13 +68,7 @@ def run_all(options: argparse.Namespace) -> None:
     wanted = [(name, size, seed) for seed in range(first, last) for name in names for size in SIZES]
     left = [one for one in wanted if tuple(map(str, one)) not in done]
     for one in track(left, f"{len(left)} runs"):
-        row = run(*one)
-        new = not options.out.exists()
-        with options.out.open("a", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
+        add(options.out, COLUMNS, run(*one))
 
 
 def table(options: argparse.Namespace) -> None:

@@ -13,7 +13,6 @@ confirming.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import time
 import warnings
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from kept_runs import add, rows
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -135,13 +135,6 @@ def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: i
     }
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def run_all(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -156,13 +149,7 @@ def run_all(options: argparse.Namespace) -> None:
         if (rule, name, str(options.noise), options.goal, str(seed), str(options.evaluations)) not in done
     ]
     for one in track(left, f"{len(left)} runs"):
-        row = run(*one)
-        new = not options.out.exists()
-        with options.out.open("a", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
+        add(options.out, COLUMNS, run(*one))
 
 
 def table(options: argparse.Namespace) -> None:

@@ -8,22 +8,21 @@ taken off around each of them, a fraction of the lengthscales wide: there the su
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from edrbo.acquisition.maximizer import Objective
+from edrbo.acquisition.wrapped import Wrapped, wrap
 
 WIDTH = 0.05  # of the hill, in lengthscales: twice as wide costs 1.3 times the simple regret (docs/why.md)
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class Apart(Wrapped):
     """``objective`` − cost · Σ_p exp(−½ Σ_j ((x_j − p_j) / (WIDTH ℓ_j))²) over the ``pending`` designs (P × d_x)."""
 
-    objective: Any  # an Objective, perhaps with a ``value_and_gradient`` of its own
     pending: Tensor
     lengthscale: Tensor  # d_x
     cost: float
@@ -42,19 +41,9 @@ class Apart:
         steps = (x.unsqueeze(-2) - self.pending) / (WIDTH * self.lengthscale)
         return self.cost * torch.exp(-0.5 * steps.square().sum(-1)), steps
 
-    @property
-    def costly(self) -> bool:
-        return bool(getattr(self.objective, "costly", False))
-
-    def near(self, x: Tensor) -> Apart:
-        """With the contexts that matter at designs ``x`` (k × d_x)."""
-        near = self.objective.near(x) if hasattr(self.objective, "near") else self.objective
-        return self if near is self.objective else replace(self, objective=near)
-
 
 def apart(ladder: Sequence[Objective], pending: Tensor, lengthscale: Tensor, cost: float) -> list[Objective]:
     """Every rung of a ladder, away from ``pending``; rungs that are one and the same stay so."""
     if not len(pending):
         return list(ladder)
-    made: dict[int, Objective] = {id(rung): Apart(rung, pending, lengthscale, cost) for rung in ladder}
-    return [made[id(rung)] for rung in ladder]
+    return wrap(ladder, lambda rung: Apart(rung, pending, lengthscale, cost))

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.maximizer import Objective
+from edrbo.acquisition.wrapped import Wrapped, wrap
 
 Array = NDArray[np.float64]
 
@@ -58,10 +60,9 @@ class Roots:
 
 
 @dataclass(frozen=True, eq=False)
-class Costly:
+class Costly(Wrapped):
     """``objective`` less ``price`` · cost."""
 
-    objective: Any  # an Objective with a ``value_and_gradient`` of its own
     costs: Costs
     price: float
 
@@ -74,16 +75,6 @@ class Costly:
         cost, slope = map(torch.from_numpy, self.costs.and_slope(x.numpy()))
         return value - self.price * cost, gradient - self.price * slope
 
-    @property
-    def costly(self) -> bool:
-        """Of the objective: whether it takes long."""
-        return bool(getattr(self.objective, "costly", False))
-
-    def near(self, x: Tensor) -> Costly:
-        """With the contexts that matter at designs ``x`` (k × d_x)."""
-        near = self.objective.near(x) if hasattr(self.objective, "near") else self.objective
-        return self if near is self.objective else replace(self, objective=near)
-
 
 def best_per_cost(ladder: Sequence[Objective], costs: Costs, level: float, search: Search) -> Tensor:
     """The design (d_x) with the largest (objective − level) / √cost; where nothing is to be gained, the objective's."""
@@ -92,8 +83,7 @@ def best_per_cost(ladder: Sequence[Objective], costs: Costs, level: float, searc
     for _ in range(ROUNDS):
         if not 0.0 < ratio < math.inf:
             break
-        made: dict[int, Objective] = {id(rung): Costly(rung, roots, ratio) for rung in ladder}
-        x = search([made[id(rung)] for rung in ladder])
+        x = search(wrap(ladder, partial(Costly, costs=roots, price=ratio)))
         found = _ratio(ladder[-1], roots, level, x)
         if not found > (1.0 + WORTHWHILE) * ratio:
             break

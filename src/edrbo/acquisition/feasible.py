@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from edrbo.acquisition.maximizer import Objective
+from edrbo.acquisition.wrapped import Wrapped, wrap
 from edrbo.surrogate.feasibility import Feasibility
 
 LEAST = 1e-3  # added to probabilities, so that behind a wall the logarithm does not drown everything else
@@ -70,10 +70,9 @@ class Bar(Risk):
 
 
 @dataclass(frozen=True, eq=False)
-class Feasible:
+class Feasible(Wrapped):
     """``objective`` with its ``risk`` taken off."""
 
-    objective: Any  # an Objective with a ``value_and_gradient`` of its own
     feasibility: Feasibility
     risk: Risk
 
@@ -86,17 +85,7 @@ class Feasible:
         probability, by_design = self.feasibility.probability_and_gradient(x, self.risk.optimism)
         return value + self.risk.penalty(probability), gradient + self.risk.slope(probability)[:, None] * by_design
 
-    @property
-    def costly(self) -> bool:
-        return bool(getattr(self.objective, "costly", False))
-
-    def near(self, x: Tensor) -> Feasible:
-        """With the contexts that matter at designs ``x`` (k × d_x)."""
-        near = self.objective.near(x) if hasattr(self.objective, "near") else self.objective
-        return self if near is self.objective else replace(self, objective=near)
-
 
 def feasible_ladder(ladder: Sequence[Objective], feasibility: Feasibility, risk: Risk) -> list[Objective]:
     """Every rung of a ladder with the risk taken off; rungs that are one and the same stay so."""
-    made: dict[int, Objective] = {id(rung): Feasible(rung, feasibility, risk) for rung in ladder}
-    return [made[id(rung)] for rung in ladder]
+    return wrap(ladder, lambda rung: Feasible(rung, feasibility, risk))
