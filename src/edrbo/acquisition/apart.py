@@ -16,7 +16,7 @@ from torch import Tensor
 from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.wrapped import Wrapped, wrap
 
-WIDTH = 0.05  # of the hill, in lengthscales: twice as wide costs 1.3 times the simple regret (docs/why.md)
+WIDTH = 0.05  # of the hill, in lengthscales
 
 
 @dataclass(frozen=True, eq=False)
