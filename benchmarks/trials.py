@@ -17,7 +17,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from rich.progress import track
 from rich.table import Table
 
 from edrbo import Optimizer, Space
-from edrbo.acquisition.score import BarycenterUCB
+from edrbo.acquisition.score import UCB, BarycenterUCB
 from edrbo.bench import problems
 from edrbo.bench.problems.oracle.goals import goal_regret
 from edrbo.bench.problems.oracle.shift import with_noise
@@ -37,6 +37,7 @@ from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import read_choice
 from edrbo.records.goals import parse_goal
 from edrbo.streams import stream, stream_seed
+from edrbo.surrogate.exact_gp import ExactGP
 
 RESULTS = Path(__file__).parent / "results" / "trials.csv"
 INITIAL, LOOKS = 5, (50, 100, 200)
@@ -74,6 +75,76 @@ def sometimes(explore: Rule, otherwise: Rule, growth: float) -> Rule:
     return lambda optimizer, belief: (explore if len(optimizer) in steps else otherwise)(optimizer, belief)
 
 
+def hole(optimizer: Optimizer, belief: Belief) -> np.ndarray:
+    """The design of 2,048 with most room around it, walls included: a wall counts as tried at half its distance."""
+    tried = optimizer.observations.x
+    points = sobol_points(tried.shape[1], 2048, stream_seed(optimizer.settings.seed, "far", len(tried))).numpy()
+    room = np.sqrt(np.square(points[:, None] - tried).sum(-1).min(1))
+    wall = 2.0 * np.minimum(points, 1.0 - points).min(1)
+    return points[np.minimum(room, wall).argmax()]
+
+
+def rough(beta: float, factor: float) -> Rule:
+    """Optimism about the mean of a model whose lengthscales are ``factor`` times as long."""
+
+    def rule(optimizer: Optimizer, belief: Belief) -> Belief:
+        gp = belief.model.gp
+        hyper = replace(gp.hyper, lengthscale=factor * gp.hyper.lengthscale)
+        rougher = ExactGP.condition(gp.kernels, hyper, gp.x, gp.y, gp.noise.mean(0))
+        score = BarycenterUCB(beta, radius_weight=0.0, integrated=True)
+        return replace(belief, model=replace(belief.model, gp=rougher), score=score)
+
+    return rule
+
+
+def every(explore: Rule, otherwise: Rule, period: int) -> Rule:
+    """``explore`` in every so manieth step."""
+    return lambda optimizer, belief: (otherwise if len(optimizer) % period else explore)(optimizer, belief)
+
+
+def falling(first: float, last: float, over: float) -> Rule:
+    """Optimism about the mean that falls from ``first`` to ``last`` as evaluations grow."""
+
+    def rule(optimizer: Optimizer, belief: Belief) -> Belief:
+        beta = last + (first - last) * math.exp(-(len(optimizer) - INITIAL) / over)
+        return mean(beta)(optimizer, belief)  # type: ignore[return-value]
+
+    return rule
+
+
+def thrifty(explore: Rule, otherwise: Rule, share: float, first: int = 0) -> Rule:
+    """``explore`` whenever all such steps together have cost less than ``share`` of the regret so far, as the model
+    reckons it today; without that of the ``first`` designs."""
+
+    def rule(optimizer: Optimizer, belief: Belief) -> Belief | np.ndarray:
+        explored = optimizer.__dict__.setdefault("explored", set())
+        x = torch.from_numpy(optimizer.observations.x)
+        with torch.no_grad():
+            worth = mean(0.0)(optimizer, belief).acquisition()(x)  # type: ignore[union-attr]
+        regret = (worth.max() - worth).numpy()
+        chosen = np.isin(np.arange(len(x)), list(explored))
+        spent, paid = regret[chosen].sum(), regret[first:].sum()
+        if spent + regret[:INITIAL].mean() > share * paid:
+            return otherwise(optimizer, belief)
+        explored.add(len(optimizer))
+        return explore(optimizer, belief)
+
+    return rule
+
+
+@dataclass(frozen=True)
+class Boldest(UCB):
+    """max over the experts of μ_m + β σ_m."""
+
+    def __call__(self, mean, sd, weights=None):  # type: ignore[no-untyped-def]
+        return (mean + self.beta * sd).amax(-2)
+
+    def value_and_slopes(self, mean, sd, weights=None):  # type: ignore[no-untyped-def]
+        value, at = (mean + self.beta * sd).max(0, keepdim=True)
+        share = torch.zeros_like(mean).scatter_(0, at, 1.0)
+        return value[0], share, self.beta * share
+
+
 RULES: dict[str, Rule] = {
     "base": by(BarycenterUCB()),
     "radius-1": by(BarycenterUCB(1.0)),
@@ -90,6 +161,28 @@ RULES: dict[str, Rule] = {
     "radius-1, wider at half doublings": sometimes(plain(4.0), by(BarycenterUCB(1.0)), math.sqrt(2.0)),
     "radius-1, farthest at half doublings": sometimes(farthest, by(BarycenterUCB(1.0)), math.sqrt(2.0)),
     "plain-1, wide at doublings": sometimes(plain(2.0), plain(1.0), 2.0),
+    "mean-1 + radius added": mean(1.0, -0.7),
+    "mean-1.5 + radius added": mean(1.5, -0.7),
+    "boldest-1": by(Boldest(1.0, integrated=True)),
+    "boldest-1.5": by(Boldest(1.5, integrated=True)),
+    "mean-2.5 to 1": falling(2.5, 1.0, 25.0),
+    "mean-3 to 1.25": falling(3.0, 1.25, 15.0),
+    "mean-1.5 + hole at doublings": sometimes(hole, mean(1.5), 2.0),
+    "mean-1.5 + rough at doublings": sometimes(rough(2.0, 0.4), mean(1.5), 2.0),
+    "mean-1.5 + hole within a fifth": thrifty(hole, mean(1.5), 0.2),
+    "mean-1.5 + rough within a fifth": thrifty(rough(2.0, 0.4), mean(1.5), 0.2),
+    "mean-1.5 + hole within a quarter after": thrifty(hole, mean(1.5), 0.25, INITIAL),
+    "mean-1.5 + hole within a half after": thrifty(hole, mean(1.5), 0.5, INITIAL),
+    "mean-1.5 + hole within a third": thrifty(hole, mean(1.5), 0.333),
+    "mean-2 + hole within a fifth": thrifty(hole, mean(2.0), 0.2),
+    "mean-1.5 + rough within a half after": thrifty(rough(2.0, 0.4), mean(1.5), 0.5, INITIAL),
+    "rough half mean-1": rough(1.0, 0.5),
+    "mean-1.5 + hole every fourth": every(hole, mean(1.5), 4),
+    "mean-1.5 + rough every fourth": every(rough(2.0, 0.4), mean(1.5), 4),
+    "identify": mean(1.5),
+    "identify-planned": mean(1.5),
+    "mean-2.5": mean(2.5),
+    "mean-3": mean(3.0),
 }
 
 
@@ -115,8 +208,10 @@ def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: i
         design={f"x{j + 1}": (0.0, 1.0) for j in range(problem.d_x)},
         context={f"c{k + 1}": (0.0, 1.0) for k in range(problem.d_c)},
     )
+    choices = {"aim": "identify"} if rule.startswith("identify") else {}
+    choices |= {"evaluations": evaluations} if rule.endswith("planned") else {}
     optimizer = type("Trial", (Trial,), {"rule": staticmethod(RULES[rule])})(
-        space, "edrbo", seed=seed, initial=INITIAL, goal=goal
+        space, "edrbo", seed=seed, initial=INITIAL, goal=goal, **choices
     )
     designs, looks, began = [], {}, time.process_time()
     for t in range(evaluations):

@@ -14,9 +14,8 @@ from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.functional import KL, MMD, ChiSquare, TotalVariation, Wasserstein
 from edrbo.acquisition.goal import Aim, GoalAcquisition
 from edrbo.acquisition.maximizer import maximize
-from edrbo.acquisition.score import UCB, BarycenterUCB
+from edrbo.acquisition.score import UCB, BarycenterUCB, MeanUCB
 from edrbo.context.laws import ContextPoints, box_points
-from edrbo.errors import InvalidValueError
 from edrbo.records.goals import (
     CVaR,
     Expected,
@@ -182,11 +181,20 @@ def test_a_known_context_leaves_nothing_to_be_robust_against() -> None:
         assert Aim(goal, UP).given_context().goal is goal
 
 
-def test_an_integrated_score_is_for_means() -> None:
-    with pytest.raises(InvalidValueError, match="integrated"):
-        Aim(Reach(0.0), UP).acquisition(model(), UCB(integrated=True), points())
-    tail = Aim(CVaR(0.25), UP).acquisition(model(), UCB(integrated=True), points())
-    assert isinstance(tail, RobustAcquisition)
+@pytest.mark.parametrize("goal", [Reach(0.0), Hit(0.3), MeanSd(1.0), Quantile(0.4), Robust(0.2, "kl")], ids=str)
+def test_where_the_goal_cannot_be_integrated_a_score_of_the_mean_is_one_of_each_context(goal: Goal) -> None:
+    of_mean = Aim(goal, UP).acquisition(model(), MeanUCB(1.5, beta_each=0.7), points())
+    of_each = Aim(goal, UP).acquisition(model(), UCB(0.7), points())
+    assert torch.equal(of_mean(DESIGNS), of_each(DESIGNS))
+    same = Aim(goal, UP).acquisition(model(), UCB(1.2, integrated=True), points())
+    assert torch.equal(same(DESIGNS), Aim(goal, UP).acquisition(model(), UCB(1.2), points())(DESIGNS))
+
+
+@pytest.mark.parametrize("goal", [Expected(), CVaR(0.25), WorstCase(), Robust(0.1)], ids=str)
+def test_where_it_can_the_score_is_of_the_mean(goal: Goal) -> None:
+    found = Aim(goal, UP).acquisition(model(), MeanUCB(), points())
+    assert isinstance(found, RobustAcquisition)
+    assert found.score.integrated
 
 
 def test_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,8 @@ OTHER: dict[str, Any] = {
     "forgetting": 12.5,
     "initial": 3,
     "goal": edrbo.CVaR(0.2),
+    "aim": "identify",
+    "evaluations": 60,
     "least_success": 0.95,
     "outcome": "gloss",
     "unit": "GU",

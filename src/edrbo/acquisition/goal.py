@@ -88,9 +88,14 @@ class Aim:
         return _OwnFunctional(self) if make is None else make(self.goal, soft)
 
     def acquisition(self, model: Beliefs, score: Score, points: ContextPoints) -> Acquisition:
-        """For asking: the method's score, optimistic in the sense of the goal."""
+        """For asking: the method's score, optimistic in the sense of the goal.
+
+        A score of the mean over contexts is one of f at each of them where the goal cannot be integrated.
+        """
         if self.pointwise:
-            return GoalAcquisition(model, score, points, self)
+            return GoalAcquisition(model, score.per_context(), points, self)
+        if not self.functional(soft=False).locally_linear:
+            score = score.per_context()
         functional = self.functional(soft=not score.integrated)
         return RobustAcquisition(model, score, _affordable(points), functional)
 

@@ -55,8 +55,8 @@ class Margin(Goal):
 
 
 def margin(model: Beliefs, score: Score, points: ContextPoints, limit: Margin, units: Units) -> GoalAcquisition:
-    """The margin of a limit as a function of the design, as hopeful as ``score`` is."""
-    return GoalAcquisition(model, score, points, Aim(limit, units))
+    """The margin of a limit as a function of the design, as hopeful as ``score`` is about f in each context."""
+    return GoalAcquisition(model, score.per_context(), points, Aim(limit, units))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from edrbo.acquisition.functional import (
     TotalVariation,
     WassersteinLipschitz,
 )
-from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB, Score
+from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB, MeanUCB, Score
 from edrbo.acquisition.stored_parts import FUNCTIONS, dump, load
 from edrbo.context.laws import KDE, Box, Empirical, Grid, Law
 from edrbo.errors import InvalidValueError, UnknownNameError
@@ -95,6 +95,7 @@ FUNCTIONS.update(
 experts, gp = Surrogate(), single_gp()
 
 METHODS: dict[str, Method] = {
+    "edrbo-mean": Method(experts, MeanUCB(), Empirical(), Expectation()),
     "edrbo": Method(experts, BarycenterUCB(), Empirical(), Expectation()),
     "edrbo-published": Method(experts, BarycenterUCB(radius_weight=0.0), Empirical(), Expectation()),
     "edrbo-integrated": Method(experts, BarycenterUCB(integrated=True), Empirical(), Expectation()),

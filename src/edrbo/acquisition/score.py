@@ -20,6 +20,7 @@ from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import Ensemble, barycenter, radius
 
 BETA = 1.5  # the paper's choice in every experiment
+BETA_EACH = 1.0  # of f at each context, which is less sure than its mean (docs/why.md)
 SQRT2 = math.sqrt(2.0)
 
 Beta = float | Literal["theory"] | TheoryBeta
@@ -90,6 +91,20 @@ class UCB(Score):
     def at(self, model: Ensemble) -> UCB:
         rule = TheoryBeta() if isinstance(self.beta, str) else self.beta
         return replace(self, beta=rule(model)) if isinstance(rule, TheoryBeta) else self
+
+
+@dataclass(frozen=True)
+class MeanUCB(UCB):
+    """μ̄_F + β σ̄_F: optimism about what a design is worth, its mean over contexts, and not about f at each of them.
+
+    Under goals that look at each context by itself it is optimistic about f there, with ``beta_each``.
+    """
+
+    beta_each: float = BETA_EACH
+    integrated: bool = field(default=True, kw_only=True)
+
+    def per_context(self) -> UCB:
+        return UCB(self.beta_each)
 
 
 @dataclass(frozen=True)

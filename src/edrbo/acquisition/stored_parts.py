@@ -8,7 +8,7 @@ from typing import Any
 
 from edrbo.acquisition import functional
 from edrbo.acquisition.confidence import TheoryBeta
-from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
+from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB, MeanUCB
 from edrbo.context.laws import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import Surrogate
@@ -18,7 +18,8 @@ from edrbo.surrogate.warped import WarpedSurrogate
 PARTS: dict[str, type[Any]] = {
     part.__name__: part
     for part in (
-        *(Surrogate, WarpedSurrogate, UCB, DesignUCB, BarycenterUCB, TheoryBeta, Empirical, KDE, Box, Grid),
+        *(Surrogate, WarpedSurrogate, UCB, MeanUCB, DesignUCB, BarycenterUCB, TheoryBeta),
+        *(Empirical, KDE, Box, Grid),
         *(functional.Expectation, functional.Minimum, functional.KL, functional.ChiSquare, functional.MMD),
         *(functional.MMDMidpoint, functional.CVaR, functional.VaR, functional.TotalVariation),
         *(functional.Wasserstein, functional.WassersteinLipschitz),

@@ -133,20 +133,19 @@ class Belief:
         """Without hope: for its mean surface."""
         return replace(self, score=UCB(beta=0.0, integrated=self.score.integrated))
 
+    def values(self, x: Tensor) -> Tensor:
+        """What designs ``x`` (N × d_x) are worth as ``acquisition`` counts, without hope (N)."""
+        with torch.no_grad():
+            return self.feasible([self.sober().acquisition()])[0](x)
+
     def level(self, x: Tensor) -> float:
-        """The best value that is had already with one of the designs ``x`` (N × d_x), as ``acquisition`` counts."""
-        return best_of(self.feasible([self.sober().acquisition()])[0], x)
+        """The best value that is had already with one of the designs ``x`` (N × d_x); of none, less than anything."""
+        return float(self.values(x).max()) if len(x) else -torch.inf
 
     def with_pending(self, x: Tensor) -> Belief:
         """The belief once ``x`` (q × d_x) is being evaluated."""
         pending = torch.cat([self.pending, x]) if len(self.pending) else x
         return replace(self, model=_hallucinate(self.model, x, *_few_atoms(self.points)), pending=pending)
-
-
-def best_of(objective: Objective, x: Tensor) -> float:
-    """Its largest value among designs (N × d_x); of none, less than anything."""
-    with torch.no_grad():
-        return float(objective(x).max()) if len(x) else -torch.inf
 
 
 def believe(

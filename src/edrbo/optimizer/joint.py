@@ -20,7 +20,7 @@ from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.score import UCB
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
-from edrbo.optimizer.belief import Belief, best_of
+from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.chance import Chance, allowed_share
 from edrbo.records.goals import Goal
 from edrbo.records.outcomes import Limit, Maximize, Minimize
@@ -155,12 +155,19 @@ class Joint:
         """Away from what is being evaluated."""
         return self.main.apart(ladder, 1.0 if self.has_front else self.worth)
 
+    def values(self, x: Tensor) -> Tensor:
+        """As ``Belief.values``, under limits that the mean surfaces keep; nothing is added to a front yet."""
+        if self.has_front:
+            return x.new_zeros(len(x))
+        sober = replace(self, parts=tuple(replace(part, belief=part.belief.sober()) for part in self.parts))
+        with torch.no_grad():
+            return self.feasible(sober.acquisition().ladder()[-1:])[0](x)
+
     def level(self, x: Tensor) -> float:
-        """As ``Belief.level``, under limits that the mean surfaces keep; what is added to a front begins at nothing."""
+        """As ``Belief.level``; what is added to a front begins at nothing."""
         if self.has_front:
             return 0.0
-        sober = replace(self, parts=tuple(replace(part, belief=part.belief.sober()) for part in self.parts))
-        return best_of(self.feasible(sober.acquisition().ladder()[-1:])[0], x)
+        return float(self.values(x).max()) if len(x) else -torch.inf
 
     def with_pending(self, x: Tensor) -> Joint:
         """Once ``x`` (q × d_x) is being evaluated."""

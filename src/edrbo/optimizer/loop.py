@@ -53,7 +53,8 @@ def maximize(
     >>> space = edrbo.Space(design={"order": (0, 1)}, context={"demand": (0, 1)})
     >>> result = edrbo.maximize(sales, space, evaluations=8)
     """
-    return _run(f, evaluations, progress, most_errors, Optimizer(space, method, seed=seed, **settings))
+    optimizer = Optimizer(space, method, seed=seed, **_planned(evaluations, settings))
+    return _run(f, evaluations, progress, most_errors, optimizer)
 
 
 def minimize(
@@ -68,8 +69,13 @@ def minimize(
     **settings: Any,
 ) -> Result:
     """The same for a cost: the design with the least expected value."""
-    optimizer = Optimizer(space, method, seed=seed, direction="minimize", **settings)
+    optimizer = Optimizer(space, method, seed=seed, direction="minimize", **_planned(evaluations, settings))
     return _run(f, evaluations, progress, most_errors, optimizer)
+
+
+def _planned(evaluations: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """``settings`` that know how many evaluations there will be, where that is for the setting to judge."""
+    return {"evaluations": evaluations, **settings} if settings.get("aim") == "identify" else settings
 
 
 def _run(

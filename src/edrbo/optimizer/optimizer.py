@@ -15,14 +15,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.acquisition.area import Area
 from edrbo.acquisition.costly import Costs, best_per_cost
 from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.methods import Method
+from edrbo.acquisition.room import Room
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer import json_record
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import Choice, read_choice
 from edrbo.optimizer.expecting import Expecting
+from edrbo.optimizer.exploring import looks_around
 from edrbo.optimizer.front import Front, find_front, need_front
 from edrbo.optimizer.joint import Joint
 from edrbo.optimizer.question import AskWishes, Question, Wishes, read_law, read_question
@@ -105,7 +108,10 @@ class Optimizer(Thinker):
                 belief = self._asking(evidence, question.law, pending)
                 known = self._learner.model(evidence) or belief.model
                 expecting = Expecting.by(known, belief.points, evidence, question.law[0])
-            x = self._best(belief, choice, evidence.starts(), asked + i, costs)
+            if self._looks_around(belief, evidence, len(self._state.pending) + len(designs)):
+                x = self._roomiest(choice, designs, asked + i)
+            else:
+                x = self._best(belief, choice, evidence.starts(), asked + i, costs)
             designs.append(x)
             expects.append(expecting.of(x))
             if i + 1 < count:
@@ -117,6 +123,20 @@ class Optimizer(Thinker):
         replaced = min(len(self._state.failed), self.settings.initial)
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
         return len(self) == 0 or known < self.settings.initial
+
+    def _looks_around(self, belief: Belief | Joint, evidence: Evidence, pending: int) -> bool:
+        if self.settings.aim != "identify" or not len(evidence.observations.x):
+            return False
+        worth = belief.values(torch.tensor(evidence.observations.x)).numpy()
+        return looks_around(worth, self.settings.initial, pending, self.settings.evaluations)
+
+    def _roomiest(self, choice: Choice, asked: Sequence[Array], index: int) -> Array:
+        """The design (d_x) with most room around it, among all that were tried or ``asked`` for."""
+        runs = [run.x for run in self._state.runs.values()]
+        room = Room(torch.from_numpy(np.stack([*runs, *asked])), Area(self.space).free)
+        seed = stream_seed(self.settings.seed, "maximize", index)
+        starts = torch.zeros(0, self.space.d_x, dtype=torch.float64)
+        return choice.settled(choice.best([room], seed=seed, starts=starts, kinks=True)).numpy()
 
     def _best(self, belief: Belief | Joint, choice: Choice, starts: Tensor, index: int, costs: Costs | None) -> Array:
         seed = stream_seed(self.settings.seed, "maximize", index)

@@ -23,18 +23,29 @@ from edrbo.space.cost import Cost, as_cost
 from edrbo.space.tables import close_match
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
-DEFAULT = "edrbo"  # the method chosen by evidence, with and without noise (docs/why.md)
+DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (docs/why.md)
 LONGEST_TEXT = 200
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
 LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
 # The names of acquisition.methods, which must not be imported here: it loads the engine.
 METHOD_NAMES = (
-    *("edrbo", "edrbo-published", "edrbo-integrated", "edrbo-warped", "erbo", "wdrbo", "sbo-kde", "drbo-kde"),
+    *(
+        "edrbo-mean",
+        "edrbo",
+        "edrbo-published",
+        "edrbo-integrated",
+        "edrbo-warped",
+        "erbo",
+        "wdrbo",
+        "sbo-kde",
+        "drbo-kde",
+    ),
     *("stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb"),
 )
 
 
 Outliers = Literal["robust", "keep"]
+Purpose = Literal["operate", "identify"]
 
 
 class Choices(TypedDict, total=False):
@@ -45,6 +56,8 @@ class Choices(TypedDict, total=False):
     forgetting: float | None
     initial: int
     goal: Goal | str
+    aim: Purpose
+    evaluations: int | None
     outliers: Outliers
     least_success: float
     outcome: str
@@ -72,6 +85,18 @@ def _read_direction(given: Any) -> str:
     if not isinstance(given, str) or given not in ("maximize", "minimize"):
         raise InvalidValueError(f"direction is {given!r}", 'write "maximize" or "minimize"')
     return given
+
+
+def _read_aim(given: Any) -> str:
+    if not isinstance(given, str) or given not in ("operate", "identify"):
+        hint = 'write "operate" if every run counts, "identify" if only the design in the end does'
+        raise InvalidValueError(f"aim is {given!r}", hint)
+    return given
+
+
+def _read_evaluations(given: Any) -> int | None:
+    hint = "a whole number from 1: how many runs there will be"
+    return None if given is None else _read_integer("evaluations", 1, hint)(given)
 
 
 def _read_outliers(given: Any) -> str:
@@ -154,6 +179,15 @@ class Settings:
 
     goal: Goal = field(
         default=Expected(), metadata=_about(as_goal, "What best means: expected, cvar:0.1, robust:0.1, reach:5, …")
+    )
+
+    aim: Purpose = field(
+        default="operate",
+        metadata=_about(_read_aim, "operate: every run counts; identify: only the design in the end does."),
+    )
+    evaluations: int | None = field(
+        default=None,
+        metadata=_about(_read_evaluations, "How many runs there will be, if that is known; for aim = identify.", int),
     )
 
     least_success: float = field(

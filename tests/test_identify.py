@@ -1,0 +1,143 @@
+"""aim="identify": suggestions that look where nobody has looked, and how often."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import edrbo
+from edrbo import Optimizer, Space
+from edrbo.acquisition.room import WALL, Room
+from edrbo.errors import InvalidValueError
+from edrbo.optimizer.exploring import looks_around
+
+REALS = torch.ones(2, dtype=torch.bool)
+PLANE = Space(design={"x": (0, 1), "y": (0, 1)}, context={"c": (0, 1)})
+
+
+def hill(x: float, y: float, c: float) -> float:
+    return -((x - 0.2) ** 2) - (y - 0.3 - 0.2 * c) ** 2
+
+
+def run(optimizer: Optimizer, steps: int, batch: int = 1) -> list[np.ndarray]:
+    """Designs as asked for; the context of a run hangs on its number alone."""
+    designs = []
+    while len(designs) < steps:
+        for suggestion in optimizer.ask(batch):
+            c = float(np.random.default_rng(suggestion.id).random())
+            optimizer.tell(suggestion, {"c": c}, hill(suggestion["x"], suggestion["y"], c))
+            designs.append(np.array(list(suggestion.design.values())))
+    return designs
+
+
+@given(st.integers(1, 8), st.integers(0, 30))
+def test_room_is_the_least_distance_from_anything(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tried, x = rng.random((n, 2)), rng.random((5, 2))
+    found = Room(torch.from_numpy(tried), REALS)(torch.from_numpy(x))
+    for i, point in enumerate(x):
+        nearest = min(np.linalg.norm(point - other) for other in tried)
+        wall = min(min(part, 1 - part) for part in point)
+        assert float(found[i]) == pytest.approx(min(nearest, WALL * wall), rel=1e-12)
+
+
+def test_choices_have_no_walls() -> None:
+    room = Room(torch.tensor([[1.0, 0.0]], dtype=torch.float64), ~REALS)
+    assert float(room(torch.tensor([[0.0, 1.0]], dtype=torch.float64))) == pytest.approx(np.sqrt(2))
+
+
+def counted(worth: np.ndarray, initial: int) -> list[int]:
+    """The number of outcomes after which a suggestion looks around, one asked for at a time."""
+    return [n for n in range(1, len(worth) + 1) if looks_around(worth[:n], initial, 0, None)]
+
+
+@given(st.integers(1, 6), st.integers(1, 40), st.integers(0, 100))
+def test_each_outcome_is_answered_once_whatever_the_batch(initial: int, more: int, seed: int) -> None:
+    """With q pending at once, suggestions answer to the same outcomes, only later."""
+    worth = np.random.default_rng(seed).random(initial + more)
+    worth[0] = 1.0  # the best is known from the beginning, so that regrets do not change
+    one_by_one = counted(worth, initial)
+    for pending in (1, 3):
+        late = [n - pending for n in range(1, len(worth) + 1) if looks_around(worth[:n], initial, pending, None)]
+        assert late == [n for n in one_by_one if n <= len(worth) - pending]
+
+
+@given(st.integers(1, 6), st.integers(0, 60), st.integers(0, 100))
+def test_looks_follow_the_regret(initial: int, more: int, seed: int) -> None:
+    worth = np.random.default_rng(seed).random(initial + more)
+    worth[0] = 1.0
+    regret = 1.0 - worth
+    looks = counted(worth, initial)
+    assert looks[0] == initial  # the first one comes right after the initial designs
+    if regret[:initial].sum() > 0 and regret[initial:].max(initial=0.0) <= regret[:initial].sum():
+        assert len(looks) - 1 == int(np.floor(0.5 + regret[initial:].sum() / regret[:initial].sum()))
+
+
+def test_nothing_is_looked_for_too_late() -> None:
+    worth = np.array([1.0, 0.0, 0.5, 0.2, 0.0, 0.0])
+    assert looks_around(worth[:2], 2, 0, 10)
+    assert not looks_around(worth[:2], 2, 0, 2)
+    assert looks_around(worth, 2, 0, None)
+    assert not looks_around(worth, 2, 0, 7)
+
+
+def test_designs_that_are_all_the_same_cost_no_regret() -> None:
+    assert not looks_around(np.zeros(9), 4, 0, None)
+
+
+def test_operating_asks_as_without_an_aim() -> None:
+    one, other = (run(Optimizer(PLANE, seed=2, initial=3, **more), 7) for more in ({}, {"aim": "operate"}))
+    assert np.array_equal(one, other)
+
+
+def test_identifying_looks_where_there_is_most_room() -> None:
+    optimizer = Optimizer(PLANE, seed=2, initial=4, aim="identify")
+    designs = run(optimizer, 5)
+    room = Room(torch.from_numpy(np.stack(designs[:4])), REALS)
+    grid = torch.from_numpy(np.stack(np.meshgrid(*[np.linspace(0, 1, 60)] * 2), axis=-1).reshape(-1, 2))
+    assert float(room(torch.from_numpy(designs[4][None]))) >= float(room(grid).max()) - 1e-6
+    operating = run(Optimizer(PLANE, seed=2, initial=4), 5)
+    assert np.array_equal(operating[:4], designs[:4])
+    assert not np.allclose(operating[4], designs[4])
+
+
+def test_an_interrupted_run_looks_around_at_the_same_steps() -> None:
+    whole, first = (Optimizer(PLANE, seed=5, initial=3, aim="identify") for _ in range(2))
+    designs = run(whole, 9)
+    begun = run(first, 4)
+    again = Optimizer.from_json(first.to_json())
+    assert again.settings.aim == "identify"
+    assert np.array_equal(np.stack(begun + run(again, 5)), np.stack(designs))
+
+
+def test_looks_stay_within_what_can_be_chosen() -> None:
+    space = Space(
+        design={"x": (0, 1), "n": edrbo.Integer(1, 4), "kind": ["a", "b"]},
+        context={"c": (0, 1)},
+        constraints=["x <= 0.5"],
+    )
+    optimizer = Optimizer(space, seed=1, initial=2, aim="identify")
+    for _ in range(2):
+        suggestion = optimizer.ask()
+        optimizer.tell(suggestion, {"c": 0.5}, suggestion["x"])
+    assert optimizer.ask(fixed={"kind": "b"})["kind"] == "b"
+    assert optimizer.ask()["x"] <= 0.5
+    listed = [{"x": 0.1, "n": 2, "kind": "a"}, {"x": 0.4, "n": 3, "kind": "b"}]
+    assert dict(optimizer.ask(candidates=listed)) in listed
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [({"aim": "win"}, "aim is 'win'"), ({"evaluations": 0}, "evaluations is 0"), ({"evaluations": 2.5}, "evaluations")],
+)
+def test_what_is_no_aim_is_refused(choices: dict[str, object], words: str) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        Optimizer(PLANE, **choices)  # type: ignore[arg-type]
+
+
+def test_maximize_says_how_many_there_will_be() -> None:
+    found = edrbo.maximize(lambda design: ({"c": 0.5}, hill(*design.values(), 0.5)), PLANE, 6, aim="identify")
+    assert found.optimizer.settings.evaluations == 6
