@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from edrbo import Optimizer, Space
 from edrbo.context.uncertainty import LawBelief, known_law
 from edrbo.optimizer.forecasts import Z95
-from edrbo.optimizer.interval import mixture_quantile, value_beliefs
+from edrbo.optimizer.interval import mixture_quantiles, value_beliefs
 from edrbo.optimizer.student import student_quantile as student
 from edrbo.optimizer.trust import MARGIN, Trust, earned_trust
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
@@ -113,8 +113,9 @@ def test_the_mean_of_warped_outcomes_is_that_of_the_model() -> None:
 def test_mixture_quantiles_are_those_of_a_root_search() -> None:
     rng = np.random.default_rng(5)
     mean, sd, weights = rng.normal(size=(3, 7)), rng.uniform(0.01, 2.0, (3, 7)), rng.dirichlet(np.ones(7))
-    for level in (0.025, 0.5, 0.975):
-        found = mixture_quantile(level, *map(torch.from_numpy, (mean, sd, weights)))
+    levels = (0.025, 0.5, 0.975)
+    quantiles = mixture_quantiles(levels, *map(torch.from_numpy, (mean, sd, weights)))
+    for level, found in zip(levels, quantiles, strict=True):
         for i in range(3):
 
             def excess(y: float, i: int = i, level: float = level) -> float:

@@ -250,3 +250,29 @@ def test_the_likelihood_does_not_depend_on_the_order_or_sign_of_the_data(seed: i
     permuted = Likelihood(likelihood.x[order], -likelihood.y[order], likelihood.known_noise[order], PROPER)
     for a, b in zip(permuted.value_and_gradient(theta, ALL), expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_curvature_is_the_average_information(known: bool) -> None:
+    """Against ½ (∂K α)ᵀ K⁻¹ (∂K α) with ∂K by finite differences of the Gram matrix, and the priors' own curvature."""
+    d, n = 2, 9
+    likelihood = likelihood_of(n, d, seed=16, priors=PROPER, known=known)
+    theta = pack(random_hyper(4, d, seed=17))
+    _, _, curvature = likelihood.evaluate(theta, ALL, curved=True)
+    assert curvature is not None
+    scales = [PROPER.lengthscale] * d + [PROPER.outputscale, PROPER.noise, PROPER.shape]
+    for m, kernel in enumerate(ALL):
+
+        def covariance(row: Tensor, kernel: Kernel = kernel) -> Tensor:
+            gp = ExactGP.condition((kernel,), unpack(row[None]), likelihood.x, likelihood.y, likelihood.known_noise)
+            return (gp.chol @ gp.chol.mT)[0]
+
+        inverse = torch.linalg.inv(covariance(theta[m]))
+        ones = torch.ones(n, dtype=torch.float64)
+        mean = (ones @ inverse @ likelihood.y) / (ones @ inverse @ ones + PROPER.mean_sd**-2)
+        alpha = inverse @ (likelihood.y - mean)
+        steps = 1e-5 * torch.eye(d + 3, dtype=torch.float64)
+        columns = torch.stack([(covariance(theta[m] + s) - covariance(theta[m] - s)) @ alpha / 2e-5 for s in steps])
+        expected = 0.5 * columns @ inverse @ columns.T
+        expected += torch.diag(torch.tensor([scale.scale**-2 for scale in scales if scale is not None]).double())
+        torch.testing.assert_close(curvature[m], expected, rtol=1e-6, atol=1e-6)

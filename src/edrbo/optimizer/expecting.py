@@ -12,7 +12,7 @@ from torch import Tensor
 
 from edrbo.context.laws import ContextPoints
 from edrbo.optimizer.forecasts import Z95
-from edrbo.optimizer.interval import mixture_quantile
+from edrbo.optimizer.interval import mixture_quantiles
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import Trust, earned_trust
 from edrbo.records.expects import LARGEST, LARGEST_TABLE, Expects, Interval
@@ -90,8 +90,8 @@ class Expecting:
 
     def _interval(self, mean: Tensor, sd: Tensor, weights: Tensor) -> Array:
         """Mean, low and high (N × 3) of mixtures (N × K) in the user's units."""
-        ends = [mixture_quantile(level, mean, sd, weights) for level in (0.025, 0.975)]
-        center, *both = self._user(torch.stack([mean @ weights, *ends]))
+        ends = mixture_quantiles((0.025, 0.975), mean, sd, weights)
+        center, *both = self._user(torch.cat([(mean @ weights)[None], ends]))
         low, high = np.sort(both, axis=0)
         return np.stack([center, np.minimum(low, center), np.maximum(high, center)], axis=1)
 

@@ -125,15 +125,17 @@ class _Finder:
         variance = (self.trust.reach / Z95 * sds).square() + self.trust.noise[:, None, None] * slope.square()
         weights = (self.shares[:, None] * self.next_weights).flatten()
         flat = means.transpose(0, 1).flatten(1), variance.sqrt().transpose(0, 1).flatten(1)
-        return mixture_quantile(0.025, *flat, weights), mixture_quantile(0.975, *flat, weights)
+        lower, upper = mixture_quantiles((0.025, 0.975), *flat, weights)
+        return lower, upper
 
 
-def mixture_quantile(level: float, mean: Tensor, sd: Tensor, weights: Tensor) -> Tensor:
-    """The quantile of Σ_k w_k N(mean_k, sd_k²) for each row, by halving: ``mean``, ``sd`` N × K, ``weights`` K."""
-    low, high = (mean - 10.0 * sd).amin(-1), (mean + 10.0 * sd).amax(-1)
+def mixture_quantiles(levels: tuple[float, ...], mean: Tensor, sd: Tensor, weights: Tensor) -> Tensor:
+    """Quantiles (L × N) of Σ_k w_k N(mean_k, sd_k²) for each row, by halving: ``mean``, ``sd`` N × K, ``weights`` K."""
+    wanted = mean.new_tensor(levels)[:, None]
+    low, high = (ends.expand(len(levels), -1) for ends in ((mean - 10.0 * sd).amin(-1), (mean + 10.0 * sd).amax(-1)))
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        below = torch.special.ndtr((middle[:, None] - mean) / sd) @ weights < level
+        below = torch.special.ndtr((middle[..., None] - mean) / sd) @ weights < wanted
         low, high = torch.where(below, middle, low), torch.where(below, high, middle)
     return 0.5 * (low + high)
 

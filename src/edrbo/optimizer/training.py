@@ -92,8 +92,14 @@ class Evidence:
         contexts = self.observations.c[self._complete]
         if size is None:
             size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
-        seen = contexts[:size] if size else self._lasting_law[0]
-        return self.space.context_scale(seen)
+        if size not in self._scales:
+            self._scales[size] = self.space.context_scale(contexts[:size] if size else self._lasting_law[0])
+        return self._scales[size]
+
+    @cached_property
+    def _scales(self) -> dict[int, ContextScale]:
+        """Those that were asked for, by the size of the fit."""
+        return {}
 
     def inputs(self, size: int) -> Tensor:
         """Model inputs (n × d) of the training observations in the coding of a fit on ``size`` of them."""

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.beliefs import Differentiable
-from edrbo.surrogate.kernels import Kernel, gram, product_gram, scaled_sqdist
+from edrbo.surrogate.kernels import Kernel, averaged_gram, gram, product_gram, scaled_sqdist
 
 MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
 MOSTLY_USED = 0.75  # share of pairs that matter from which on a gradient is taken of all: choosing costs a copy
@@ -230,7 +230,7 @@ class PairedGP:
         ``weights`` is m, or N × m for weights of each design's own. Differentiable once in ``x`` (N × d_x).
         """
         if not x.requires_grad:
-            return self._integrated(x, weights, slope=False)[:2]
+            return self._integrated(x, weights, self._prior_variance(weights), slope=False)[:2]
         make = partial(self.integrated_and_pullback, weights=weights)
         mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
         return mean, sd
@@ -265,9 +265,10 @@ class PairedGP:
     def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
         """The same for ``integrated``. The covariance of F(x) with the data is k̄ = Σ_j w_j k_j, so one solve per
         design serves all contexts; its prior variance wᵀK_c w does not depend on x."""
-        mean, sd, half, slope = self._integrated(x, weights, slope=True)
+        prior = self._prior_variance(weights)
+        mean, sd, half, slope = self._integrated(x, weights, prior, slope=True)
         assert slope is not None
-        inverse_sd = self._inverse_sd(sd, self._prior_variance(weights))
+        inverse_sd = self._inverse_sd(sd, prior)
 
         def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
             grad_sqdist = _cross_gradient(self.gp, half, grad_mean, grad_sd * inverse_sd).mul_(slope)
@@ -279,14 +280,19 @@ class PairedGP:
         cross, slopes = self._cross(x, slope=slope)
         return *_solve(self.gp, cross, self.gp.hyper.outputscale[:, None]), slopes
 
-    def _integrated(self, x: Tensor, weights: Tensor, *, slope: bool) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        cross, slopes = self._cross(x, slope=slope)
-        solved = _solve(self.gp, _average(cross, weights, len(x)), self._prior_variance(weights))
-        return *solved, None if slopes is None else _average(slopes, weights, len(x))
+    def _integrated(
+        self, x: Tensor, weights: Tensor, prior: Tensor, *, slope: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        gp, hyper = self.gp, self.gp.hyper
+        cross, slopes = averaged_gram(
+            *(gp.kernels, self._design_sqdist(x), self.context_sqdist, weights, hyper.outputscale, hyper.shape),
+            slope=slope,
+        )
+        return *_solve(gp, cross, prior), slopes
 
     def _prior_variance(self, weights: Tensor) -> Tensor:
         """Of Σ_j w_j f(x, c_j): M × 1 for weights m, M × N for N × m."""
-        variance = torch.einsum("...i,mij,...j->m...", weights, self._context_covariance, weights)
+        variance = ((weights @ self._context_covariance) * weights).sum(-1)
         return variance.reshape(len(variance), -1)
 
     @staticmethod
@@ -297,8 +303,12 @@ class PairedGP:
     def _cross(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor | None]:
         """Covariance of f at all pairs with the data, and its derivative in r²: M × (N·m) × n."""
         gp, hyper = self.gp, self.gp.hyper
-        by_design = scaled_sqdist(x, gp.x[:, : self.d_x], hyper.lengthscale[:, : self.d_x])  # M × N × n
+        by_design = self._design_sqdist(x)
         return product_gram(gp.kernels, by_design, self.context_sqdist, hyper.outputscale, hyper.shape, slope=slope)
+
+    def _design_sqdist(self, x: Tensor) -> Tensor:
+        """The designs' part of r² (M × N × n)."""
+        return scaled_sqdist(x, self.gp.x[:, : self.d_x], self.gp.hyper.lengthscale[:, : self.d_x])
 
     def _design_gradient(self, x: Tensor, grad_sqdist: Tensor) -> Tensor:
         """∂/∂x (N × d_x) from ∂/∂r² (M × N × n): r² = Σ (x − x_i)²/ℓ² + the contexts' part."""
@@ -343,11 +353,6 @@ class _WithPullback(torch.autograd.Function):
 def _by_design(rows: Tensor, designs: int) -> Tensor:
     """M × (N·m) × n → M × N × m × n."""
     return rows.reshape(rows.shape[0], designs, -1, rows.shape[-1])
-
-
-def _average(rows: Tensor, weights: Tensor, designs: int) -> Tensor:
-    """Σ_j w_j rows_j over the contexts: M × (N·m) × n → M × N × n."""
-    return (weights.unsqueeze(-2) @ _by_design(rows, designs)).squeeze(-2)
 
 
 def _solve(gp: ExactGP, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:

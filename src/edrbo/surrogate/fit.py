@@ -1,9 +1,14 @@
-"""MAP hyper-parameters for all experts at once: analytic gradients, bounded L-BFGS, warm start.
+"""MAP hyper-parameters for all experts at once: analytic gradients and curvature, bounded Newton steps, warm start.
 
 The parameters of one expert are θ = (log ℓ_1..d, log s_f, log noise, log α). The constant mean is profiled out
 in closed form (its prior is Gaussian), so by the envelope theorem it does not appear in the gradient:
 
     ∂ log p(y) / ∂θ = ½ tr((ααᵀ − K⁻¹) ∂K/∂θ)
+
+The curvature is the *average information* of mixed models (Gilmour, Thompson and Cullis, 1995), the mean of the
+observed and the expected one where second derivatives of K are left out. It costs products with vectors only:
+
+    −∂² log p(y) / ∂θ_i ∂θ_j ≈ ½ (∂K/∂θ_i α)ᵀ K⁻¹ (∂K/∂θ_j α)
 """
 
 from __future__ import annotations
@@ -19,16 +24,18 @@ from torch import Tensor
 
 from edrbo.surrogate.exact_gp import Hyperparameters, noise_per_expert, safe_cholesky
 from edrbo.surrogate.kernels import Kernel, gram_and_slope
-from edrbo.surrogate.lbfgs import minimize_batch
+from edrbo.surrogate.newton import minimize_batch
 from edrbo.surrogate.priors import LogNormal, Priors
 from edrbo.surrogate.repeats import Repeats
+
+Array = NDArray[np.float64]
 
 LENGTHSCALE_BOUNDS = (5e-3, 50.0)
 OUTPUTSCALE_BOUNDS = (1e-2, 1e2)
 NOISE_BOUNDS = (1e-6, 2.0)
 SHAPE_BOUNDS = (5e-2, 50.0)
-NATS = 0.003  # a search ends when a step gains less of the log posterior: fits end within 0.01 of the maximum, mostly
-UNIT = 0.03  # of the search, per nat: the curvature in θ is then about one, and its first steps have the right length
+NATS = 0.001  # a search ends when a step is foretold to gain less of the log posterior
+RIDGE = 1e-2  # curvature in every direction, where neither data nor prior have one
 LARGEST_BATCH = 2**22  # elements of the Gram matrices that are worked on together
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -73,46 +80,101 @@ class Likelihood:
 
     def value_and_gradient(self, theta: Tensor, kernels: tuple[Kernel, ...]) -> tuple[Tensor, Tensor]:
         """Log posterior (M) and gradient (M × (d+3)) at ``theta`` (M × (d+3)); row m belongs to kernels[m]."""
+        value, gradient, _ = self.evaluate(theta, kernels)
+        return value, gradient
+
+    def evaluate(
+        self, theta: Tensor, kernels: tuple[Kernel, ...], *, curved: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """``value_and_gradient``, and if ``curved`` the average information with that of the priors: positive definite,
+        M × (d+3) × (d+3)."""
         n, d = self.x.shape
         hyper = unpack(theta)
-        sqdist = hyper.lengthscale.square().reciprocal() @ self._differences  # M × P
+        inverse_square = hyper.lengthscale.square().reciprocal()
+        sqdist = inverse_square @ self._differences  # M × P
         signal, slope = gram_and_slope(kernels, sqdist, hyper.outputscale, hyper.shape)
-        # the factorization reads the lower triangle alone
-        covariance = signal.new_zeros(len(kernels), n * n).index_copy_(1, self._flat, signal).view(-1, n, n)
+        covariance = self._lower(signal)  # the factorization reads the lower triangle alone
         count = None if self.repeats is None else self.repeats.count
         noise = noise_per_expert(hyper.noise, n, self.known_noise, count)
         covariance.diagonal(dim1=-2, dim2=-1).copy_(hyper.outputscale[:, None] + noise)
         chol = safe_cholesky(covariance)
-        mean = profile_mean(chol, self.y, self.priors.mean_sd)
         inverse = torch.cholesky_inverse(chol)  # symmetric, and LAPACK leaves it column by column: .mT is contiguous
+        mean, alpha = self._mean_and_alpha(inverse)
         residual = self.y - mean[:, None]
-        alpha = (inverse @ residual.unsqueeze(-1)).squeeze(-1)
         value = (
-            -0.5 * (residual * alpha).sum(-1)
+            -0.5 * torch.linalg.vecdot(residual, alpha)
             - chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
             - n * HALF_LOG_2PI
             - 0.5 * (mean / self.priors.mean_sd).square()
         )
+        shape_slopes = [
+            kernel.shape_slope(sqdist[m], hyper.shape[m], signal[m]) if kernel.has_shape else None
+            for m, kernel in enumerate(kernels)
+        ]
+        free_noise = noise if self.known_noise is None else torch.where(self.known_noise.isnan(), noise, 0.0)
+        curvature = None
+        if curved:
+            by_length = -2.0 * inverse_square.unsqueeze(-2) * self._times_differences(slope, alpha)
+            by_noise = free_noise * alpha
+            by_scale = residual - noise * alpha  # K α is the residual
+            by_shape = torch.zeros_like(alpha)
+            for m, pairs in enumerate(shape_slopes):
+                if pairs is not None:
+                    by_shape[m] = hyper.shape[m] * (self._symmetric(pairs[None])[0] @ alpha[m])
+            columns = torch.cat([by_length, torch.stack([by_scale, by_noise, by_shape], dim=-1)], dim=-1)
+            curvature = 0.5 * columns.mT @ (inverse @ columns)
         # ∂ log p / ∂K = ½ (ααᵀ − K⁻¹): twice that for a pair, which stands in K twice
         outer = torch.addcmul(inverse.mT, alpha.unsqueeze(-1), alpha.unsqueeze(-2), value=-1.0)
         pairs = self._below_diagonal(outer).neg_()
         own = 0.5 * (alpha.square() - inverse.diagonal(dim1=-2, dim2=-1))
         gradient = torch.zeros_like(theta)
-        gradient[:, :d] = -2.0 * (slope.mul_(pairs) @ self._differences.T) / hyper.lengthscale.square()
+        gradient[:, :d] = -2.0 * inverse_square * (slope.mul_(pairs) @ self._differences.T)
         gradient[:, d] = torch.linalg.vecdot(pairs, signal) + hyper.outputscale * own.sum(-1)
-        by_noise = own if count is None else own / count
-        unknown = by_noise if self.known_noise is None else by_noise[:, self.known_noise.isnan()]
-        gradient[:, d + 1] = hyper.noise * unknown.sum(-1)
+        gradient[:, d + 1] = torch.linalg.vecdot(free_noise, own)
+        for m, by_pair in enumerate(shape_slopes):
+            if by_pair is not None:
+                gradient[m, d + 2] = hyper.shape[m] * (pairs[m] @ by_pair)
         if self.repeats is not None:
-            scatter, scatter_slope = self.repeats.log_density(hyper.noise)
+            scatter, scatter_slope, scatter_curvature = self.repeats.log_density(hyper.noise)
             value += scatter
             gradient[:, d + 1] += scatter_slope
-        for m, kernel in enumerate(kernels):
-            if kernel.has_shape:
-                by_shape = kernel.shape_slope(sqdist[m], hyper.shape[m], signal[m])
-                gradient[m, d + 2] = hyper.shape[m] * (pairs[m] @ by_shape)
+            if curvature is not None:
+                curvature[:, d + 1, d + 1] += scatter_curvature
         prior_value, prior_gradient = self._log_prior(theta, kernels)
-        return value + prior_value, gradient + prior_gradient
+        if curvature is not None:
+            curvature.diagonal(dim1=-2, dim2=-1).add_(self._prior_curvature)
+        return value + prior_value, gradient + prior_gradient, curvature
+
+    def _lower(self, pairs: Tensor) -> Tensor:
+        """Matrices (M × n × n) with ``pairs`` (M × P) below the diagonal."""
+        n = len(self.y)
+        return pairs.new_zeros(len(pairs), n * n).index_copy_(1, self._flat, pairs).view(-1, n, n)
+
+    def _symmetric(self, pairs: Tensor) -> Tensor:
+        lower = self._lower(pairs)
+        return lower + lower.mT
+
+    def _times_differences(self, pairs: Tensor, vector: Tensor) -> Tensor:
+        """(S ∘ D_k) v for every input k (M × n × d), where S is symmetric with ``pairs`` below a diagonal of zeros, and
+        D_k holds the squared differences (x_i − x_j)² = x_i² − 2 x_i x_j + x_j²: one product with S for all."""
+        x, v = self.x - 0.5, vector.unsqueeze(-1)
+        d = x.shape[1]
+        products = self._symmetric(pairs) @ torch.cat([v, x * v, x.square() * v], dim=-1)
+        none, once, twice = products[..., :1], products[..., 1 : d + 1], products[..., d + 1 :]
+        return x.square() * none - 2.0 * x * once + twice
+
+    def _mean_and_alpha(self, inverse: Tensor) -> tuple[Tensor, Tensor]:
+        """The profiled mean (M) and K⁻¹(y − mean) (M × n), from K⁻¹."""
+        ones, outcomes = (inverse @ torch.stack([torch.ones_like(self.y), self.y], dim=-1)).unbind(-1)
+        mean = outcomes.sum(-1) / (ones.sum(-1) + self.priors.mean_sd**-2)
+        return mean, outcomes - mean[:, None] * ones
+
+    @cached_property
+    def _prior_curvature(self) -> Tensor:
+        """Of the log-normal densities as functions of θ (d+3), which is the same everywhere."""
+        priors = self.priors
+        columns = [priors.lengthscale] * self.x.shape[1] + [priors.outputscale, priors.noise, priors.shape]
+        return torch.tensor([RIDGE if prior is None else prior.scale**-2 for prior in columns], dtype=torch.float64)
 
     def _log_prior(self, theta: Tensor, kernels: tuple[Kernel, ...]) -> tuple[Tensor, Tensor]:
         d = self.x.shape[1]
@@ -183,25 +245,21 @@ def fit(
     row_kernels = kernels * (len(start) // count)
     lower, upper = _bounds(likelihood)
     at_once = max(1, LARGEST_BATCH // len(likelihood.y) ** 2)
-    level = np.full(len(start), np.nan)  # where each search began: it stops by what a step gains relative to the value
 
-    def negative(theta: NDArray[np.float64], rows: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def negative(theta: Array, rows: list[int], curved: bool) -> tuple[Array, Array, Array | None]:
         used = tuple(row_kernels[i] for i in rows)
         batches = [slice(i, i + at_once) for i in range(0, len(rows), at_once)]
-        parts = [likelihood.value_and_gradient(torch.from_numpy(theta[some]), used[some]) for some in batches]
-        value, gradient = (torch.cat(list(piece)).numpy() for piece in zip(*parts, strict=True))
-        level[rows] = np.where(np.isnan(level[rows]), value, level[rows])
-        return UNIT * (level[rows] - value), -UNIT * gradient
+        parts = [likelihood.evaluate(torch.from_numpy(theta[some]), used[some], curved=curved) for some in batches]
+        value, gradient = (np.concatenate([part[k].numpy() for part in parts]) for k in (0, 1))
+        curvature = np.concatenate([part[2].numpy() for part in parts if part[2] is not None]) if curved else None
+        return -value, -gradient, curvature
 
-    theta, cost = minimize_batch(
-        negative, start.numpy(), lower, upper, max_iterations=max_iterations, ftol=UNIT * nats, gtol=1e-5
-    )
-    value = level - cost / UNIT
-    winner = value.reshape(-1, count).argmax(axis=0) * count + np.arange(count)
+    theta, cost = minimize_batch(negative, start.numpy(), lower, upper, max_evaluations=max_iterations, tolerance=nats)
+    winner = cost.reshape(-1, count).argmin(axis=0) * count + np.arange(count)
     return unpack(torch.from_numpy(theta[winner]))
 
 
-def _bounds(likelihood: Likelihood) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _bounds(likelihood: Likelihood) -> tuple[Array, Array]:
     d = likelihood.x.shape[1]
     outputscale = (1.0, 1.0) if likelihood.priors.outputscale is None else OUTPUTSCALE_BOUNDS
     pairs = [LENGTHSCALE_BOUNDS] * d + [outputscale, NOISE_BOUNDS, SHAPE_BOUNDS]

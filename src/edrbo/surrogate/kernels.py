@@ -205,3 +205,37 @@ def product_gram(
             torch.mul(g, outputscale[m], out=value[m])
             torch.mul(dg, outputscale[m], out=derivative[m])
     return value.flatten(1, 2), None if derivative is None else derivative.flatten(1, 2)
+
+
+def averaged_gram(
+    kernels: tuple[Kernel, ...],
+    a: Tensor,
+    b: Tensor,
+    weights: Tensor,
+    outputscale: Tensor,
+    shape: Tensor,
+    *,
+    slope: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Σ_j w_j ``gram`` at r² = a_i + b_j, and if wanted its derivative in r²: M × N × n each. Outside of autograd.
+
+    ``a`` is M × N × n, ``b`` M × k × n, ``weights`` k, or N × k for those of each row's own.
+    """
+    value = torch.empty_like(a)
+    derivative = torch.empty_like(a) if slope else None
+    for m, kernel in enumerate(kernels):
+        if kernel.separable:  # what is averaged does not depend on a: k numbers fewer for every i
+            first = outputscale[m] * kernel.value(a[m], shape[m])
+            torch.mul(first, weights @ kernel.value(b[m], shape[m]), out=value[m])
+            if derivative is not None:
+                torch.mul(value[m], -0.5, out=derivative[m])
+            continue
+        sqdist = a[m].unsqueeze(1) + b[m]
+        row = (outputscale[m] * weights).unsqueeze(-2)
+        if derivative is None:
+            value[m] = (row @ kernel.value(sqdist, shape[m])).squeeze(-2)
+        else:
+            g, dg = kernel.value_and_slope(sqdist, shape[m])
+            value[m] = (row @ g).squeeze(-2)
+            derivative[m] = (row @ dg).squeeze(-2)
+    return value, derivative

@@ -84,13 +84,14 @@ class Repeats:
         """Which observations have noise that is not known (n)."""
         return torch.ones_like(self.rows, dtype=torch.bool) if self.known is None else self.known.isnan()
 
-    def log_density(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the scatter, by each expert with its own variance ``noise`` (M), and its derivative by log noise (M)."""
+    def log_density(self, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the scatter, by each expert with its own variance ``noise`` (M); its derivative by log noise and minus the
+        second one (M each)."""
         unknown = self._unknown
         free = float(unknown.sum()) - float(unknown[self.first].sum())  # observations beyond the first of their row
         square = float(self.deviation[unknown].square().sum())
         value = -0.5 * (free * (LOG_2PI + noise.log()) + square / noise) + self._constant
-        return value, 0.5 * (square / noise - free)
+        return value, 0.5 * (square / noise - free), 0.5 * square / noise
 
     @cached_property
     def _constant(self) -> float:
