@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import final
 
-import numpy as np
 import optuna
 
 from edrbo.bench.learners.context_free import ContextFree

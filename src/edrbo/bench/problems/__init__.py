@@ -13,11 +13,11 @@ from functools import cache
 from edrbo.bench.problems.ackley import ackley_problem
 from edrbo.bench.problems.beacons import beacons_problem
 from edrbo.bench.problems.branin import modified_branin_problem
+from edrbo.bench.problems.building import building_problem
 from edrbo.bench.problems.camel import six_hump_camel, three_hump_camel
 from edrbo.bench.problems.cliff import cliff_problem
 from edrbo.bench.problems.coating import coating_problem
 from edrbo.bench.problems.dose import dose_response_problem
-from edrbo.bench.problems.building import building_problem
 from edrbo.bench.problems.hartmann import complicated_hartmann, hartmann_problem
 from edrbo.bench.problems.kiln import noisy_kiln_problem
 from edrbo.bench.problems.newsvendor import newsvendor_problem

@@ -68,7 +68,12 @@ def building_problem() -> Problem:
         description="Ten settings of a building's control that all act on each other, in any weather.",
         d_x=len(SETTINGS),
         law=Product(
-            (Clipped(winter_and_summer), Clipped(Uniform(0.0, 0.9)), clipped_normal(0.5, 0.25), clipped_normal(0.3, 0.2))
+            (
+                Clipped(winter_and_summer),
+                Clipped(Uniform(0.0, 0.9)),
+                clipped_normal(0.5, 0.25),
+                clipped_normal(0.3, 0.2),
+            )
         ),
         objective=PLANT.value,
         expectation=PLANT.expected,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from edrbo.bench.problems.oracle.distributions import Mixture, Normal, Uniform
 from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_normal
-from edrbo.bench.problems.plant import Loss, Plant
+from edrbo.bench.problems.plant import Loss, Plant, Weights
 from edrbo.bench.problems.problem import Problem
 from edrbo.space import Categorical, Integer, Space
 
@@ -22,7 +22,7 @@ SPACE = Space(
     }
 )
 CONTEXTS = ("humidity", "heat", "viscosity")
-EARNINGS = {"speed": 5.0, "coats": -1.0, "guns": -0.8, "primer": -0.6, "resin": (0.0, -0.5, -0.8, 0.4)}
+EARNINGS: Weights = {"speed": 5.0, "coats": -1.0, "guns": -0.8, "primer": -0.6, "resin": (0.0, -0.5, -0.8, 0.4)}
 LOSSES = (
     # wet: the belt is too fast for the oven, worst on humid days and under many coats
     Loss(

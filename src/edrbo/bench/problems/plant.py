@@ -1,7 +1,8 @@
 """Plants of many variables whose mean is exact: earnings less losses, each a function of one weighted sum.
 
-f(x, c) = base + g·x − Σ_i w_i φ_i(a_i·x + r_i·c − s_i), where φ is a square (off a target), an exponential (what gets out
-of hand) or 1 − cos (what comes and goes). Whole numbers enter by their place in [0, 1], a choice by one number a level.
+f(x, c) = base + g·x − Σ_i w_i φ_i(a_i·x + r_i·c − s_i), where φ is a square (off a target), an exponential (what gets
+out of hand) or 1 − cos (what comes and goes). Whole numbers enter by their place in [0, 1], a choice by one number a
+level.
 The mean over independent contexts needs their moments and transforms alone:
 
     E (u + r·c)²        = u² + 2u E r·c + E (r·c)²
@@ -41,7 +42,7 @@ class Loss:
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """The losses of all terms as arrays: ``weights``, ``offsets`` (k,), ``designs`` (k × d_x), ``contexts`` (k × d_c)."""
+    """The losses as arrays: ``weights`` and ``offsets`` (k,), ``designs`` (k × d_x), ``contexts`` (k × d_c)."""
 
     base: float
     gains: Array
@@ -52,9 +53,7 @@ class Plant:
     offsets: Array
 
     @classmethod
-    def of(
-        cls, space: Space, contexts: Sequence[str], base: float, earnings: Weights, losses: Sequence[Loss]
-    ) -> Plant:
+    def of(cls, space: Space, contexts: Sequence[str], base: float, earnings: Weights, losses: Sequence[Loss]) -> Plant:
         rows = [_row(space, contexts, loss.of) for loss in losses]
         gains, outside = _row(space, contexts, earnings)
         if outside.any():

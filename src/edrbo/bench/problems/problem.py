@@ -86,7 +86,7 @@ class Problem:
 
     @property
     def knows_goals(self) -> bool:
-        """Whether best designs for other goals than the mean are known: all designs real, and three contexts at most."""
+        """Whether best designs for other goals than the mean are known: all designs real, three contexts at most."""
         return self.design is None and self.d_c <= 3
 
     def snap(self, x: Array) -> Array:

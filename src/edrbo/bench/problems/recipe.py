@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from edrbo.bench.problems.oracle.distributions import Uniform
 from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_burr, clipped_normal, uniform
-from edrbo.bench.problems.plant import Loss, Plant
+from edrbo.bench.problems.plant import Loss, Plant, Weights
 from edrbo.bench.problems.problem import Problem
 from edrbo.space import Categorical, Integer, Space
 
@@ -28,7 +28,7 @@ SPACE = Space(
 )
 IDLE = ("ramp", "purge", "reflux", "filters", "supplier")
 CONTEXTS = ("purity", "moisture", "ambient", "season", "shift")
-EARNINGS = {
+EARNINGS: Weights = {
     **{"feed": 3.2, "time": -0.5, "stages": -0.8, "washes": -1.2, "catalyst": -1.0},
     **{"metal": (0.0, -0.9, 0.3), "solvent": (0.2, 0.0, -0.1, -0.2)},
 }

@@ -8,9 +8,10 @@
     Robust              the dual of the worst law in a Wasserstein ball (:mod:`edrbo.bench.problems.oracle.robust`)
 
 All but the first need a problem of three context variables at most, and their optimum one whose designs are all real
-(``Problem.knows_goals``). Any other goal is taken on the quadrature rule as its ``value`` says. Values in units of f are exact to 1e-5 of the
-range of f over contexts with one context variable, 1e-4 with two (3e-4 for Robust), 3e-3 with three; probabilities to
-1e-4, 5e-4 and 1e-2 (``tests/conformance/test_goal_oracles.py``, ``benchmarks/goal_oracles.py``).
+(``Problem.knows_goals``). Any other goal is taken on the quadrature rule as its ``value`` says. Values in units of f
+are exact to 1e-5 of the range of f over contexts with one context variable, 1e-4 with two (3e-4 for Robust), 3e-3 with
+three; probabilities to 1e-4, 5e-4 and 1e-2 (``tests/conformance/test_goal_oracles.py`` and
+``benchmarks/goal_oracles.py``).
 """
 
 from __future__ import annotations
@@ -138,10 +139,9 @@ def _by_quadrature(problem: Problem, goal: Goal, x: Array, direction: Direction)
     """The goal's own ``value`` on the nodes of the rule, and on a lattice of the box if it looks there."""
     if problem.d_c not in RULE:
         raise InvalidValueError(
-            f"the goals over {problem.d_c} context variables are not known exactly", "problems of one to three have them"
+            f"the goals over {problem.d_c} context variables are not known exactly",
+            "problems of one to three have them",
         )
-    if problem.d_c not in RULE:
-        raise InvalidValueError(f"goals over {problem.d_c} context variables are not known exactly")
     lines, weights = _rule(problem.law, problem.breaks)
     lattice = [np.linspace(0.0, 1.0, LATTICE[problem.d_c])] * problem.d_c
     values = []

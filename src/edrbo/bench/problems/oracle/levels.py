@@ -1,9 +1,9 @@
-"""The best design where some variables are whole numbers or choices: climbs in the real ones, exchanges of levels between.
+"""The best design where some variables are whole numbers or choices.
 
-From each of several designs: L-BFGS-B in the real variables; then every exchange of one level, each followed by a climb
-of its own, since a level may pay only once the real variables have followed; then every exchange of two levels. It ends
-where none of these improves. With a concave E f between the levels, as the registered problems have, what is left to
-chance is the levels alone, and tests go through all of them.
+From each of several designs: exchanges of one level as long as they pay; L-BFGS-B in the real variables; then every
+exchange of one level with a climb of its own, since a level may pay only once the real variables have followed; then
+every exchange of two levels. It ends where none of these improves. With an E f that is concave between levels, as the
+registered problems have it, what is left to chance is the levels alone, and tests go through all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.bench.problems.oracle.maximum import quasi_random_designs
 from edrbo.space import Space
 
-STARTS = 3
+STARTS = 2
 LEAST_GAIN = 1e-9  # of an exchange, relative to the value
 
 Value = Callable[[Array], Array]
@@ -51,16 +51,26 @@ class _Search:
         self._real = real_columns(space) > 0
 
     def from_design(self, x: Array) -> Array:
-        x = self._climbed(x)
         while True:
+            x = self._settled(x)
             nearby = self._exchanged(x)
             best = max(map(self._climbed, nearby), key=lambda one: float(self._value(one)))
             if not self._better(best, x):
-                pairs = np.concatenate([self._exchanged(one) for one in nearby])
-                best = self._climbed(pairs[self._value(pairs).argmax()])
+                best = self._climbed(self._best(np.concatenate([self._exchanged(one) for one in nearby])))
                 if not self._better(best, x):
                     return x
             x = best
+
+    def _settled(self, x: Array) -> Array:
+        """Where exchanges of one level and climbs, in turn, lead from ``x``."""
+        x = self._climbed(x)
+        while self._better(best := self._best(self._exchanged(x)), x):
+            x = self._climbed(best)
+        return x
+
+    def _best(self, designs: Array) -> Array:
+        best: Array = designs[int(self._value(designs).argmax())]
+        return best
 
     def _better(self, new: Array, old: Array) -> bool:
         before = float(self._value(old))
