@@ -8,10 +8,9 @@ that lives on. This is what lets an interrupted replicate go on to the same numb
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +84,9 @@ class OptimizerLearner(Learner):
         self._optimizer = Optimizer(setup.space, method, goal=setup.goal, seed=setup.seed, initial=setup.initial)
 
     def suggest(self) -> Array:
-        return self._coded(self._optimizer.ask().design)
+        # as it was coded, not decoded and coded again: a run that is gone on with holds the very same numbers
+        suggestion = self._optimizer.ask()
+        return np.array(self._optimizer.state.pending[suggestion.id])
 
     def observe(self, x: Array, c: Array, y: float) -> None:
         optimizer = self._optimizer
@@ -95,8 +96,5 @@ class OptimizerLearner(Learner):
         optimizer.tell(key, context=list(map(float, c)), value=y)
 
     def recommend(self) -> Array:
-        return self._coded(self._optimizer.recommend().design)
-
-    def _coded(self, design: Mapping[str, Any]) -> Array:
-        coded: Array = self._optimizer.space.encode_designs(design)[0]
-        return coded
+        recommended: Array = self._optimizer.space.encode_designs(self._optimizer.recommend().design)[0]
+        return recommended

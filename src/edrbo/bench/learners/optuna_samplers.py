@@ -12,7 +12,7 @@ from edrbo.bench.learners.learner import Array, Setup
 from edrbo.space import Categorical, Integer, Real, Variable
 
 
-def _distribution(variable: Variable) -> optuna.distributions.BaseDistribution:
+def distribution_of(variable: Variable) -> optuna.distributions.BaseDistribution:
     """Optuna's own; it has none for choices that have an order, which are choices then."""
     match variable:
         case Real():
@@ -35,7 +35,7 @@ class OptunaLearner(ContextFree):
         super().__init__(setup)
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # workers share the terminal with the progress display
         self._sampler = sampler
-        self._space = {name: _distribution(variable) for name, variable in setup.space.design.items()}
+        self._space = {name: distribution_of(variable) for name, variable in setup.space.design.items()}
         self._study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler())
         self._told = 0
 
