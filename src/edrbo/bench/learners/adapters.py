@@ -4,6 +4,10 @@ They begin with the same designs as edrbo's methods, see the same contexts and o
 but ``expectation-nei``, which is what an expert would build of BoTorch's parts. The samplers of Optuna and random
 search recommend the best design observed, which is what ``study.best_params`` gives; the two of BoTorch the observed
 design with the best posterior mean.
+
+Where designs are whole numbers or choices, random search draws from their levels and Optuna is told its own
+distributions; the two of BoTorch search the relaxed cube, in which a choice is a one-hot row, and take the design
+nearest to what they find.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from edrbo.streams import stream
 @final
 class RandomSearch(ContextFree):
     def propose(self) -> Array:
-        return stream(self.setup.seed, "random search", len(self._y)).random(self.setup.d_x)
+        return self.setup.snap(stream(self.setup.seed, "random search", len(self._y)).random(self.setup.d_x))
 
     def recommend(self) -> Array:
         return self.best_observed()

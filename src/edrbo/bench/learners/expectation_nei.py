@@ -67,7 +67,7 @@ class ExpectationNEI(Learner):
                 prune_baseline=True,
             )
             found, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW_SAMPLES)
-        return np.asarray(found[0].numpy(), dtype=np.float64)
+        return self.setup.snap(np.asarray(found[0].numpy(), dtype=np.float64))
 
     def recommend(self) -> Array:
         """The tried design with the best mean over all contexts seen."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +31,29 @@ EXPECTED = Expected()
 
 @dataclass(frozen=True)
 class Setup:
-    """All a learner knows before the first evaluation: sizes, its seed, how many designs are quasi-random, the goal."""
+    """All a learner knows before the first evaluation: sizes, its seed, how many designs are quasi-random, the goal,
+    and the ``design`` space where some variables are whole numbers or choices (d_x is its coded width)."""
 
     d_x: int
     d_c: int
     seed: int
     initial: int
     goal: Goal = EXPECTED
+    design: Space | None = None
+
+    @cached_property
+    def space(self) -> Space:
+        """Designs and contexts; without a ``design`` the unit cube."""
+        design = {f"x{j + 1}": (0.0, 1.0) for j in range(self.d_x)} if self.design is None else self.design.design
+        return Space(design, {f"c{k + 1}": (0.0, 1.0) for k in range(self.d_c)})
+
+    def snap(self, x: Array) -> Array:
+        """Points of the unit cube (…, d_x) → the designs nearest to them."""
+        return x if self.design is None else self.design.snap(x)
 
 
 class Learner(ABC):
-    """Maximizes E_c f(x, c), or what the goal makes of f(x, ·), over x in the unit cube."""
+    """Maximizes E_c f(x, c), or what the goal makes of f(x, ·), over x in the unit cube, or over coded designs."""
 
     @abstractmethod
     def suggest(self) -> Array:
@@ -61,21 +74,19 @@ LearnerFactory = Callable[[Setup], Learner]
 def initial_designs(setup: Setup) -> Array:
     """The designs every method begins with, (initial × d_x): those of ``Optimizer`` with the same seed."""
     points = sobol_points(setup.d_x, setup.initial, stream_seed(setup.seed, "initial design"))
-    return np.asarray(points.numpy(), dtype=np.float64)
+    return setup.snap(np.asarray(points.numpy(), dtype=np.float64))
 
 
 class OptimizerLearner(Learner):
     """edrbo's own methods."""
 
     def __init__(self, setup: Setup, method: str | Method) -> None:
-        space = Space(
-            design={f"x{j + 1}": (0.0, 1.0) for j in range(setup.d_x)},
-            context={f"c{k + 1}": (0.0, 1.0) for k in range(setup.d_c)},
-        )
-        self._optimizer = Optimizer(space, method, goal=setup.goal, seed=setup.seed, initial=setup.initial)
+        self._optimizer = Optimizer(setup.space, method, goal=setup.goal, seed=setup.seed, initial=setup.initial)
 
     def suggest(self) -> Array:
-        return _values(self._optimizer.ask().design)
+        # as it was coded, not decoded and coded again: a run that is gone on with holds the very same numbers
+        suggestion = self._optimizer.ask()
+        return np.array(self._optimizer.state.pending[suggestion.id])
 
     def observe(self, x: Array, c: Array, y: float) -> None:
         optimizer = self._optimizer
@@ -85,8 +96,5 @@ class OptimizerLearner(Learner):
         optimizer.tell(key, context=list(map(float, c)), value=y)
 
     def recommend(self) -> Array:
-        return _values(self._optimizer.recommend().design)
-
-
-def _values(design: dict[str, float]) -> Array:
-    return np.array(list(design.values()), dtype=np.float64)
+        recommended: Array = self._optimizer.space.encode_designs(self._optimizer.recommend().design)[0]
+        return recommended

@@ -37,7 +37,7 @@ class LogNEI(ContextFree):
             sampler = SobolQMCNormalSampler(torch.Size([FANTASIES]), seed=seed)
             acquisition = qLogNoisyExpectedImprovement(self._model(), X, sampler=sampler, prune_baseline=True)
             found, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW_SAMPLES)
-        return np.asarray(found[0].numpy(), dtype=np.float64)
+        return self.setup.snap(np.asarray(found[0].numpy(), dtype=np.float64))
 
     def recommend(self) -> Array:
         with manual_seed(self.step_seed("lognei")), warnings.catch_warnings():

@@ -5,11 +5,22 @@ from __future__ import annotations
 import warnings
 from typing import final
 
-import numpy as np
 import optuna
 
 from edrbo.bench.learners.context_free import ContextFree
 from edrbo.bench.learners.learner import Array, Setup
+from edrbo.space import Categorical, Integer, Real, Variable
+
+
+def distribution_of(variable: Variable) -> optuna.distributions.BaseDistribution:
+    """Optuna's own; it has none for choices that have an order, which are choices then."""
+    match variable:
+        case Real():
+            return optuna.distributions.FloatDistribution(*variable.bounds(), log=variable.log)
+        case Integer():
+            return optuna.distributions.IntDistribution(variable.lower, variable.upper, log=variable.log)
+        case Categorical():
+            return optuna.distributions.CategoricalDistribution(variable.choices)
 
 
 @final
@@ -24,9 +35,7 @@ class OptunaLearner(ContextFree):
         super().__init__(setup)
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # workers share the terminal with the progress display
         self._sampler = sampler
-        self._space: dict[str, optuna.distributions.BaseDistribution] = {
-            f"x{j + 1}": optuna.distributions.FloatDistribution(0.0, 1.0) for j in range(setup.d_x)
-        }
+        self._space = {name: distribution_of(variable) for name, variable in setup.space.design.items()}
         self._study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler())
         self._told = 0
 
@@ -38,7 +47,7 @@ class OptunaLearner(ContextFree):
 
     def propose(self) -> Array:
         for x, y in zip(self.x[self._told :], self.y[self._told :], strict=True):
-            params = dict(zip(self._space, map(float, x), strict=True))
+            (params,) = self.setup.space.decode_designs(x)
             self._study.add_trial(optuna.trial.create_trial(value=float(y), params=params, distributions=self._space))
         self._told = len(self.y)
         with warnings.catch_warnings():
@@ -47,7 +56,8 @@ class OptunaLearner(ContextFree):
             trial = self._study.ask(self._space)
         # The trial comes back as a finished one when it has been observed; samplers skip failed ones.
         self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        return np.array([trial.params[name] for name in self._space])
+        coded: Array = self.setup.space.encode_designs(trial.params)[0]
+        return coded
 
     def recommend(self) -> Array:
         return self.best_observed()

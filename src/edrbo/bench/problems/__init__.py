@@ -1,7 +1,8 @@
 """The registry of problems. A new problem is a function, a context law and a line below.
 
 The nine of the paper are the benchmark. The further ones, of other dimensions, laws and noise, are there to check
-that a method is not tuned to nine curves.
+that a method is not tuned to nine curves; the high ones have ten to eighteen designs, some of them whole numbers and
+choices.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 from edrbo.bench.problems.ackley import ackley_problem
 from edrbo.bench.problems.beacons import beacons_problem
 from edrbo.bench.problems.branin import modified_branin_problem
+from edrbo.bench.problems.building import building_problem
 from edrbo.bench.problems.camel import six_hump_camel, three_hump_camel
 from edrbo.bench.problems.cliff import cliff_problem
 from edrbo.bench.problems.coating import coating_problem
@@ -19,8 +21,10 @@ from edrbo.bench.problems.dose import dose_response_problem
 from edrbo.bench.problems.hartmann import complicated_hartmann, hartmann_problem
 from edrbo.bench.problems.kiln import noisy_kiln_problem
 from edrbo.bench.problems.newsvendor import newsvendor_problem
+from edrbo.bench.problems.paint_shop import paint_shop_problem
 from edrbo.bench.problems.portfolio.problem import portfolio_normal, portfolio_uniform
 from edrbo.bench.problems.problem import Problem
+from edrbo.bench.problems.recipe import recipe_problem
 from edrbo.bench.problems.ripples import ripples_problem
 from edrbo.bench.problems.seasons import two_seasons_problem
 from edrbo.bench.problems.wing import wing_problem
@@ -49,7 +53,12 @@ _FURTHER: dict[str, Callable[[], Problem]] = {
     "coating": cache(coating_problem),
     "wing": cache(wing_problem),
 }
-_REGISTRY = _PAPER | _FURTHER
+_HIGH: dict[str, Callable[[], Problem]] = {
+    "building": cache(building_problem),
+    "paint-shop": cache(paint_shop_problem),
+    "recipe": cache(recipe_problem),
+}
+_REGISTRY = _PAPER | _FURTHER | _HIGH
 
 
 def names() -> list[str]:
@@ -62,8 +71,13 @@ def further_names() -> list[str]:
     return list(_FURTHER)
 
 
+def high_names() -> list[str]:
+    """Names of the problems of many designs, from few to many."""
+    return list(_HIGH)
+
+
 def get(name: str) -> Problem:
-    """The problem called ``name``, of either kind; asking again gives the same value, with its x* already found."""
+    """The problem called ``name``, of any kind; asking again gives the same value, with its x* already found."""
     if name not in _REGISTRY:
         raise UnknownNameError(f"There is no problem called {name!r}.", f"one of {', '.join(_REGISTRY)}")
     return _REGISTRY[name]()

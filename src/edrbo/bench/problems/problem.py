@@ -18,10 +18,18 @@ import numpy as np
 
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array
 from edrbo.bench.problems.oracle.laws import Product, tensor_nodes
-from edrbo.bench.problems.oracle.maximum import maximize_rough, maximize_smooth, polish, quasi_random_designs
+from edrbo.bench.problems.oracle.levels import maximize_over_levels, real_columns
+from edrbo.bench.problems.oracle.maximum import (
+    SEARCH_SIZE_LOG2,
+    maximize_rough,
+    maximize_smooth,
+    polish,
+    quasi_random_designs,
+)
 from edrbo.bench.problems.oracle.robust import expected_loss
 from edrbo.bench.problems.oracle.transport import OverGrid
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError
+from edrbo.space import Space
 
 COMPLEX_STEP = 1e-30
 # Large enough to keep the interpreter out of the loop, small enough for the cache.
@@ -44,6 +52,10 @@ class Problem:
     symmetry point). ``grid_objective`` is f over tensor grids of contexts where that is much cheaper than point by
     point. ``noise_sd`` is the standard deviation of the observation noise; oracles never contain
     it. ``data`` says which data a problem stands on when it is not a formula.
+
+    ``design`` is the space of designs where some are whole numbers or choices; x is then what the space codes, d_x its
+    coded width, and a point between levels stands for the nearest design. ``objective`` and ``expectation`` are given
+    coded designs alone (and complex steps from them in real variables).
     """
 
     name: str
@@ -57,14 +69,33 @@ class Problem:
     grid_objective: OverGrid | None = None
     noise_sd: float = 0.0
     data: str | None = None
+    design: Space | None = None
 
     def __post_init__(self) -> None:
+        if self.design is not None and (self.design.d_x != self.d_x or self.design.d_c or self.design.constraints):
+            raise InvalidValueError(
+                f"the design space of {self.name} has coded width {self.design.d_x}, d_x is {self.d_x}",
+                "give a space of d_x coded columns, without contexts and constraints",
+            )
         if not (np.isfinite(self.noise_sd) and self.noise_sd >= 0):
             raise InvalidValueError(f"noise_sd must be a non-negative number, got {self.noise_sd}.")
 
     @property
     def d_c(self) -> int:
         return self.law.d_c
+
+    @property
+    def knows_goals(self) -> bool:
+        """Whether best designs for other goals than the mean are known: all designs real, three contexts at most."""
+        return self.design is None and self.d_c <= 3
+
+    def snap(self, x: Array) -> Array:
+        """Points of the unit cube (…, d_x) → the designs they stand for."""
+        return x if self.design is None else self.design.snap(x)
+
+    def quasi_random(self, log2_size: int = SEARCH_SIZE_LOG2) -> Array:
+        """2^log2_size designs that fill the space, shape (n, d_x)."""
+        return self.snap(quasi_random_designs(self.d_x, log2_size))
 
     @property
     def bounds(self) -> Array:
@@ -101,12 +132,14 @@ class Problem:
         return self._expectation(x.reshape(-1, self.d_x), law).reshape(x.shape[:-1])
 
     def expected_and_gradient(self, x: Array, law: Product | None = None) -> tuple[Array, Array]:
-        """E f(x) and its gradient: (…, d_x) → (…), (…, d_x)."""
+        """E f(x) and its gradient: (…, d_x) → (…), (…, d_x); zero along whole numbers and choices."""
         x = self._designs(x)
         flat = x.reshape(-1, self.d_x)
         steps = flat[None] + 1j * COMPLEX_STEP * np.eye(self.d_x)[:, None, :]
         values = self._expectation(steps.reshape(-1, self.d_x), law).reshape(self.d_x, -1)
         gradient = values.imag.T / COMPLEX_STEP
+        if self.design is not None:
+            gradient = gradient * real_columns(self.design)
         return values[0].real.reshape(x.shape[:-1]), gradient.reshape(x.shape)
 
     def over_grid(self, x: Array, lines: Sequence[Array]) -> Array:
@@ -128,11 +161,18 @@ class Problem:
 
     def robust_optimum(self, radius: float) -> tuple[Array, float]:
         """argmax (d_x,) and max over x of the worst case: the reference of a robust regret."""
+        if not self.knows_goals:
+            raise InvalidValueError(
+                f"the best design of {self.name} under the worst law is not known exactly",
+                "problems whose designs are all real, with one to three context variables, have it",
+            )
         return _robust_optimum(self, radius)
 
     @cached_property
     def x_star(self) -> Array:
         """A maximizer of E f, shape (d_x,): found by optimization at first use."""
+        if self.design is not None:
+            return maximize_over_levels(self.expected, self.expected_and_gradient, self.design, self.landmark)
         return maximize_smooth(self.expected, self.expected_and_gradient, self.d_x, self.landmark)
 
     @cached_property
@@ -143,7 +183,7 @@ class Problem:
     @cached_property
     def value_range(self) -> float:
         """max − min of E f, the minimum over a quasi-random set: a scale for comparing regrets."""
-        return self.optimum - float(self.expected(quasi_random_designs(self.d_x)).min())
+        return self.optimum - float(self.expected(self.quasi_random()).min())
 
     def regret(self, x: Array) -> Array:
         """Instantaneous expected regret E f(x*) − E f(x): (…, d_x) → (…)."""
@@ -168,7 +208,7 @@ class Problem:
                 f"{self.name} takes designs of length {self.d_x}, got shape {x.shape}.",
                 "the last dimension runs over the design variables",
             )
-        return x
+        return self.snap(x)
 
     def _expectation(self, x: AnyArray, law: Product | None) -> AnyArray:
         """(n, d_x) → (n,), real or complex."""

@@ -99,7 +99,8 @@ def method_names(plugin: Plugin | None = None) -> list[str]:
 
 
 def problem_names(plugin: Plugin | None = None) -> list[str]:
-    return [*problems.names(), *problems.further_names(), *(plugin.table("PROBLEMS") if plugin else ())]
+    ours = (*problems.names(), *problems.further_names(), *problems.high_names())
+    return [*ours, *(plugin.table("PROBLEMS") if plugin else ())]
 
 
 def make_learner(name: str, setup: Setup, plugin: Plugin | None = None) -> Learner:

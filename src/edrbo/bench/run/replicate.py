@@ -28,6 +28,7 @@ from edrbo.errors import InvalidDesignError, InvalidValueError
 from edrbo.records.goals import Expected, Goal, parse_goal
 from edrbo.streams import stream
 
+SAME = 1e-9  # how close the codes of one design are
 FORMAT = 1  # of what a replicate computes; a change makes old results unreadable as finished ones
 
 
@@ -129,9 +130,8 @@ def run_replicate(
     goal = parse_goal(settings.goal)
     contexts = problem.sample_contexts(settings.evaluations, stream(seed, "contexts", replicate.problem))
     with _one_thread():
-        learner = make_learner(
-            replicate.method, Setup(problem.d_x, problem.d_c, seed, settings.initial, goal), replicate.plugin
-        )
+        setup = Setup(problem.d_x, problem.d_c, seed, settings.initial, goal, problem.design)
+        learner = make_learner(replicate.method, setup, replicate.plugin)
         seconds = 0.0
         for one in past:
             learner.observe(np.array(one.x), np.array(one.c), one.y)
@@ -169,16 +169,21 @@ def _checked(x: Array, problem: Problem) -> Array:
     x = np.asarray(x, dtype=np.float64)
     if x.shape != (problem.d_x,) or not ((x >= 0) & (x <= 1)).all():
         raise InvalidDesignError(f"the method suggested {x!r}", f"a point of [0, 1]^{problem.d_x} is needed")
-    return x
+    design = problem.snap(x)
+    if np.abs(design - x).max() > SAME:
+        raise InvalidDesignError(f"the method suggested {x!r}, which is between levels", "setup.snap(x) is a design")
+    return design
 
 
 @lru_cache(maxsize=64)
 def _problem_fingerprint(problem: Problem) -> str:
     """What a problem is, by its values: f and E f at fixed points, to nine digits to be the same on all machines."""
     rng = np.random.default_rng(0)
-    x, c = rng.random((32, problem.d_x)), rng.random((32, problem.d_c))
+    x, c = problem.snap(rng.random((32, problem.d_x))), rng.random((32, problem.d_c))
     values = [*problem.evaluate(x, c), *problem.expected(x[:8])]
     text = " ".join([problem.law.describe(), f"{problem.noise_sd:.9g}", *(f"{value:.9g}" for value in values)])
+    if problem.design is not None:
+        text += json.dumps(problem.design.to_dict(), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

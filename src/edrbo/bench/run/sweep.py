@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edrbo.bench.problems import further_names as further_problems
+from edrbo.bench.problems import high_names as high_problems
 from edrbo.bench.problems import names as paper_problems
+from edrbo.bench.problems.oracle.goals import need_goal
 from edrbo.bench.run.journal import is_finished, journal_paths
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, get_problem, method_names, problem_names
 from edrbo.bench.run.replicate import Replicate, Settings
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
+from edrbo.records.goals import parse_goal
 
 
 @dataclass(frozen=True)
@@ -30,14 +33,19 @@ def all_replicates(
     """Every combination, seed by seed, so that a sweep stopped early is a smaller sweep and not half a table.
 
     ``all`` means the nine problems and the nine methods of the paper, and what a plugin adds; ``further`` the problems
-    that are not the paper's.
+    that are not the paper's, ``high`` those of many designs.
     """
     own = {kind: list(plugin.table(kind)) if plugin else [] for kind in ("METHODS", "PROBLEMS")}
     chosen = _choose("method", methods, method_names(plugin), {"all": [*PAPER_METHODS, *own["METHODS"]]})
-    groups = {"all": [*paper_problems(), *own["PROBLEMS"]], "further": further_problems()}
+    groups = {
+        "all": [*paper_problems(), *own["PROBLEMS"]],
+        "further": further_problems(),
+        "high": high_problems(),
+    }
     found = _choose("problem", problems, problem_names(plugin), groups)
+    goal = parse_goal(settings.goal)
     for name in found:
-        get_problem(name, plugin)  # missing data are found out before anything runs
+        need_goal(get_problem(name, plugin), goal)  # missing data and oracles are found out before anything runs
     return [
         Replicate(problem, method, seed, settings, plugin)
         for seed in read_seeds(seeds)
