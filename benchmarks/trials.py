@@ -33,12 +33,14 @@ from edrbo.bench import problems
 from edrbo.bench.problems.oracle.goals import goal_regret
 from edrbo.bench.problems.oracle.shift import with_noise
 from edrbo.context.laws import sobol_points
+from edrbo.optimizer import exploring
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import read_choice
 from edrbo.records.goals import parse_goal
 from edrbo.streams import stream, stream_seed
 from edrbo.surrogate.exact_gp import ExactGP
 
+RATE = exploring.RATE
 RESULTS = Path(__file__).parent / "results" / "trials.csv"
 INITIAL, LOOKS = 5, (50, 100, 200)
 KEYS = ("rule", "problem", "noise", "goal", "seed", "evaluations")
@@ -180,7 +182,8 @@ RULES: dict[str, Rule] = {
     "mean-1.5 + hole every fourth": every(hole, mean(1.5), 4),
     "mean-1.5 + rough every fourth": every(rough(2.0, 0.4), mean(1.5), 4),
     "identify": mean(1.5),
-    "identify-planned": mean(1.5),
+    "identify-1": mean(1.5),
+    "identify-4": mean(1.5),
     "mean-2.5": mean(2.5),
     "mean-3": mean(3.0),
 }
@@ -209,7 +212,7 @@ def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: i
         context={f"c{k + 1}": (0.0, 1.0) for k in range(problem.d_c)},
     )
     choices = {"aim": "identify"} if rule.startswith("identify") else {}
-    choices |= {"evaluations": evaluations} if rule.endswith("planned") else {}
+    exploring.RATE = float(rule[-1]) if rule[-2] == "-" and choices else RATE
     optimizer = type("Trial", (Trial,), {"rule": staticmethod(RULES[rule])})(
         space, "edrbo", seed=seed, initial=INITIAL, goal=goal, **choices
     )

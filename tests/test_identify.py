@@ -12,7 +12,7 @@ import edrbo
 from edrbo import Optimizer, Space
 from edrbo.acquisition.room import WALL, Room
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.exploring import looks_around
+from edrbo.optimizer.exploring import GOLDEN, MOST, RATE, looks_around, share_of_looks
 
 REALS = torch.ones(2, dtype=torch.bool)
 PLANE = Space(design={"x": (0, 1), "y": (0, 1)}, context={"c": (0, 1)})
@@ -49,43 +49,54 @@ def test_choices_have_no_walls() -> None:
     assert float(room(torch.tensor([[0.0, 1.0]], dtype=torch.float64))) == pytest.approx(np.sqrt(2))
 
 
-def counted(worth: np.ndarray, initial: int) -> list[int]:
-    """The number of outcomes after which a suggestion looks around, one asked for at a time."""
-    return [n for n in range(1, len(worth) + 1) if looks_around(worth[:n], initial, 0, None)]
+def looks(worth: np.ndarray, initial: int) -> list[int]:
+    """The suggestions, by number, that look around when they are asked for one by one."""
+    return [n for n in range(initial, len(worth) + 1) if looks_around(worth[:n], initial, 0, None)]
 
 
-@given(st.integers(1, 6), st.integers(1, 40), st.integers(0, 100))
-def test_each_outcome_is_answered_once_whatever_the_batch(initial: int, more: int, seed: int) -> None:
-    """With q pending at once, suggestions answer to the same outcomes, only later."""
+@given(st.integers(1, 6), st.floats(0.0, 0.4))
+def test_as_large_a_share_looks_around_as_regret_is_paid(initial: int, paid: float) -> None:
+    """A hundred designs that cost the same regret each; the initial ones cost one each."""
+    worth = np.concatenate([np.full(initial, -1.0), np.full(100, -paid), [0.0]])
+    share = min(MOST, RATE * paid * 100 / initial / 102)
+    assert share_of_looks(worth, initial) == pytest.approx(share)
+    chosen = [n for n in range(1, 101) if GOLDEN * n % 1.0 < share]
+    assert len(chosen) == pytest.approx(100 * share, abs=3)  # the multiples are spread evenly
+
+
+@given(st.integers(1, 6), st.integers(0, 40), st.integers(0, 100))
+def test_the_first_look_comes_after_the_initial_designs(initial: int, more: int, seed: int) -> None:
     worth = np.random.default_rng(seed).random(initial + more)
-    worth[0] = 1.0  # the best is known from the beginning, so that regrets do not change
-    one_by_one = counted(worth, initial)
-    for pending in (1, 3):
-        late = [n - pending for n in range(1, len(worth) + 1) if looks_around(worth[:n], initial, pending, None)]
-        assert late == [n for n in one_by_one if n <= len(worth) - pending]
+    assert looks(worth, initial)[0] == initial
+    assert not looks_around(worth[: initial - 1], initial, 0, None)
 
 
-@given(st.integers(1, 6), st.integers(0, 60), st.integers(0, 100))
-def test_looks_follow_the_regret(initial: int, more: int, seed: int) -> None:
-    worth = np.random.default_rng(seed).random(initial + more)
-    worth[0] = 1.0
-    regret = 1.0 - worth
-    looks = counted(worth, initial)
-    assert looks[0] == initial  # the first one comes right after the initial designs
-    if regret[:initial].sum() > 0 and regret[initial:].max(initial=0.0) <= regret[:initial].sum():
-        assert len(looks) - 1 == int(np.floor(0.5 + regret[initial:].sum() / regret[:initial].sum()))
+@given(st.integers(2, 6), st.integers(0, 100))
+def test_what_is_learnt_at_once_is_not_looked_around_for(initial: int, seed: int) -> None:
+    worth = np.random.default_rng(seed).random(initial)
+    after = np.full(60, worth.max() + 0.1)
+    assert looks(np.concatenate([worth, after]), initial) == [initial]
+
+
+def test_the_number_of_a_suggestion_decides_also_while_others_are_pending() -> None:
+    worth = -np.abs(np.sin(np.arange(60.0)))
+    found = {(n, p): looks_around(worth[:n], 4, p, None) for n in (20, 40) for p in range(8)}
+    assert found == {(n, p): GOLDEN * (n + p - 4) % 1.0 < share_of_looks(worth[:n], 4) for n, p in found}
+    assert len(set(found.values())) == 2
 
 
 def test_nothing_is_looked_for_too_late() -> None:
     worth = np.array([1.0, 0.0, 0.5, 0.2, 0.0, 0.0])
     assert looks_around(worth[:2], 2, 0, 10)
     assert not looks_around(worth[:2], 2, 0, 2)
-    assert looks_around(worth, 2, 0, None)
-    assert not looks_around(worth, 2, 0, 7)
+    wild = np.tile([0.0, -1.0], 20)
+    late = [n for n in looks(wild, 2) if n >= 32]
+    assert late
+    assert not any(looks_around(wild[:n], 2, 0, 40) for n in late)
 
 
 def test_designs_that_are_all_the_same_cost_no_regret() -> None:
-    assert not looks_around(np.zeros(9), 4, 0, None)
+    assert share_of_looks(np.zeros(9), 4) == 0.0
 
 
 def test_operating_asks_as_without_an_aim() -> None:

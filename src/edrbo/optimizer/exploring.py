@@ -2,34 +2,42 @@
 
 A model that is sure of itself never finds out that it is wrong. Where only the final design counts, a look costs no
 more than an evaluation; but evaluations are spent best near the best design, so there is a measure to it: one look
-after the initial designs, and one more each time the regret since, as the model reckons it today, has grown by that of
-all initial designs. What is easy to learn is hardly looked around for; what keeps costing regret is looked around for
-again and again (docs/why.md has the trials).
+after the initial designs, and then as large a share of the suggestions as regret has been paid since, on average and as
+the model reckons it today, in units of that of all initial designs. What is easy to learn is hardly looked around for;
+what keeps costing regret is looked around for again and again (docs/why.md has the trials).
 
-No record is kept of looks: they follow from the outcomes, in the order told. The suggestion that is made while p others
-are pending answers to the outcome told p before the last, so each outcome is answered to once, whether designs are
-asked for one by one, in batches or by several workers.
+No record is kept of looks: they follow from the outcomes and from how many there are, so they are the same whatever was
+interrupted, asked for in batches or by several workers.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
+RATE = 2.0  # looks for a regret as large as that of all initial designs
+MOST = 1.0 / 3.0  # of suggestions that look around
 LAST_PART = 0.2  # of the evaluations that are planned: too late to follow up what is found
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly over every part of the way
 
 
 def looks_around(worth: NDArray[np.float64], initial: int, pending: int, planned: int | None) -> bool:
     """Whether the next suggestion looks where nobody has, from what each design told is ``worth`` (n, in the order
     told) as the model reckons it; ``initial`` of them came first, ``pending`` others are being evaluated."""
-    answered = len(worth) - 1 - pending
-    if answered < initial - 1 or (planned is not None and len(worth) + pending >= (1.0 - LAST_PART) * planned):
+    number = len(worth) + pending
+    if len(worth) < initial or (planned is not None and number >= (1.0 - LAST_PART) * planned):
         return False
-    if answered == initial - 1:
+    if number == initial:
         return True
+    return GOLDEN * (number - initial) % 1.0 < share_of_looks(worth, initial)
+
+
+def share_of_looks(worth: NDArray[np.float64], initial: int) -> float:
+    """The share of suggestions that are to look around, at most ``MOST``."""
     regret = worth.max() - worth
-    unit = regret[:initial].sum()
-    if not unit > 0:  # all the same
-        return False
-    paid = 0.5 + np.append(0.0, np.cumsum(regret[initial : answered + 1]) / unit)
-    return bool(np.floor(paid[-1]) > np.floor(paid[-2]))
+    first, later = regret[:initial].sum(), regret[initial:].sum()
+    if not first > 0:  # all initial designs are the same: nothing says what regret is much
+        return 0.0
+    return min(MOST, RATE * float(later / first) / (len(worth) - initial + 1))

@@ -10,13 +10,14 @@ import numpy as np
 
 from edrbo.bench.analysis.results import PUBLISHED, Results, Run
 from edrbo.bench.problems.oracle.distributions import Array
+from edrbo.records.settings import DEFAULT
 from edrbo.streams import stream
 
 Series = Callable[[Run], Array]
 
 WINDOW = 5  # instantaneous regrets are averaged over so many steps: single ones jump with the context
 RESAMPLES = 1_000
-IN_QUESTION = "edrbo"
+IN_QUESTION = DEFAULT
 
 
 @dataclass(frozen=True, eq=False)

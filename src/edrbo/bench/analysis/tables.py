@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 
+from edrbo.bench.analysis.curves import IN_QUESTION, in_question
 from edrbo.bench.analysis.regret_table import regret_table
 from edrbo.bench.analysis.relative import relative_table
 from edrbo.bench.analysis.results import Results
@@ -18,13 +19,14 @@ STYLES = ("terminal", "markdown", "latex", "csv")
 
 
 def all_tables(results: Results, published: Results | None, statistic: str, against: str) -> Iterator[Table]:
-    """Of each statistic our table, that of the published runs, and the tests of ``against``."""
+    """Of each statistic our table, that of the published runs, and the tests of ``against``, if that was run."""
+    against = in_question(results, against)
     for name in _chosen(results, statistic):
         if ours := regret_table(results, name):
             yield ours
         if published is not None and (theirs := regret_table(published, name, ", published runs")):
             yield theirs
-        if against in results.methods and (tests := significance(results, name, against)):
+        if tests := significance(results, name, against):
             yield tests.table()
 
 
@@ -40,7 +42,7 @@ def render(
     published: Results | None = None,
     statistic: str = "all",
     style: str = "terminal",
-    against: str = "edrbo",
+    against: str = IN_QUESTION,
     width: int = 120,
     color: bool = False,
     relative: str | None = None,

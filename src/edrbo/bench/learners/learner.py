@@ -20,6 +20,7 @@ from edrbo.context.laws import sobol_points
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.events import Asked
 from edrbo.records.goals import Expected, Goal
+from edrbo.records.settings import Choices, Purpose
 from edrbo.space import Space
 from edrbo.streams import stream_seed
 
@@ -80,8 +81,9 @@ def initial_designs(setup: Setup) -> Array:
 class OptimizerLearner(Learner):
     """edrbo's own methods."""
 
-    def __init__(self, setup: Setup, method: str | Method) -> None:
-        self._optimizer = Optimizer(setup.space, method, goal=setup.goal, seed=setup.seed, initial=setup.initial)
+    def __init__(self, setup: Setup, method: str | Method, aim: Purpose = "operate") -> None:
+        choices: Choices = {"goal": setup.goal, "seed": setup.seed, "initial": setup.initial, "aim": aim}
+        self._optimizer = Optimizer(setup.space, method, **choices)
 
     def suggest(self) -> Array:
         # as it was coded, not decoded and coded again: a run that is gone on with holds the very same numbers

@@ -27,6 +27,7 @@ from edrbo.bench.learners.adapters import ADAPTER_PACKAGES, ADAPTERS
 from edrbo.bench.learners.learner import Learner, OptimizerLearner, Setup
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.records.settings import DEFAULT, Purpose
 
 # The comparison of the paper, in its order.
 PAPER_METHODS = (
@@ -40,6 +41,8 @@ PAPER_METHODS = (
     "drbo-mmd-minmax",
     "ucb",
 )
+# The default with another aim than to operate.
+AIMS: dict[str, Purpose] = {"edrbo-identify": "identify"}
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+=._-]*")
 
 
@@ -95,7 +98,7 @@ def _check_name(name: Any, kind: str, path: Path) -> None:
 def method_names(plugin: Plugin | None = None) -> list[str]:
     own = list(plugin.table("METHODS")) if plugin else []
     others = [name for name in METHODS if name not in PAPER_METHODS]
-    return [*PAPER_METHODS, *others, *ADAPTERS, *own]
+    return [*PAPER_METHODS, *others, *AIMS, *ADAPTERS, *own]
 
 
 def problem_names(plugin: Plugin | None = None) -> list[str]:
@@ -107,6 +110,8 @@ def make_learner(name: str, setup: Setup, plugin: Plugin | None = None) -> Learn
     """A fresh learner of the method called ``name``."""
     if name in METHODS:
         return OptimizerLearner(setup, name)
+    if name in AIMS:
+        return OptimizerLearner(setup, DEFAULT, AIMS[name])
     if name in ADAPTERS:
         return ADAPTERS[name](setup)
     own = plugin.table("METHODS") if plugin else {}
@@ -141,6 +146,8 @@ def _own_problem(plugin: Plugin, name: str) -> Problem:
 
 def describe_method(name: str, d_c: int, plugin: Plugin | None = None) -> str:
     """Text that changes when the method does; part of what makes results of a replicate comparable."""
+    if name in AIMS:
+        return f"{describe_method(DEFAULT, d_c)} to {AIMS[name]}"
     if name in METHODS:
         method = METHODS[name]
         radii = [repr(method.functional_at(n, d_c)) for n in (5, 50, 500)]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from edrbo.cli.bench.results import Against, Directory, Published, print_notes, read, say_written
+from edrbo.records.settings import DEFAULT
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +20,7 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="Directory of the figures; by default `figures` in DIR.")] = None,
     formats: Annotated[str, typer.Option("--format", help="png, svg, pdf, with commas between.")] = "png,svg",
     published: Published = None,
-    against: Against = "edrbo",
+    against: Against = DEFAULT,
     dark: Annotated[bool, typer.Option("--dark", help="For dark pages; the names end in -dark.")] = False,
 ) -> None:
     """Draw regret curves, time per suggestion and the critical-difference diagrams."""

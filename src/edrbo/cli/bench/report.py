@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from edrbo.cli.bench.results import Against, Directory, Published, print_notes, read, say_written
+from edrbo.records.settings import DEFAULT
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +20,7 @@ def report(
     out: Annotated[Path | None, typer.Option(help="Page to write; by default report.html in DIR.")] = None,
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "edrbo benchmark",
     published: Published = None,
-    against: Against = "edrbo",
+    against: Against = DEFAULT,
 ) -> None:
     """Write one interactive HTML page of everything; it needs no network."""
     from edrbo.bench.analysis.report import write_report

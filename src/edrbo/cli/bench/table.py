@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from edrbo.cli.bench.results import Against, Directory, Published, read, say_written
+from edrbo.records.settings import DEFAULT
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +20,7 @@ def table(
     results: Directory,
     statistic: Annotated[str, typer.Option(help="all, or one of final, mean, simple, shift-down, …")] = "all",
     style: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
-    against: Against = "edrbo",
+    against: Against = DEFAULT,
     relative: Annotated[
         str | None, typer.Option(help="Show instead how large each method's numbers are relative to this one's.")
     ] = None,
