@@ -250,9 +250,9 @@ def fit(
         used = tuple(row_kernels[i] for i in rows)
         batches = [slice(i, i + at_once) for i in range(0, len(rows), at_once)]
         parts = [likelihood.evaluate(torch.from_numpy(theta[some]), used[some], curved=curved) for some in batches]
-        value, gradient = (np.concatenate([part[k].numpy() for part in parts]) for k in (0, 1))
-        curvature = np.concatenate([part[2].numpy() for part in parts if part[2] is not None]) if curved else None
-        return -value, -gradient, curvature
+        value, gradient = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+        curvature = torch.cat([part[2] for part in parts if part[2] is not None]).numpy() if curved else None
+        return -value.numpy(), -gradient.numpy(), curvature
 
     theta, cost = minimize_batch(negative, start.numpy(), lower, upper, max_evaluations=max_iterations, tolerance=nats)
     winner = cost.reshape(-1, count).argmin(axis=0) * count + np.arange(count)
