@@ -252,7 +252,7 @@ def test_a_method_with_theory_beta_runs_and_explores_more(surrogate: Surrogate) 
         optimizer = Optimizer(Space(design={"x": (0, 1)}, context={"c": (0, 1)}), method, seed=3)
         rng = np.random.default_rng(3)
         designs = []
-        for _ in range(14):
+        for _ in range(10):
             suggestion = optimizer.ask()
             designs.append(suggestion["x"])
             c = rng.uniform(0.4, 0.6)

@@ -24,12 +24,12 @@ def test_maximize_and_minimize_agree() -> None:
 
         return f
 
-    up = edrbo.maximize(function(1.0, 1), SPACE, evaluations=12, seed=1)  # type: ignore[arg-type]
-    down = edrbo.minimize(function(-1.0, 1), SPACE, evaluations=12, seed=1)  # type: ignore[arg-type]
+    up = edrbo.maximize(function(1.0, 1), SPACE, evaluations=8, method="erbo", seed=1)  # type: ignore[arg-type]
+    down = edrbo.minimize(function(-1.0, 1), SPACE, evaluations=8, method="erbo", seed=1)  # type: ignore[arg-type]
     assert up.recommendation.design == down.recommendation.design
     assert up.recommendation.expected == -down.recommendation.expected
     assert up.recommendation.design["x"] == pytest.approx(0.4, abs=0.06)
-    assert len(up.optimizer) == 12
+    assert len(up.optimizer) == 8
 
 
 def test_an_exception_is_a_failed_evaluation_and_progress_is_called() -> None:

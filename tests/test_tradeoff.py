@@ -17,7 +17,7 @@ SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 @pytest.fixture(scope="module", params=["maximize", "minimize"])
 def lever(request: pytest.FixtureRequest) -> edrbo.Optimizer:
     sign = 1.0 if request.param == "maximize" else -1.0
-    optimizer = edrbo.Optimizer(SPACE, seed=0, direction=request.param, outcome="gain", unit="kg")
+    optimizer = edrbo.Optimizer(SPACE, "erbo", seed=0, direction=request.param, outcome="gain", unit="kg")
     draw = np.random.default_rng(0)
     for x in np.linspace(0, 1, 14):
         c = float(draw.uniform())

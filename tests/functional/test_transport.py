@@ -16,6 +16,7 @@ from edrbo.context.laws import ContextPoints, box_points
 
 Array = np.ndarray
 GRID = {1: 2001, 2: 101, 3: 33}  # points an axis of the reference
+POLISHED = {1: 501, 2: 51, 3: 21}  # where the reference is improved from the best of them
 
 
 def wavy(dim: int, seed: int) -> Callable[[Array], Array]:
@@ -68,7 +69,7 @@ def true_loss(field: Callable[[Array], tuple[Array, Array]], points: ContextPoin
     """
     atoms, weights = points.atoms.numpy(), points.weights.numpy()
     dim = atoms.shape[1]
-    axis = np.linspace(0, 1, GRID[dim])
+    axis = np.linspace(0, 1, POLISHED[dim])
     grid = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), -1).reshape(-1, dim)
     heights, own = field(grid)[0], field(atoms)[0]
     apart = np.sqrt(np.maximum((atoms**2).sum(1)[:, None] - 2 * atoms @ grid.T + (grid**2).sum(1), 0)) ** order

@@ -130,7 +130,7 @@ def test_radius_zero_is_the_expectation_and_a_large_one_the_minimum(ball: str) -
 
 
 @balls
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e4), shift=st.floats(-1e3, 1e3))
 def test_properties(ball: str, seed: int, scale: float, shift: float) -> None:
     functional, _, anywhere = BALLS[ball]
