@@ -40,4 +40,8 @@ for _ in range(8):
 mean = RobustAcquisition(SingleTaskGP(X, Y), UCB(beta=0.0), law, Wasserstein(0.05, order=1))
 x, value = optimize_acqf(mean, bounds, q=1, num_restarts=4, raw_samples=32)
 print(f"x = {x.item():.3f}, worst expected value near the observed law {value.item():.4f}")
-assert abs(x.item() - 0.55) < 0.1  # the mean context is near 0.5
+
+# Contexts come from all of [0, 1] alike, so the true mean of a design is −(x − 0.55)² − 1/48, best at 0.55.
+short = (x.item() - 0.55) ** 2
+print(f"x = 0.55 is best on average; this one is {short:.4f} short of it, where designs differ by 0.3")
+assert short < 0.003

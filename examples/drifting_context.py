@@ -2,7 +2,7 @@
 
 The load of a plant rises through the season, and the best setting with it. A law of all contexts ever seen lags behind;
 with a half-life it follows; with a forecast, in asking as well as in answering, it is there already. The method is
-``erbo``, which goes on exploring at the edge of what is known. The default subtracts the experts' disagreement, which
+``erbo``, which goes on exploring at the edge of what is known. ``edrbo`` subtracts the experts' disagreement, which
 is large just there: it ends at 6.9.
 """
 

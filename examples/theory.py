@@ -43,4 +43,9 @@ for label, (surrogate, rule) in runs.items():
     bounds = regret_bounds(optimizer.model, regret, value_range=1.0, beta=beta, noise=LAMBDA)
     print(f"{label}: β = {beta:.2f}, regret {bounds.regret[-1]:.1f} after {STEPS} evaluations")
     print(f"    at most {bounds.trivial[-1]:.0f} whatever one does; the theorem says {bounds.theorem[-1]:,.0f}")
+    x = float(optimizer.recommend().design["x"])
+    print(
+        f"    it recommends x = {x:.3f}, worth {math.sin(3 * x):.4f} on average; the best is {math.pi / 6:.3f}, worth 1"
+    )
+    assert math.sin(3 * x) > 0.98
     assert bounds.regret[-1] < bounds.trivial[-1] < bounds.theorem[-1]

@@ -74,6 +74,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     from traitlets.config import Config
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")  # a bar of tqdm, which no tutorial shows
     private = Config({"KernelManager": {"transport": "ipc"}})  # no port that others on this machine could listen to
     for script in SCRIPTS:
         notebook = notebook_of(script.read_text(encoding="utf-8"))
