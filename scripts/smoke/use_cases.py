@@ -1,4 +1,4 @@
-"""One experiment with each simulator of the real cases; the cases themselves are in the repository, not in the wheel."""
+"""One experiment with each simulator of the real cases; the cases themselves are in the repository only."""
 
 from __future__ import annotations
 
