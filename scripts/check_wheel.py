@@ -7,9 +7,8 @@ sdist holds tests or data of others; that the wheel works in an environment of i
 --strict sees its types from outside; and that every extra by itself is enough for a smoke test that uses what it
 brings (scripts/smoke). Prints sizes and import times.
 
-The environment without extras is made once from nothing. That of an extra sees the packages of that one, which every
-installation has, and nothing else. What has passed is kept in build/wheel: after an interruption the same command goes
-on, --fresh begins anew.
+Every extra has an empty environment of its own, made by uv, which unpacks a package once for all of them. What has
+passed is kept in build/wheel: after an interruption the same command goes on, --fresh begins anew.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,13 +51,19 @@ OF_THE_SDIST = {"LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.to
 IMPORTS = ("import edrbo", "from edrbo import Space", "from edrbo import Optimizer")
 
 
+def parts(extra: str) -> list[str]:
+    """An extra and those of ours that it includes."""
+    lines = [line for line in EXTRAS.get(extra, []) if line.startswith("edrbo[")]
+    named = [name for line in lines for name in line.removeprefix("edrbo[").removesuffix("]").split(",")]
+    return list(dict.fromkeys([extra, *(part for name in named for part in parts(name))]))
+
+
 def smoke_files(extra: str) -> list[Path]:
-    """What must run with ``extra``; an extra that only collects others has the files of them."""
+    """What must run with ``extra``; one that only collects others has the files of these."""
     own = SMOKE / f"use_{extra}.py"
-    if own.exists() or extra == "none":
+    if extra == "none" or own.exists():
         return [own]
-    parts = [part for line in EXTRAS[extra] for part in re.findall(r"[\w-]+", line.partition("[")[2].partition("]")[0])]
-    return [file for part in parts for file in smoke_files(part)]
+    return [SMOKE / f"use_{part}.py" for part in parts(extra)[1:]]
 
 
 def checked_extras() -> list[str]:
@@ -101,7 +105,9 @@ def build(out: Path) -> tuple[Path, Path]:
                 shutil.copyfile(ROOT / name, copy / name)
         # The sdist first, and the wheel of the sdist: it holds all that is needed.
         words = [sys.executable, "-m", "build", "--outdir", str(out.resolve()), folder]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode or "deprecated" in done.stdout:
+            raise SystemExit(f"wheel and sdist do not build as they should:\n{done.stdout}")
     return next(out.glob("*.whl")), next(out.glob("*.tar.gz"))
 
 
@@ -128,53 +134,51 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.2f} MB, {len(inside)} files", flush=True)
 
 
-def digest(wheel: Path) -> str:
-    """Of all on which the result of a smoke test depends; two builds of the same files have the same."""
+def digest(wheel: Path, extra: str) -> str:
+    """Of all on which the result of an extra's smoke test depends; two builds of the same files have the same."""
     with zipfile.ZipFile(wheel) as archive:
-        parts = [f"{name} {archive.getinfo(name).CRC}" for name in sorted(archive.namelist())]
-    parts += [file.read_text(encoding="utf-8") for file in [CONSTRAINTS, Path(__file__), *sorted(SMOKE.glob("*.py"))]]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def pinned_torch() -> str:
-    """Torch first and alone: constraints.txt names the build without CUDA where one can be had."""
-    lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
-    return next(line for line in lines if line.startswith("torch=="))
+        code = [f"{name} {archive.getinfo(name).CRC}" for name in sorted(package_files())]
+        about = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        needs = [line for line in archive.read(about).decode().splitlines() if line.startswith("Requires-")]
+    own = [
+        line
+        for line in needs
+        if "extra ==" not in line or line.endswith(tuple(f'extra == "{x}"' for x in parts(extra)))
+    ]
+    files = [CONSTRAINTS, SMOKE / "common.py", SMOKE / "typed.py", *smoke_files(extra)]
+    return hashlib.sha256(
+        "\n".join([*code, *own, *(file.read_text(encoding="utf-8") for file in files)]).encode()
+    ).hexdigest()
 
 
 @dataclass
 class Environment:
-    """A virtual environment at ``home``."""
+    """An empty virtual environment at ``home``."""
 
     home: Path
+    interpreter: str
+
+    def __post_init__(self) -> None:
+        self.uv("venv", "--clear", "--python", self.interpreter, str(self.home))
 
     @property
     def python(self) -> str:
         return str(self.home / "bin" / "python")
 
-    @cached_property
-    def site(self) -> Path:
-        return next((self.home / "lib").glob("python*/site-packages"))
-
-    def make(self, interpreter: str, base: Environment | None = None) -> None:
-        """Empty, or with the packages of ``base`` in sight."""
-        shutil.rmtree(self.home, ignore_errors=True)
-        subprocess.run([interpreter, "-m", "venv", str(self.home)], check=True)
-        if base is not None:
-            (self.site / "base.pth").write_text(f"{base.site}\n", encoding="utf-8")
-
-    def pip(self, *words: str) -> None:
-        # What is imported once or never need not be compiled.
-        subprocess.run([self.python, "-m", "pip", *words, "--quiet"], check=True, env=surroundings())
-
     def install(self, what: str) -> None:
-        self.pip("install", "--no-compile", "-c", str(CONSTRAINTS), what)
+        self.uv("pip", "install", "--python", self.python, "--constraints", str(CONSTRAINTS), what)
+
+    @staticmethod
+    def uv(*words: str) -> None:
+        # constraints.txt names a torch that may lie on this machine as a build without CUDA, where pip is told of it.
+        links = {"UV_FIND_LINKS": os.environ["PIP_FIND_LINKS"]} if "PIP_FIND_LINKS" in os.environ else {}
+        subprocess.run([sys.executable, "-m", "uv", "--quiet", *words], check=True, env={**os.environ, **links})
 
 
 def surroundings(**more: str) -> dict[str, str]:
     """Our environment variables, without any that would let this repository be imported instead of the wheel."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return {**kept, "OMP_NUM_THREADS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
+    return {**kept, "OMP_NUM_THREADS": "1", **more}
 
 
 @contextmanager
@@ -204,66 +208,35 @@ class Check:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.digest = digest(self.wheel)
-        self.base = Environment(self.folder / "none")
 
     @property
     def results(self) -> Path:
         return self.folder / "passed.json"
 
-    def passed(self) -> list[str]:
-        """The extras whose tests passed with exactly this wheel."""
-        try:
-            stored = json.loads(self.results.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return []
-        return list(stored["extras"]) if stored["digest"] == self.digest else []
+    def passed(self) -> dict[str, str]:
+        """Extras whose tests have passed → what they hung on."""
+        return dict(json.loads(self.results.read_text(encoding="utf-8"))) if self.results.exists() else {}
 
     def keep(self, extra: str) -> None:
-        text = json.dumps({"digest": self.digest, "extras": [*self.passed(), extra]})
-        self.results.write_text(text, encoding="utf-8")
+        self.results.write_text(json.dumps({**self.passed(), extra: digest(self.wheel, extra)}), encoding="utf-8")
 
     def run(self, extras: list[str]) -> None:
-        """None comes first: the others stand on its packages."""
-        wanted = ["none", *(extra for extra in extras if extra != "none")]
-        for i, extra in enumerate(wanted, 1):
-            head = f"[{i}/{len(wanted)}] {extra}:"
-            if extra in self.passed() and (extra != "none" or self.stamp() == self.base_key()):
+        for i, extra in enumerate(extras, 1):
+            head = f"[{i}/{len(extras)}] {extra}:"
+            if self.passed().get(extra) == digest(self.wheel, extra):
                 print(f"{head} passed before", flush=True)
                 continue
             begun = time.monotonic()
             print(f"{head} installing …", flush=True)
-            (self.without_extra if extra == "none" else self.with_extra)(extra)
+            environment = Environment(self.folder / extra, self.interpreter)
+            environment.install(str(self.wheel) if extra == "none" else f"{self.wheel}[{extra}]")
+            self.smoke(environment, extra)
+            if extra == "none":
+                self.check_types(environment)
+                show_import_times(environment)
             self.keep(extra)
+            shutil.rmtree(environment.home)
             print(f"{head} fine, after {time.monotonic() - begun:.0f} s", flush=True)
-
-    def base_key(self) -> str:
-        """What the packages of the environment without extras depend on."""
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        return json.dumps([project["dependencies"], CONSTRAINTS.read_text(encoding="utf-8"), self.interpreter])
-
-    def stamp(self) -> str:
-        file = self.base.home / "packages.json"
-        return file.read_text(encoding="utf-8") if file.exists() else ""
-
-    def without_extra(self, extra: str) -> None:
-        """Smoke test, types and import times; what remains is all that the wheel brought, without the wheel."""
-        if self.stamp() != self.base_key():
-            self.base.make(self.interpreter)
-            self.base.install(pinned_torch())
-        self.base.install(str(self.wheel))
-        self.smoke(self.base, extra)
-        self.check_types()
-        self.show_import_times()
-        self.base.pip("uninstall", "--yes", "edrbo")
-        (self.base.home / "packages.json").write_text(self.base_key(), encoding="utf-8")
-
-    def with_extra(self, extra: str) -> None:
-        environment = Environment(self.folder / f"with-{extra}")
-        environment.make(self.interpreter, self.base)
-        environment.install(f"{self.wheel}[{extra}]")
-        self.smoke(environment, extra)
-        shutil.rmtree(environment.home)
 
     def smoke(self, environment: Environment, extra: str) -> None:
         for file in smoke_files(extra):
@@ -274,30 +247,29 @@ class Check:
                 words = [environment.python, "-W", "error::ImportWarning", str(file)]
                 subprocess.run(words, check=True, cwd=work, env=surroundings(**variables))
 
-    def check_types(self) -> None:
+    def check_types(self, environment: Environment) -> None:
         """From outside, as a user's mypy sees the installed package."""
         print("    mypy --strict of typed.py", flush=True)
         words = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull]
-        words += ["--python-executable", self.base.python, "--cache-dir", str(self.folder / "mypy")]
+        words += ["--python-executable", environment.python, "--cache-dir", str(self.folder / "mypy")]
         with tempfile.TemporaryDirectory(prefix="edrbo-typed-") as work:
             shutil.copy(SMOKE / "typed.py", work)
             done = subprocess.run([*words, "typed.py"], cwd=work, env=surroundings(), capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"mypy does not see the types from outside:\n{done.stdout}{done.stderr}")
 
-    def show_import_times(self) -> None:
-        """CPU seconds of the import alone, the median of five processes after one that compiles."""
-        for line in IMPORTS:
-            code = (
-                f"import sys, time; a = time.process_time(); {line}; print(time.process_time() - a, len(sys.modules))"
-            )
-            words = [self.base.python, "-c", code]
-            said = [
-                subprocess.run(words, check=True, env=surroundings(), capture_output=True, text=True).stdout
-                for _ in range(6)
-            ]
-            seconds = statistics.median(float(one.split()[0]) for one in said[1:])
-            print(f"    {line}: {seconds:.3f} s of CPU, {said[-1].split()[1]} modules", flush=True)
+
+def show_import_times(environment: Environment) -> None:
+    """CPU seconds of an import alone, the median of five processes after one that compiles."""
+    for line in IMPORTS:
+        code = f"import sys, time as t; a = t.process_time(); {line}; print(t.process_time() - a, len(sys.modules))"
+        words = [environment.python, "-c", code]
+        said = [
+            subprocess.run(words, check=True, env=surroundings(), capture_output=True, text=True).stdout.split()
+            for _ in range(6)
+        ]
+        seconds = statistics.median(float(one[0]) for one in said[1:])
+        print(f"    {line}: {seconds:.3f} s of CPU, {said[-1][1]} modules", flush=True)
 
 
 def main() -> None:
@@ -310,6 +282,7 @@ def main() -> None:
     extras = given.extras.split(",")
     if unknown := [extra for extra in extras if extra not in checked_extras()]:
         raise SystemExit(f"no such extra: {', '.join(unknown)}; there are {', '.join(checked_extras())}")
+    print("building …", flush=True)
     wheel, sdist = build(given.out)
     check_contents(wheel, sdist)
     code = "import sys; print('{}.{}'.format(*sys.version_info))"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -98,12 +97,14 @@ def environment(which: str, interpreter: str, packages: list[str]) -> Path:
     python, stamp = home / "bin" / "python", home / "packages.txt"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == "\n".join(packages):
         return python
-    shutil.rmtree(home, ignore_errors=True)
-    subprocess.run([interpreter, "-m", "venv", str(home)], check=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    # Nothing is compiled from source: a version without a build for this Python cannot be promised for it.
-    subprocess.run([*pip, "--no-compile", "--only-binary", ":all:", *packages], check=True)
-    subprocess.run([*pip, "--no-deps", "--editable", str(ROOT)], check=True)
+    links = {"UV_FIND_LINKS": os.environ["PIP_FIND_LINKS"]} if "PIP_FIND_LINKS" in os.environ else {}
+    for words in (
+        ["venv", "--clear", "--python", interpreter, str(home)],
+        # Nothing is compiled from source: a version without a build for this Python cannot be promised for it.
+        ["pip", "install", "--python", str(python), "--only-binary", ":all:", *packages],
+        ["pip", "install", "--python", str(python), "--no-deps", "--editable", str(ROOT)],
+    ):
+        subprocess.run([sys.executable, "-m", "uv", "--quiet", *words], check=True, env={**os.environ, **links})
     stamp.write_text("\n".join(packages), encoding="utf-8")
     return python
 
