@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo serve test suite test-slowest test-cpus lint bench docs dist clean
+.PHONY: setup demo serve test suite test-slowest test-cpus test-oldest test-newest lint bench docs dist clean
 
 setup: $(STAMP)
 
@@ -44,6 +44,15 @@ test-slowest: setup
 test-cpus: setup
 	$(BIN)/python scripts/test_on_other_cpus.py
 
+# A part of the tests that leans on every dependency, with the lower bounds of pyproject.toml. The torch of then
+# brings gigabytes of CUDA.
+test-oldest: setup
+	$(BIN)/python scripts/test_versions.py oldest
+
+# The same with the newest of everything; torch alone stays, as the build that can be had without CUDA.
+test-newest: setup
+	$(BIN)/python scripts/test_versions.py newest --torch 2.13.0
+
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/commands.py
@@ -53,7 +62,7 @@ docs: setup
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# Wheel and sdist in dist/, installed into empty environments with every extra and with none.
+# Wheel and sdist in dist/: what is inside, and that they work with every extra and with none. Goes on where it stopped.
 dist: setup
 	$(BIN)/python scripts/check_wheel.py
 

