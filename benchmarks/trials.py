@@ -182,7 +182,7 @@ RULES: dict[str, Rule] = {
     "mean-1.5 + hole every fourth": every(hole, mean(1.5), 4),
     "mean-1.5 + rough every fourth": every(rough(2.0, 0.4), mean(1.5), 4),
     "identify": mean(1.5),
-    "identify-1": mean(1.5),
+    "identify-2": mean(1.5),
     "identify-4": mean(1.5),
     "mean-2.5": mean(2.5),
     "mean-3": mean(3.0),

@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-RATE = 2.0  # looks for a regret as large as that of all initial designs
+RATE = 1.0  # looks for a regret as large as that of all initial designs
 MOST = 1.0 / 3.0  # of suggestions that look around
 LAST_PART = 0.2  # of the evaluations that are planned: too late to follow up what is found
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly over every part of the way
