@@ -191,8 +191,12 @@ def test_amendments_are_recorded(client: Client, study: Study) -> None:
     assert space.decode_designs(study.state.runs[0].x)[0]["angle"] == pytest.approx(45)
     assert isinstance(study.state.history[-1], e.Amended)
     assert client.write("amend", goal="cvar:0.2", note="bad days cost most").status == 200
+    assert client.write("amend", aim="identify", note="the line is not sold from yet").status == 200
+    assert client.write("amend", aim="win", note="no such aim").status == 422
     page = client.get("/s/coating/setup").text
     assert "goal: expected → cvar:0.2" in page
+    assert "aim: operate → identify" in page
+    assert "only the settings found in the end</td>" in page
     assert "mean of the worst 20 % of contexts" in page
     assert "speed: 1 to 9 → 1 to 12.5" in page
     assert "a faster motor" in page

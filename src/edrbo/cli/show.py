@@ -158,14 +158,13 @@ def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.cli.ask import print_suggestions
     from edrbo.records.questions import narrow_contexts
     from edrbo.records.reading import pending_of
-    from edrbo.records.words import aim_words, heading, plural, spending_words
+    from edrbo.records.words import aim_words, plural, purpose_words, spending_words
     from edrbo.study.storage import describe
 
     settings, space = state.settings, state.space
     title = f"{settings.title} ({study.name})" if settings.title else study.name
-    goal = settings.goal.title(settings.direction, settings.outcome)
     say(title, style="bold")
-    say(f"{settings.direction} {heading(settings.outcome, settings.unit)}: {goal}; by {settings.method}")
+    say(purpose_words(settings))
     say(f"kept in {describe(study.ledger.where)}", style="dim")
     for label, variables in (("what you set", space.design), ("what the world sets", space.context)):
         if variables:

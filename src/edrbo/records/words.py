@@ -197,6 +197,13 @@ def changes(old: Settings, new: Settings) -> list[str]:
     return lines
 
 
+def purpose_words(settings: Settings) -> str:
+    """What is wanted of which outcome, what counts and by which method."""
+    goal = settings.goal.title(settings.direction, settings.outcome)
+    counts = "; only the design in the end counts" if settings.aim == "identify" else ""
+    return f"{settings.direction} {heading(settings.outcome, settings.unit)}: {goal}{counts}; by {settings.method}"
+
+
 def setting_words(value: Any) -> str:
     if hasattr(value, "to_text"):
         return str(value.to_text())

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from edrbo.records.settings import Purpose
+
 Number = Annotated[float | str, Field(description="a number, or a text such as 1,7")]
 Text = Annotated[str, Field(max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -133,6 +135,7 @@ class New(Body):
     constraints: Constraints = Field(default_factory=list)
     direction: str = "maximize"
     goal: Annotated[str, Field(max_length=500)] = ""
+    aim: Purpose = "operate"
     outcome: Annotated[str, Field(max_length=100)] = ""
     unit: Annotated[str, Field(max_length=40)] = ""
     law: Law = ""
@@ -144,6 +147,7 @@ class Amend(Entry):
     context: Annotated[list[Variable], Field(max_length=60)] | None = None
     constraints: Constraints | None = Field(None, description="all that must hold from now on; left out, as it was")
     goal: Annotated[str, Field(max_length=500)] | None = None
+    aim: Purpose | None = None
     forgetting: Number | None = None
     law: Law | None = None
     cost: Cost | None = None

@@ -40,6 +40,7 @@ def setup_of(state: State) -> dict[str, Any]:
         "goal_title": settings.goal.title(settings.direction, settings.outcome),
         "goals": goals_of(settings.direction, settings.outcome),
         "direction": settings.direction,
+        "aim": settings.aim,
         "forgetting": settings.forgetting,
         "law": "" if settings.law is None else settings.law.to_text(),
         "law_is_written": settings.law is None or not settings.law.samples,

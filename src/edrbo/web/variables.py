@@ -119,7 +119,7 @@ def _whole(kind: Any, bound: float | None) -> float | None:
 
 
 def read_new(body: bodies.New) -> Settings:
-    choices: dict[str, Any] = {"direction": body.direction}
+    choices: dict[str, Any] = {"direction": body.direction, "aim": body.aim}
     choices |= {
         name: text for name in ("goal", "outcome", "unit", "law", "cost") if (text := getattr(body, name).strip())
     }
@@ -139,6 +139,8 @@ def read_amendment(body: bodies.Amend, settings: Settings) -> dict[str, Any]:
             changed["space"] = space.to_dict()
     if body.goal is not None and body.goal.strip() and body.goal.strip() != settings.goal.to_text():
         changed["goal"] = body.goal.strip()
+    if body.aim is not None and body.aim != settings.aim:
+        changed["aim"] = body.aim
     for name in ("law", "cost"):
         text, old_one = (getattr(body, name) or "").strip(), getattr(settings, name)
         if text and text != ("none" if old_one is None else old_one.to_text()):
