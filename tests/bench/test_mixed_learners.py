@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from edrbo.bench import problems
 from edrbo.bench.learners.adapters import ADAPTERS
@@ -13,6 +16,7 @@ from edrbo.bench.problems.problem import Problem
 from edrbo.bench.run.plugin import make_learner
 from edrbo.bench.run.replicate import Evaluation, Replicate, Settings, run_replicate
 from edrbo.bench.run.sweep import all_replicates
+from edrbo.cli.bench import app
 from edrbo.errors import InvalidDesignError, InvalidValueError
 from edrbo.space import Categorical, Integer, Real, Space
 
@@ -83,6 +87,15 @@ def test_a_replicate_on_a_high_problem_goes_on_bit_for_bit(monkeypatch: pytest.M
     assert whole.simple_regret > 0
     problem = problems.get("paint-shop")
     assert [one.regret for one in rows] == [float(problem.regret(np.array(one.x))) for one in rows]
+
+
+def test_many_designs_are_shown_in_words(tmp_path: Path) -> None:
+    picture = tmp_path / "picture.png"
+    shown = CliRunner().invoke(app, ["show", "paint-shop", "--out", str(picture)])
+    assert shown.exit_code == 0
+    assert "resin acrylic" in " ".join(shown.output.split())
+    assert "no picture" in shown.output
+    assert not picture.exists()
 
 
 def test_a_design_between_levels_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
