@@ -104,7 +104,7 @@ def build(out: Path) -> tuple[Path, Path]:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / name, copy / name)
         # The sdist first, and the wheel of the sdist: it holds all that is needed.
-        words = [sys.executable, "-m", "build", "--outdir", str(out.resolve()), folder]
+        words = [sys.executable, "-m", "build", "--installer", "uv", "--outdir", str(out.resolve()), folder]
         done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode or "deprecated" in done.stdout:
             raise SystemExit(f"wheel and sdist do not build as they should:\n{done.stdout}")

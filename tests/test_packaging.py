@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -64,6 +65,12 @@ def test_every_file_of_the_package_is_in_the_wheel() -> None:
     others = {path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     assert others - named == set()
     assert "Permission to use" in (package / "web/static/htmx.LICENSE.txt").read_text(encoding="utf-8")
+
+
+def test_the_demo_and_its_picture_need_no_extra() -> None:
+    missing = "'optuna', 'sqlalchemy', 'botorch', 'gpytorch', 'pandas'"
+    code = f"import sys; sys.modules.update(dict.fromkeys([{missing}])); import edrbo.report.belief_picture, edrbo.plot"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def script(name: str) -> ModuleType:
