@@ -1,4 +1,4 @@
-"""Trials of other rules for asking, beside the default on the same seeds, contexts and noise: docs/why.md, "Journal".
+"""Trials of rules for asking, beside the method of the paper on the same seeds and contexts: docs/why.md, "Journal".
 
     OMP_NUM_THREADS=1 python benchmarks/trials.py run base,mean-1.5 --seeds 0:5 [--problems all] [--noise 0.05]
         [--goal robust:0.1] [--evaluations 100] [--out RUNS]
@@ -251,14 +251,14 @@ def run_all(options: argparse.Namespace) -> None:
 
 
 def table(options: argparse.Namespace) -> None:
-    """Every rule beside the default on the runs that both have; ratios are geometric means over problems of ratios of
-    means over seeds, intervals of them resample problems, and seeds within them."""
+    """Every rule beside ``base``, the method of the paper, on the runs that both have. Ratios are geometric means over
+    problems of ratios of means over seeds, intervals of them resample problems, and seeds within them."""
     keys = {"noise": str(options.noise), "goal": options.goal, "evaluations": str(options.evaluations)}
     found = [row for row in rows(options.out) if all(row[key] == value for key, value in keys.items())]
     by_rule = {rule: {(r["problem"], r["seed"]): r for r in found if r["rule"] == rule} for rule in RULES}
     shown = Table(title=f"noise {options.noise}, goal {options.goal}, {options.evaluations} evaluations")
-    heads = ("rule", "runs", "problems", "cumulative regret to the default's", "95 %", "simple regret, thousandths")
-    for heading in (*heads, "the default's", f"more than {STUCK:.0%} below", "the default's"):
+    heads = ("rule", "runs", "problems", "cumulative regret to edrbo's", "95 %", "simple regret, thousandths")
+    for heading in (*heads, "edrbo's", f"more than {STUCK:.0%} below", "edrbo's"):
         shown.add_column(heading, justify="left" if heading == "rule" else "right")
     look = f"at {options.evaluations}"
     for rule, runs in by_rule.items():
