@@ -75,7 +75,7 @@ def load(where: str, processes: int, evaluations: int, profile: str | None) -> d
     return {
         "processes": processes,
         "evaluations": processes * evaluations,
-        "cpu": round(sum(one["cpu"] for one in found), 1),
+        "cpu": sum(one["cpu"] for one in found),
         "wall": round(wall, 1),
         "stored": len(Study.open(where)),
         "rows": found[0]["rows"],
@@ -99,7 +99,7 @@ def main() -> None:
         found = load(where, arguments.processes, arguments.evaluations, arguments.profile)
         found["file_kb"] = round(Path(where).stat().st_size / 1e3)
     rows = found.pop("rows")
-    print(json.dumps(found))
+    print(json.dumps({**found, "cpu": round(found["cpu"], 1)}))
     if arguments.what == "soak":
         for told, seconds, memory in rows:
             print(f"{told:6d} observations  {1e3 * seconds:8.1f} ms of CPU per step  {memory:7.1f} MB")

@@ -71,7 +71,7 @@ def truth(axes: Axes, problem: Problem, optimizer: Optimizer) -> None:
 
 def draw_experts(problem: Problem, optimizer: Optimizer, model: Ensemble) -> Figure:
     mean, sd = at_slice(model)
-    figure = Figure(figsize=(6.6, 5.0), layout="constrained")
+    figure = Figure(figsize=(5.0, 5.0), layout="constrained")
     many = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, (name, color), mu, sigma in zip(many.flat, EXPERTS.items(), mean, sd, strict=True):
         truth(axes, problem, optimizer)
@@ -87,34 +87,34 @@ def draw_experts(problem: Problem, optimizer: Optimizer, model: Ensemble) -> Fig
 def draw_barycenter(problem: Problem, optimizer: Optimizer, model: Ensemble) -> Figure:
     mean, sd = at_slice(model)
     center, spread = barycenter(mean, sd)
-    figure = Figure(figsize=(6.6, 5.6), layout="constrained")
+    figure = Figure(figsize=(5.0, 5.6), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     truth(above, problem, optimizer)
     for color, mu in zip(EXPERTS.values(), mean, strict=True):
         above.plot(X, mu, color=color, lw=0.8)
-    band(above, center, spread, SKY, "the experts' barycentre, ± 2 σ̄")
+    band(above, center, spread, SKY, "barycentre, ± 2 σ̄")
     above.plot(X, center + 1.5 * spread, color=ORANGE, ls=":", label="hope: μ̄ + 1.5 σ̄")
     above.plot(X, METHOD.score(mean, sd), color=ORANGE, label="score: hope − √2 ε̂")
     above.set_ylabel(f"y at c = {SLICE}")
-    above.set_ylim(bottom=float((center - 2 * spread).min()) - 0.55)
-    above.legend(ncols=2, loc="lower center")
+    above.set_ylim(bottom=float((center - 2 * spread).min()) - 0.7)
+    above.legend(ncols=2, loc="lower center", columnspacing=1)
     below.fill_between(X, 0.0, radius(mean, sd), color=VERMILION, alpha=0.35, lw=0)
     below.plot(X, radius(mean, sd), color=VERMILION, label="radius ε̂: how far the farthest expert is")
     below.plot(X, spread, color=SKY, label="σ̄: how unsure they are on average")
     below.set(xlabel="design x", ylabel="in units of y")
-    below.set_ylim(0.0, 1.45 * float(spread.max()))
-    below.legend(loc="upper center", ncols=2)
+    below.set_ylim(0.0, 1.6 * float(spread.max()))
+    below.legend(loc="upper left")
     return figure
 
 
 def draw_law(problem: Problem, history: ContextHistory) -> Figure:
     contexts = history.contexts[:, 0]
-    figure = Figure(figsize=(6.6, 5.0), layout="constrained")
+    figure = Figure(figsize=(5.0, 5.0), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     grid = np.linspace(0.0, 1.0, 400)
     (marginal,) = problem.law.components
     above.hist(contexts, bins=25, range=(0, 1), density=True, color=GREEN, alpha=0.45, label="contexts seen")
-    above.plot(grid, marginal.density(grid), color=INK, ls="--", label="the law they come from, which nobody knows")
+    above.plot(grid, marginal.density(grid), color=INK, ls="--", label="their true law")
     above.plot(contexts, np.full(len(contexts), -0.08), "|", color=GREEN, ms=7)
     above.set_ylabel("density")
     above.legend()
@@ -123,7 +123,7 @@ def draw_law(problem: Problem, history: ContextHistory) -> Figure:
         below.scatter(points.atoms[:, 0], torch.full((size,), -place), s=1000 * points.weights, color=BLUE, alpha=0.7)
     below.set(xlabel="context c", xlim=(0, 1), ylim=(-2.6, 0.6))
     below.set_yticks([0, -1, -2], ["to end with", "to climb with", "to look\naround with"])
-    below.set_title("atoms that stand for them; their size is their weight", color=BLUE)
+    below.set_title("atoms that stand for them, as large as their weight", color=BLUE)
     return figure
 
 
@@ -132,7 +132,7 @@ def rows(model: Ensemble, points: ContextPoints, functional: Functional) -> Robu
 
 
 def draw_functional(model: Ensemble, history: ContextHistory) -> Figure:
-    figure = Figure(figsize=(6.6, 7.2), layout="constrained")
+    figure = Figure(figsize=(5.0, 6.4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     c = torch.linspace(0.0, 1.0, 101, dtype=torch.float64)
     joint = torch.stack(torch.meshgrid(X, c, indexing="ij"), -1).reshape(-1, 2)
@@ -142,11 +142,11 @@ def draw_functional(model: Ensemble, history: ContextHistory) -> Figure:
     points = Empirical().points(history, 64, SEED)
     above.plot(np.zeros(len(points.atoms)) + 0.01, points.atoms[:, 0], ">", color=GREEN, ms=4, label="atoms of the law")
     above.set_ylabel("context c")
-    above.legend(loc="upper right")
+    above.legend(loc="upper right", labelcolor="black")
     for label, functional, color in (
         ("mean over the law", Expectation(), ORANGE),
         ("mean of the worst fifth", Tail(0.2), BLUE),
-        ("worst mean within Wasserstein distance 0.1", Wasserstein(0.1, order=1), PURPLE),
+        ("worst mean of a law near by", Wasserstein(0.1, order=1), PURPLE),
     ):
         with torch.no_grad():
             alpha = rows(model, points, functional).evaluate(X[:, None])
@@ -160,7 +160,7 @@ def draw_functional(model: Ensemble, history: ContextHistory) -> Figure:
 
 
 def draw_goals(problem: Problem) -> Figure:
-    figure = Figure(figsize=(6.6, 7.2), layout="constrained")
+    figure = Figure(figsize=(5.0, 6.4), layout="constrained")
     many = figure.subplots(3, 1, sharex=True)
     goals: tuple[tuple[Goal, str], ...] = ((Expected(), ORANGE), (CVaR(0.1), BLUE), (WorstCase(), PURPLE))
     designs = np.linspace(0.0, 1.0, 61)
@@ -188,8 +188,8 @@ def main() -> None:
         {
             **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
             **{"axes.edgecolor": INK, "axes.labelcolor": INK, "axes.facecolor": "none", "figure.facecolor": "none"},
-            **{"axes.spines.top": False, "axes.spines.right": False, "font.size": 11, "savefig.dpi": 150},
-            **{"legend.fontsize": 9, "legend.framealpha": 0.0, "axes.titlesize": 11, "lines.linewidth": 1.8},
+            **{"axes.spines.top": False, "axes.spines.right": False, "font.size": 10, "savefig.dpi": 150},
+            **{"legend.fontsize": 8.5, "legend.framealpha": 0.0, "axes.titlesize": 11, "lines.linewidth": 1.8},
         }
     )
     problem = problems.get("two-seasons")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 from pathlib import Path
+
+import pytest
 
 from edrbo.bench.analysis.relative import relative_table
 from edrbo.bench.analysis.results import load_results
@@ -22,6 +26,7 @@ RUNS = {
     ],
     "cases.md: Real cases": ["benchmarks/results/cases.csv"],
     "goals.md: What was measured": ["docs/results/goals.csv", "benchmarks/results/goals-recommended.csv.gz"],
+    "guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
     "guides/outcomes.md: How sure a limit is": ["benchmarks/results/outcomes.csv"],
     "results/README.md: The comparison": COMPARISON,
     "results/README.md: In words": COMPARISON,
@@ -40,7 +45,6 @@ RUNS = {
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
 PROGRAMS = {
     "goals.md: What was measured": ["benchmarks/goal_speed.py"],
-    "guides/many-machines.md: Many machines": ["benchmarks/run.py"],
     "lab-page.md: What is promised": ["tests/web/load.py"],
     "reliability.md: The attack": ["tests/attack/test_fuzz.py"],
     "speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
@@ -104,3 +108,17 @@ def test_the_table_of_the_ablation_is_that_of_its_runs() -> None:
     page = (DOCS / "why.md").read_text(encoding="utf-8")
     rows = rows_of(relative_table(load_results(DOCS / "results" / "ablation.csv.gz"), "after", "edrbo").to_markdown())
     assert [row for row in rows[1:] if row not in page] == []
+
+
+def test_the_table_of_growth_is_that_of_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the program puts its folder there
+    spec = importlib.util.spec_from_file_location("growth", ROOT / "benchmarks" / "growth.py")
+    assert spec is not None
+    assert spec.loader is not None
+    growth = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "growth", growth)
+    spec.loader.exec_module(growth)
+    kept = growth.table(growth.RESULTS)
+    assert len(kept) == len(growth.ROWS)  # all were run
+    page = (DOCS / "guides" / "many-machines.md").read_text(encoding="utf-8")
+    assert [row for row in kept if row not in page] == []
