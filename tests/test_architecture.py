@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,12 @@ def is_module(name: str) -> bool:
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
-IMPORTS = [item for path in FILES for item in imports_of(path)]
+
+
+@cache
+def all_imports() -> list[Import]:
+    """Not read while tests are collected, which every worker does."""
+    return [item for path in FILES for item in imports_of(path)]
 
 
 def within(module: str, names: tuple[str, ...]) -> bool:
@@ -125,7 +131,7 @@ def test_every_module_has_its_place() -> None:
 
 def test_a_package_imports_only_what_stands_above() -> None:
     wrong = []
-    for item in IMPORTS:
+    for item in all_imports():
         target = internal(item)
         importer, imported = room(item.module), room(target or "")
         if importer is None or target is None or imported == importer:
@@ -138,7 +144,7 @@ def test_a_package_imports_only_what_stands_above() -> None:
 def test_no_module_imports_itself_in_a_circle() -> None:
     """Also not by way of functions, nor for the type checker alone."""
     edges: dict[str, set[str]] = {}
-    for item in IMPORTS:
+    for item in all_imports():
         target = internal(item)
         if target is not None:
             edges.setdefault(item.module, set()).add(target)
@@ -160,7 +166,7 @@ def test_surrogate_and_context_do_not_know_each_other() -> None:
     sides = {"surrogate": ("context",), "context": ("surrogate",)}
     wrong = [
         str(item)
-        for item in IMPORTS
+        for item in all_imports()
         for side, others in sides.items()
         if within(item.module, (side,)) and within(internal(item) or "", others)
     ]
@@ -169,7 +175,7 @@ def test_surrogate_and_context_do_not_know_each_other() -> None:
 
 def test_the_maximizer_takes_any_callable() -> None:
     own = {f"acquisition.{part}" for part in ("maximizer", "area", "constrained", "neighbors")}
-    known = {internal(item) for item in IMPORTS if item.module in own} - {None}
+    known = {internal(item) for item in all_imports() if item.module in own} - {None}
     assert known - own <= {"context.laws", "surrogate.lbfgs", "space", "errors"}
 
 
@@ -178,7 +184,7 @@ def test_heavy_libraries_are_imported_where_they_are_used(library: str) -> None:
     allowed = MAY_IMPORT_AT_TOP.get(library, ())
     wrong = [
         str(item)
-        for item in IMPORTS
+        for item in all_imports()
         if item.target.split(".")[0] == library and not item.lazy and not within(item.module, allowed)
     ]
     assert wrong == []
@@ -187,7 +193,7 @@ def test_heavy_libraries_are_imported_where_they_are_used(library: str) -> None:
 @pytest.mark.parametrize("library", ["botorch", "gpytorch", "linear_operator"])
 def test_botorch_is_behind_its_door(library: str) -> None:
     """Also not inside functions: the engine is torch."""
-    wrong = [str(item) for item in IMPORTS if item.target.split(".")[0] == library and not within(item.module, BEHIND)]
+    wrong = [str(item) for item in all_imports() if item.target.split(".")[0] == library and not within(item.module, BEHIND)]
     assert wrong == []
 
 
@@ -207,6 +213,6 @@ print(*sorted({{name.split(".")[0] for name in sys.modules}}))
 
 
 def test_importing_the_package_imports_nothing_of_it() -> None:
-    eager = [item for item in IMPORTS if item.module == "" and not item.lazy]
+    eager = [item for item in all_imports() if item.module == "" and not item.lazy]
     assert [str(item) for item in eager if internal(item)] == []
     assert {item.target.split(".")[0] for item in eager} <= sys.stdlib_module_names

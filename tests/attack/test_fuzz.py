@@ -127,7 +127,7 @@ def test_stored_optimizers(optimizer: Optimizer) -> None:
             continue
         assert same_state(Optimizer.from_json(again.to_json()).state, again.state)
         counts["accepted and the same when read again"] += 1
-        if counts["accepted and the same when read again"] % 10 == 0:  # and it can be used
+        if counts["accepted and the same when read again"] % 25 == 0:  # and it can be used
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 again.ask()
