@@ -7,6 +7,7 @@ that lives on. This is what lets an interrupted replicate go on to the same numb
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from edrbo.acquisition.methods import Method
 from edrbo.context.laws import sobol_points
+from edrbo.errors import ImplausibleWarning
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.events import Asked
 from edrbo.records.goals import Expected, Goal
@@ -95,7 +97,9 @@ class OptimizerLearner(Learner):
         if not optimizer.state.pending:  # an evaluation of an earlier process, whose suggestion counts as asked
             optimizer.apply(Asked(id=optimizer.state.next_id, x=x))
         (key,) = optimizer.state.pending
-        optimizer.tell(key, context=list(map(float, c)), value=y)
+        with warnings.catch_warnings():  # nobody typed these
+            warnings.simplefilter("ignore", ImplausibleWarning)
+            optimizer.tell(key, context=list(map(float, c)), value=y)
 
     def recommend(self) -> Array:
         recommended: Array = self._optimizer.space.encode_designs(self._optimizer.recommend().design)[0]
