@@ -41,6 +41,7 @@ RUNS = {
         "benchmarks/results/stuck-modified-branin-101.jsonl",
     ],
     "why.md: Targets": COMPARISON,
+    "why.md: Higher dimensions": ["benchmarks/results/high.csv.gz"],
 }
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
 PROGRAMS = {
@@ -122,3 +123,12 @@ def test_the_table_of_growth_is_that_of_its_runs(monkeypatch: pytest.MonkeyPatch
     assert len(kept) == len(growth.ROWS)  # all were run
     page = (DOCS / "guides" / "many-machines.md").read_text(encoding="utf-8")
     assert [row for row in kept if row not in page] == []
+
+
+def test_the_tables_of_higher_dimensions_are_those_of_their_runs() -> None:
+    page, runs = (
+        (DOCS / "why.md").read_text(encoding="utf-8"),
+        load_results(ROOT / RUNS["why.md: Higher dimensions"][0]),
+    )
+    rows = [row for kind in ("after", "simple") for row in rows_of(relative_table(runs, kind, "mean").to_markdown())]
+    assert [row for row in rows if row not in page] == []
