@@ -184,6 +184,10 @@ RULES: dict[str, Rule] = {
     "identify": mean(1.5),
     "identify-2": mean(1.5),
     "identify-4": mean(1.5),
+    "warped-mean-1": mean(1.0),
+    "warped-mean-1.25": mean(1.25),
+    "warped-mean-1.5": mean(1.5),
+    "warped-plain-1": plain(1.0),
     "mean-2.5": mean(2.5),
     "mean-3": mean(3.0),
 }
@@ -214,7 +218,12 @@ def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: i
     choices = {"aim": "identify"} if rule.startswith("identify") else {}
     exploring.RATE = float(rule[-1]) if rule[-2] == "-" and choices else RATE
     optimizer = type("Trial", (Trial,), {"rule": staticmethod(RULES[rule])})(
-        space, "edrbo", seed=seed, initial=INITIAL, goal=goal, **choices
+        space,
+        "edrbo-warped" if rule.startswith("warped") else "edrbo",
+        seed=seed,
+        initial=INITIAL,
+        goal=goal,
+        **choices,
     )
     designs, looks, began = [], {}, time.process_time()
     for t in range(evaluations):

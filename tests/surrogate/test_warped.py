@@ -16,7 +16,7 @@ from edrbo import Optimizer, Space
 from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.functional import Expectation
 from edrbo.acquisition.methods import Method
-from edrbo.acquisition.score import UCB, BarycenterUCB
+from edrbo.acquisition.score import UCB, BarycenterUCB, Score
 from edrbo.context.laws import ContextPoints, Empirical
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.forecasts import leave_one_out
@@ -188,11 +188,31 @@ def test_integrated_beliefs_agree_with_simulation() -> None:
         assert sd[m, 0].item() == pytest.approx(total.std().item(), rel=0.1)  # correlations bend a little too
 
 
-def test_the_acquisitions_gradient_is_that_of_autograd_and_of_differences() -> None:
+def test_the_integrated_belief_has_the_correlations_of_what_is_modelled() -> None:
+    X, Y = peaked(12)
+    model = WarpedSurrogate().fit(X, Y)
+    x, contexts = double([[0.35], [0.8]]), double([[0.1], [0.45], [0.8]])
+    own = double([[0.2, 0.5, 0.3], [0.0, 0.1, 0.9]])
+    paired = model.paired_with(contexts)
+    mean, sd = paired.integrated(x, own)
+    for i, weights in enumerate(own):
+        centers, covariances = model.gp.posterior(torch.cat([x[i].expand(3, 1), contexts], dim=-1))
+        modelled = covariances.diagonal(dim1=-2, dim2=-1).sqrt()
+        center, spread = model.scaling.moments(centers, modelled)
+        stretched = weights * spread / modelled
+        variance = (stretched.unsqueeze(-2) @ covariances @ stretched.unsqueeze(-1)).squeeze((-2, -1))
+        torch.testing.assert_close(mean[:, i], center @ weights, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(sd[:, i], variance.sqrt(), rtol=1e-6, atol=1e-10)
+        alone = paired.integrated(x[i : i + 1], weights)
+        torch.testing.assert_close(sd[:, i : i + 1], alone[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("score", [BarycenterUCB(), UCB(1.5, integrated=True)], ids=["each", "mean"])
+def test_the_acquisitions_gradient_is_that_of_autograd_and_of_differences(score: Score) -> None:
     X, Y = peaked(25)
     model = WarpedSurrogate().fit(X, Y)
     points = ContextPoints(double([[0.2], [0.7]]), double([0.4, 0.6]), X.new_zeros(0, 1))
-    acquisition = RobustAcquisition(model, BarycenterUCB(), points, Expectation())
+    acquisition = RobustAcquisition(model, score, points, Expectation())
     x = double([[0.3], [0.62], [0.9]])
     value, gradient = acquisition.value_and_gradient(x)
     leaf = x.clone().requires_grad_()
@@ -240,9 +260,6 @@ def test_the_power_survives_json_and_old_records_have_none() -> None:
 def test_what_needs_gaussian_outcomes_is_refused() -> None:
     X, Y = peaked(20)
     model = WarpedSurrogate().fit(X, Y)
-    points = ContextPoints(double([[0.2]]), double([1.0]), X.new_zeros(0, 1))
-    with pytest.raises(InvalidValueError, match="warped"):
-        RobustAcquisition(model, UCB(integrated=True), points, Expectation())
     with pytest.raises(InvalidValueError, match="warped"):
         UCB("theory").at(model)
     with pytest.raises(InvalidValueError, match="between 0 and 2"):

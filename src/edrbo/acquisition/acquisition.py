@@ -48,11 +48,6 @@ class RobustAcquisition:
                 "its worst-case weights change with the design; take Expectation, CVaR, Minimum, TotalVariation "
                 "or Wasserstein",
             )
-        if score.integrated and not model.can_integrate:
-            raise InvalidValueError(
-                "an integrated score has no meaning for warped outcomes",
-                "use a Surrogate, not a WarpedSurrogate",
-            )
 
     def __call__(self, x: Tensor) -> Tensor:
         """``evaluate``: the objective as a maximizer takes it."""

@@ -35,10 +35,6 @@ class StockBeliefs(Beliefs):
     def width(self) -> int:
         return 0
 
-    @property
-    def can_integrate(self) -> bool:
-        return True
-
     def rough(self) -> StockBeliefs:
         return self
 

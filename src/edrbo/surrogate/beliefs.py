@@ -36,7 +36,7 @@ class PairedBeliefs(ABC):
 
     @abstractmethod
     def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
-        """``integrated`` with its pullback, for beliefs that ``can_integrate``."""
+        """``integrated`` with its pullback."""
 
 
 class Beliefs(ABC):
@@ -51,11 +51,6 @@ class Beliefs(ABC):
     @abstractmethod
     def width(self) -> int:
         """Numbers that are held for each (x, c) asked at once: who asks for many does so in parts. 0 is no matter."""
-
-    @property
-    @abstractmethod
-    def can_integrate(self) -> bool:
-        """Whether ``integrated`` beliefs are exact and have a gradient."""
 
     @abstractmethod
     def rough(self) -> Beliefs:

@@ -195,10 +195,6 @@ class Ensemble(Beliefs):
     def width(self) -> int:
         return self.num_experts * self.gp.x.shape[-2]
 
-    @property
-    def can_integrate(self) -> bool:
-        return not isinstance(self.scaling, Warping)
-
     def expert(self, m: int) -> Ensemble:
         """Expert m alone."""
         return Ensemble(self.gp.expert(m), self.scaling, self.weighting, self.repeats)
@@ -281,23 +277,17 @@ class PairedEnsemble(PairedBeliefs):
         return self._with_units(*self.gp.moments_and_pullback(x))
 
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Of warped outcomes the variance is Σ_ij w_i w_j σ_i σ_j ρ_ij, with the standard deviations of f and the
-        correlations of the modelled values; then it has no gradient."""
         if isinstance(self.scaling, Warping):
-            return self._integrated_warped(x.detach(), weights, self.scaling)
+            return self.gp.bent(x, weights, self.scaling.moments_and_pullback)
         return self.scaling.moments(*self.gp.integrated(x, weights))
 
     def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
-        assert not isinstance(self.scaling, Warping)
+        """Of warped outcomes the belief is the Gaussian one with the same mean, and with the variance
+        Σ_ij w_i w_j σ_i σ_j ρ_ij: the standard deviations of f and the correlations of the modelled values."""
+        if isinstance(self.scaling, Warping):
+            return self.gp.bent_and_pullback(x, weights, self.scaling.moments_and_pullback)
         return self._with_units(*self.gp.integrated_and_pullback(x, weights))
 
     def _with_units(self, mean: Tensor, sd: Tensor, pullback: Pullback) -> Differentiable:
         center, spread, to_modelled = self.scaling.moments_and_pullback(mean, sd)
         return center, spread, lambda grad_mean, grad_sd: pullback(*to_modelled(grad_mean, grad_sd))
-
-    def _integrated_warped(self, x: Tensor, weights: Tensor, scaling: Warping) -> tuple[Tensor, Tensor]:
-        mean, sd = self.gp.moments(x)
-        center, spread = scaling.moments(mean, sd)
-        stretched = weights * (spread / sd).reshape(len(sd), len(x), -1)  # M × N × m
-        spreads = [self.gp.expert(m).integrated(x, stretched[m])[1] for m in range(len(sd))]
-        return (center.reshape(stretched.shape) * weights).sum(-1), torch.cat(spreads)

@@ -27,6 +27,7 @@ from torch import Tensor
 from edrbo.surrogate.beliefs import Differentiable
 from edrbo.surrogate.kernels import Kernel, averaged_gram, gram, product_gram, scaled_sqdist
 
+Unbend = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]]
 MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
 MOSTLY_USED = 0.75  # share of pairs that matter from which on a gradient is taken of all: choosing costs a copy
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -275,6 +276,51 @@ class PairedGP:
             return self._design_gradient(x, grad_sqdist)
 
         return mean, sd, pullback
+
+    def bent(self, x: Tensor, weights: Tensor, unbend: Unbend) -> tuple[Tensor, Tensor]:
+        """``bent_and_pullback`` for autograd, differentiable once in ``x``."""
+        if not x.requires_grad:
+            return self.bent_and_pullback(x, weights, unbend)[:2]
+        make = partial(self.bent_and_pullback, weights=weights, unbend=unbend)
+        mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
+        return mean, sd
+
+    def bent_and_pullback(self, x: Tensor, weights: Tensor, unbend: Unbend) -> Differentiable:
+        """Mean and standard deviation of F(x) = Σ_j w_j y(x, c_j), M × N, where the outcomes y are bent values of what
+        the experts model: ``unbend`` takes the modelled moments to those of y, with a pullback of its own.
+
+        The values at a design's contexts are as correlated as the modelled ones, so with s_j of y, σ_j modelled and
+        v_j = w_j s_j / σ_j the variance is vᵀCv, C the modelled covariance. C = K_c − HᵀH, H = L⁻¹k at the contexts,
+        so nothing is solved that the moments do not need.
+        """
+        mean, sd, half, slope = self._moments(x, slope=True)
+        assert slope is not None
+        center, spread, to_modelled = unbend(mean, sd)
+        shape = (len(mean), len(x), -1)
+        ratio = spread / sd
+        stretched = weights * ratio.reshape(shape)  # v: M × N × m
+        joined = half.reshape(*half.shape[:2], len(x), -1)  # M × n × N × m
+        together = (joined * stretched.unsqueeze(1)).sum(-1)  # Σ_j v_j L⁻¹k_j: M × n × N
+        prior = stretched @ self._context_covariance  # K_c v: M × N × m
+        before = (prior * stretched).sum(-1)
+        variance = torch.maximum(before - together.square().sum(1), MIN_VARIANCE * before)
+        of_mean = variance.sqrt()
+        by_stretched = (prior - (joined * together.unsqueeze(-1)).sum(1)) / of_mean.unsqueeze(-1)
+        inverse_sd = self._inverse_sd(sd, self.gp.hyper.outputscale[:, None])
+
+        def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+            by_ratio = (grad_sd.unsqueeze(-1) * by_stretched * weights).reshape(len(mean), -1)
+            by_center = (grad_mean.unsqueeze(-1) * weights).reshape(len(mean), -1)
+            by_mean, by_sd = to_modelled(by_center, by_ratio / sd)
+            by_sd = by_sd - by_ratio * ratio / sd
+            of_each = half * (by_sd * inverse_sd).unsqueeze(1)
+            shared = (grad_sd / of_mean).unsqueeze(-1) * stretched
+            of_all = (together.unsqueeze(-1) * shared.unsqueeze(1)).reshape(half.shape)
+            gradient = torch.linalg.solve_triangular(self.gp.chol.mT, of_each + of_all, upper=True).mT.neg()
+            gradient = gradient.addcmul_(by_mean.unsqueeze(-1), self.gp.alpha.unsqueeze(-2)).mul_(slope)
+            return self._design_gradient(x, _by_design(gradient, len(x)).sum(-2))
+
+        return (center.reshape(shape) * weights).sum(-1), of_mean, pullback
 
     def _moments(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         cross, slopes = self._cross(x, slope=slope)
