@@ -3,9 +3,9 @@
     python scripts/check_wheel.py [--extras none,study,web] [--python /usr/bin/python3.13] [--fresh]
 
 Checks, in this order: that the wheel holds the package as it is in git and nothing else, and that neither it nor the
-sdist holds tests or data of others; that the wheel works in an environment of its own without any extra; that mypy
---strict sees its types from outside; and that every extra by itself is enough for a smoke test that uses what it
-brings (scripts/smoke). Prints sizes and import times.
+sdist holds tests or data of others; that the wheel works without any extra; that every extra by itself is enough
+for a smoke test that uses what it brings (scripts/smoke); that mypy --strict sees its types from outside. Prints sizes
+and import times.
 
 Every extra has an empty environment of its own, made by uv, which unpacks a package once for all of them. What has
 passed is kept in build/wheel: after an interruption the same command goes on, --fresh begins anew.
@@ -48,6 +48,7 @@ KNOWN = {
     "edrbo/web/static/htmx.LICENSE.txt": "the licence of the one script that others wrote",
 }
 OF_THE_SDIST = {"LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
+TYPES = "types"  # no extra, but chosen and kept like one: what mypy sees, and what an import costs
 IMPORTS = ("import edrbo", "from edrbo import Space", "from edrbo import Optimizer")
 
 
@@ -61,13 +62,15 @@ def parts(extra: str) -> list[str]:
 def smoke_files(extra: str) -> list[Path]:
     """What must run with ``extra``; one that only collects others has the files of these."""
     own = SMOKE / f"use_{extra}.py"
+    if extra == TYPES:
+        return [SMOKE / "typed.py"]
     if extra == "none" or own.exists():
         return [own]
     return [SMOKE / f"use_{part}.py" for part in parts(extra)[1:]]
 
 
 def checked_extras() -> list[str]:
-    return ["none", *(name for name in EXTRAS if name not in TOOLS_OF_THE_REPOSITORY)]
+    return ["none", *(name for name in EXTRAS if name not in TOOLS_OF_THE_REPOSITORY), TYPES]
 
 
 def out_of_place(names: Iterable[str]) -> list[str]:
@@ -145,7 +148,7 @@ def digest(wheel: Path, extra: str) -> str:
         for line in needs
         if "extra ==" not in line or line.endswith(tuple(f'extra == "{x}"' for x in parts(extra)))
     ]
-    files = [CONSTRAINTS, SMOKE / "common.py", SMOKE / "typed.py", *smoke_files(extra)]
+    files = [CONSTRAINTS, SMOKE / "common.py", *smoke_files(extra)]
     return hashlib.sha256(
         "\n".join([*code, *own, *(file.read_text(encoding="utf-8") for file in files)]).encode()
     ).hexdigest()
@@ -229,11 +232,12 @@ class Check:
             begun = time.monotonic()
             print(f"{head} installing …", flush=True)
             environment = Environment(self.folder / extra, self.interpreter)
-            environment.install(str(self.wheel) if extra == "none" else f"{self.wheel}[{extra}]")
-            self.smoke(environment, extra)
-            if extra == "none":
+            environment.install(str(self.wheel) if extra in ("none", TYPES) else f"{self.wheel}[{extra}]")
+            if extra == TYPES:
                 self.check_types(environment)
                 show_import_times(environment)
+            else:
+                self.smoke(environment, extra)
             self.keep(extra)
             shutil.rmtree(environment.home)
             print(f"{head} fine, after {time.monotonic() - begun:.0f} s", flush=True)

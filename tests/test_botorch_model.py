@@ -98,7 +98,8 @@ def test_stock_acquisition_functions_are_optimized_on_it(name: str) -> None:
     make: dict[str, tuple[AcquisitionFunction, int]] = {
         "log-ei": (LogExpectedImprovement(model, y.max()), 1),
         "ucb": (UpperConfidenceBound(model, 2.0), 1),
-        "q-log-nei": (qLogNoisyExpectedImprovement(model, x, sampler=sampler(8)), 2),
+        # Older BoTorch caches roots of GPyTorch's models only, and says so of any other.
+        "q-log-nei": (qLogNoisyExpectedImprovement(model, x, sampler=sampler(8), cache_root=False), 2),
         "q-ucb": (qUpperConfidenceBound(model, 2.0, sampler=sampler(8)), 2),
         "q-kg": (qKnowledgeGradient(model, num_fantasies=4, sampler=sampler(4)), 1),
     }
