@@ -73,7 +73,7 @@ def test_a_value_in_the_place_of_a_context() -> None:
 
 @pytest.fixture(scope="module")
 def optimizer() -> Optimizer:
-    made = Optimizer(SPACE, "erbo", initial=3, seed=2, outcome="gloss", unit="GU")
+    made = Optimizer(SPACE, initial=3, seed=2, outcome="gloss", unit="GU")
     for load in np.random.default_rng(0).random(6):
         suggestion = made.ask()
         made.tell(suggestion, {"load": load}, suggestion["a"] - load + 0.1 * suggestion["n"])

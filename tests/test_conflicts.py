@@ -17,7 +17,7 @@ SPACE = Space({"x": (0, 1)}, {"c": (0, 1)})
 
 
 def test_a_conflict_is_said_and_taken_for_noise() -> None:
-    optimizer = Optimizer(SPACE, "erbo", seed=0)
+    optimizer = Optimizer(SPACE, seed=0)
     for x in np.linspace(0, 1, 6):
         optimizer.tell({"x": float(x)}, {"c": 0.5}, float(np.sin(4 * x)), noise=0.0)
     sure = optimizer.predict({"x": 0.4}, context={"c": 0.5})
@@ -41,7 +41,7 @@ def test_only_exact_outcomes_at_one_input_are_reconciled() -> None:
 
 
 def test_other_contexts_and_known_noise_are_no_conflict() -> None:
-    optimizer = Optimizer(SPACE, "erbo", seed=0)
+    optimizer = Optimizer(SPACE, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         optimizer.tell({"x": 0.4}, {"c": 0.5}, 1.0, noise=0.0)
@@ -54,7 +54,7 @@ def test_other_contexts_and_known_noise_are_no_conflict() -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e4, 1e-6])
 def test_one_or_two_outcomes_tell_little(scale: float) -> None:
     """One has no scale; two differ by d, and what comes next may be many d away, whatever the unit and the level."""
-    optimizer = Optimizer(SPACE, "erbo", seed=0)
+    optimizer = Optimizer(SPACE, seed=0)
     optimizer.tell({"x": 0.2}, {"c": 0.3}, 100.0 * scale)
     alone = optimizer.recommend()
     assert alone.interval == alone.outcome == (-math.inf, math.inf)

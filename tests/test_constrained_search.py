@@ -82,7 +82,7 @@ def is_inside(design: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def told() -> Optimizer:
-    optimizer = Optimizer(mixture(), "erbo", initial=4, seed=1)  # one expert: sooner fitted
+    optimizer = Optimizer(mixture(), initial=4, seed=1)
     for load in np.random.default_rng(0).random(9):
         suggestion = optimizer.ask()
         assert is_inside(suggestion)

@@ -105,7 +105,7 @@ def test_gradient_of_what_is_climbed() -> None:
 
 
 def run(cost: object, told: bool = False) -> Optimizer:
-    optimizer = Optimizer(SPACE, "erbo", initial=4, seed=0, cost=cost)  # type: ignore[arg-type]
+    optimizer = Optimizer(SPACE, initial=4, seed=0, cost=cost)  # type: ignore[arg-type]
     for _ in range(8):
         suggestion = optimizer.ask()
         value = -((suggestion["x"] - 0.3) ** 2) - 0.02 * (suggestion["dose"] - 3) ** 2
@@ -136,7 +136,7 @@ def test_suggestions_follow_the_cost() -> None:
 @pytest.mark.parametrize("outcomes", [{"a": Maximize(), "b": Limit(upper=9.0)}, {"a": Maximize(), "b": Minimize()}])
 def test_several_outcomes_per_cost(outcomes: dict[str, Maximize | Minimize | Limit]) -> None:
     """Under a limit, and where there is a front, with failures besides."""
-    optimizer = Optimizer(SPACE, "erbo", initial=3, outcomes=outcomes, cost="dose")
+    optimizer = Optimizer(SPACE, initial=3, outcomes=outcomes, cost="dose")
     for k in range(5):
         suggestion = optimizer.ask()
         if k == 1:
@@ -152,7 +152,7 @@ def test_several_outcomes_per_cost(outcomes: dict[str, Maximize | Minimize | Lim
 
 def test_costs_under_constraints_and_of_lists() -> None:
     space = Space({"x": (0, 1), "dose": (1, 10)}, constraints=["x + dose / 10 <= 1"])
-    optimizer = Optimizer(space, "erbo", initial=3, cost="dose")
+    optimizer = Optimizer(space, initial=3, cost="dose")
     for k in range(4):
         optimizer.tell({"x": 0.15 * k, "dose": 2 + k}, value=-((0.15 * k - 0.3) ** 2))
     asked = optimizer.ask()

@@ -18,7 +18,7 @@ from edrbo.report.belief_picture import draw_belief
 def test_the_demo_finds_the_order_and_draws_it(tmp_path: Path) -> None:
     picture = tmp_path / "demo.png"
     result = CliRunner().invoke(
-        make_app([]), ["demo", "--evaluations", "10", "--out", str(picture)], env={"COLUMNS": "120"}
+        make_app([]), ["demo", "--evaluations", "15", "--out", str(picture)], env={"COLUMNS": "120"}
     )
     assert result.exit_code == 0, result.output
     line = next(row for row in result.output.splitlines() if "order quantity" in row)

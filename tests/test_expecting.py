@@ -27,7 +27,7 @@ def world(x: float, c: float) -> float:
 
 def run(n: int, seed: int = 0) -> tuple[Optimizer, int, int]:
     """An optimizer after ``n`` evaluations, how many of them were foretold, and how many came out as foretold."""
-    optimizer, rng = Optimizer(SPACE, "erbo", seed=seed), np.random.default_rng(seed)
+    optimizer, rng = Optimizer(SPACE, seed=seed), np.random.default_rng(seed)
     foretold = right = 0
     for _ in range(n):
         suggestion = optimizer.ask()

@@ -17,9 +17,9 @@ from edrbo.optimizer.words import success_words
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
 
-def told(n: int = 12, method: str = "erbo") -> Optimizer:
-    """Runs at designs of one's own; E_c f is best at x = 0.6, and x + c matter together. One expert: sooner fitted."""
-    optimizer, rng = Optimizer(SPACE, method, seed=0), np.random.default_rng(0)
+def told(n: int = 12, seed: int = 0, **settings: object) -> Optimizer:
+    """Runs at designs of one's own; E_c f is best at x = 0.6, and x + c matter together."""
+    optimizer, rng = Optimizer(SPACE, seed=seed, **settings), np.random.default_rng(seed)  # type: ignore[arg-type]
     for x in (np.arange(n) + 0.5) / n:
         c = float(rng.uniform())
         optimizer.tell({"x": x}, {"c": c}, -((x - 0.4 - 0.4 * c) ** 2))
@@ -61,10 +61,9 @@ def test_failures_again_and_again_drive_the_search_away() -> None:
     assert not all(0.4 < x < 0.8 for x in asked)
 
 
-def walled(least_success: float = 0.8) -> Optimizer:
+def walled(seed: int = 0, **settings: object) -> Optimizer:
     """The best designs by their outcomes, x > 0.7, all fail."""
-    optimizer = Optimizer(SPACE, "erbo", seed=0, least_success=least_success)
-    rng = np.random.default_rng(0)
+    optimizer, rng = Optimizer(SPACE, seed=seed, **settings), np.random.default_rng(seed)  # type: ignore[arg-type]
     for x in np.linspace(0, 1, 21):
         c = float(rng.uniform())
         if x > 0.7:

@@ -141,7 +141,7 @@ def gloss(speed: float, context: dict[str, Any]) -> float:
 
 def told(part: str) -> Optimizer:
     """Twelve complete outcomes at low humidity, and as many at high humidity of which ``part`` was said."""
-    optimizer = Optimizer(SPACE, "erbo")
+    optimizer = Optimizer(SPACE)
     rng = np.random.default_rng(3)
     for k in range(24):
         low = k < 12
@@ -193,7 +193,7 @@ def test_an_answer_for_a_part_of_the_context() -> None:
 
 
 def test_outcomes_with_partly_known_contexts_alone() -> None:
-    optimizer = Optimizer(SPACE, "erbo", initial=2)
+    optimizer = Optimizer(SPACE, initial=2)
     for k in range(4):
         optimizer.tell({"speed": k / 4}, {"humidity": 20 * k}, float(k))
     assert math.isfinite(optimizer.recommend().expected)
@@ -204,7 +204,7 @@ def test_outcomes_with_partly_known_contexts_alone() -> None:
 
 
 def test_a_context_is_completed_later() -> None:
-    late, whole = Optimizer(SPACE, "erbo"), Optimizer(SPACE, "erbo")
+    late, whole = Optimizer(SPACE), Optimizer(SPACE)
     context = {"humidity": 40, "viscosity": 3, "shift": "night"}
     for optimizer in (late, whole):
         optimizer.tell({"speed": 0.1}, {**context, "humidity": 50}, 1.0)
@@ -228,7 +228,7 @@ def test_a_context_is_completed_later() -> None:
 
 
 def test_nan_is_a_mistake_but_for_an_empty_cell_of_a_frame() -> None:
-    optimizer = Optimizer(SPACE, "erbo")
+    optimizer = Optimizer(SPACE)
     with pytest.raises(InvalidContextError):
         optimizer.tell({"speed": 0.5}, {"humidity": math.nan, "shift": "day"}, 1.0)
     optimizer.observe_context(pd.DataFrame({"humidity": [40.0, np.nan], "shift": ["day", "night"]}))
@@ -263,7 +263,7 @@ steps = st.lists(
 @settings(max_examples=60)
 @given(steps)
 def test_whatever_is_accepted_can_be_read_again(given_: list[tuple[str, Any, Any]]) -> None:
-    optimizer = Optimizer(SPACE, "erbo")
+    optimizer = Optimizer(SPACE)
     for what, told, number in given_:
         try:
             if what == "tell":

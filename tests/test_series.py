@@ -33,7 +33,7 @@ def hour(seed: int, count: int = 5) -> dict[str, list[Any]]:
 
 
 def test_rows_at_once_are_rows_one_by_one() -> None:
-    once, looped = Optimizer(SPACE, "erbo"), Optimizer(SPACE, "erbo")
+    once, looped = Optimizer(SPACE), Optimizer(SPACE)
     for k in range(4):
         told = hour(k)
         once.tell({"speed": k / 4}, **told, noise=[0.1, None, 0.2, 0.1, None])
@@ -72,7 +72,7 @@ def test_one_suggestion_has_several_rows(tmp_path: Path) -> None:
 
 
 def test_second_thoughts_about_rows(tmp_path: Path) -> None:
-    optimizer = Optimizer(SPACE, "erbo")
+    optimizer = Optimizer(SPACE)
     optimizer.tell({"speed": 0.5}, {"humidity": 30, "shift": "day"}, 1.0)
     optimizer.tell({"speed": 0.2}, **hour(1))
     before = optimizer.state
@@ -136,14 +136,14 @@ SPACE_1 = Space({"speed": (0, 1)})
     ],
 )
 def test_rows_that_cannot_be(told: dict[str, Any], error: type[Exception], words: str) -> None:
-    optimizer = Optimizer(SPACE, "erbo")
+    optimizer = Optimizer(SPACE)
     with pytest.raises(error, match=words):
         optimizer.tell({"speed": 0.5}, **told)
     assert not optimizer.runs
 
 
 def test_second_thoughts_that_cannot_be() -> None:
-    optimizer = Optimizer(SPACE, "erbo")
+    optimizer = Optimizer(SPACE)
     optimizer.tell({"speed": 0.5}, **hour(0))
     optimizer.tell({"speed": 0.5}, {"humidity": 30, "shift": "day"}, 1.0)
     with pytest.raises(InvalidEventError, match="say which row"):
@@ -162,7 +162,7 @@ def test_second_thoughts_that_cannot_be() -> None:
 
 
 def test_repeats_without_contexts() -> None:
-    optimizer = Optimizer(SPACE_1, "erbo")
+    optimizer = Optimizer(SPACE_1)
     optimizer.tell({"speed": 0.5}, values=[1.0, 1.2, 0.9])
     assert optimizer.observations.y.tolist() == [1.0, 1.2, 0.9]
     assert len(optimizer) == 1
@@ -170,7 +170,7 @@ def test_repeats_without_contexts() -> None:
 
 
 def test_a_row_that_looks_wrong_is_asked_about() -> None:
-    optimizer = Optimizer(SPACE, "erbo")
+    optimizer = Optimizer(SPACE)
     for k in range(4):
         optimizer.tell({"speed": k / 4}, **hour(k))
     told = hour(9)

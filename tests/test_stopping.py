@@ -76,7 +76,7 @@ def bowl(x: float, c: float) -> float:
 
 
 def told(designs: list[float], seed: int = 0) -> Optimizer:
-    optimizer = Optimizer(SPACE, "erbo", seed=seed)
+    optimizer = Optimizer(SPACE, seed=seed)
     rng = np.random.default_rng(seed)
     for x in designs:
         c = float(rng.uniform())
@@ -105,7 +105,7 @@ def test_one_outcome_leaves_everything_open() -> None:
 
 
 def test_minimizing_leaves_as_much_to_gain() -> None:
-    up, down = told(list(np.linspace(0, 1, 9))), Optimizer(SPACE, "erbo", seed=0, direction="minimize")
+    up, down = told(list(np.linspace(0, 1, 9))), Optimizer(SPACE, seed=0, direction="minimize")
     for x, c, y in zip(up.observations.x, up.observations.c, up.observations.y, strict=True):
         down.tell({"x": float(x[0])}, {"c": float(c[0])}, -float(y))
     assert up.recommend().left_to_gain == pytest.approx(down.recommend().left_to_gain, rel=1e-9)

@@ -21,9 +21,9 @@ from edrbo.web.jobs import MOST_WAITING, Worker
 def test_twenty_devices_at_once(tmp_path: Path) -> None:
     study = new_study(tmp_path / "load.db")
     with process(tmp_path / "load.db", *WORDS) as server:
-        load = devices(server.port, count=20, posts=3)
+        load = devices(server.port, count=20, posts=5)
     assert load.wrong == []
-    assert len(study) == 60
+    assert len(study) == 100
     assert max(stored_keys(study).values()) == 1
 
 
