@@ -116,7 +116,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the environment")
     parser.add_argument("--torch", help="this version of torch, for instance one that has a build without CUDA")
     parser.add_argument("--list", action="store_true", help="only say what would be installed")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()  # paths may stand after options
     packages = wanted(given.which, given.torch)
     print("\n".join(packages), flush=True)
     if given.list:
