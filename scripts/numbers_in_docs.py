@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from edrbo.bench import problems
+from edrbo.bench.analysis.regret_table import regret_table
 from edrbo.bench.analysis.relative import relative
 from edrbo.bench.analysis.results import Results, load_results
 from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import rank, statistic, summarize
 from edrbo.bench.analysis.table import Entry, Row, Table, format_pair
+from edrbo.records.settings import DEFAULT
 
 RUNS = Path(__file__).parents[1] / "docs" / "results"
 PAPER = ("edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb")
@@ -72,8 +74,30 @@ def comparisons(results: Results, method: str, name: str) -> None:
     print(found.table().to_markdown())
 
 
+def default_method(results: Results) -> None:
+    """The default beside the paper's nine, whose runs are older, and what it recommends on all seventeen problems."""
+    own = load_results(RUNS / "default.csv.gz")
+    nine = Results(tuple(run for run in (*own.runs, *results.runs) if run.problem in problems.names()))
+    print("## The default\n")
+    print(regret_table(only_methods(nine, (DEFAULT, *PAPER)), "final").to_markdown())
+    print(recommendations(nine).to_markdown())
+    for other in (*PAPER, "edrbo-warped"):
+        one = relative(nine, "after", DEFAULT, other)
+        print(
+            f"after the initial designs, {DEFAULT} to {other}: {one.mean:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})"
+        )
+    further = Results(tuple(run for run in own.runs if run.problem in problems.further_names()))
+    one = relative(further, "after", DEFAULT, "edrbo")
+    print(f"the same on our own problems, to edrbo: {one.mean:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})")
+    for words, runs in (("the nine", nine), ("our own", further)):
+        for method in runs.methods:
+            shares = [run.simple / problems.get(run.problem).value_range for run in runs.runs if run.method == method]
+            print(f"more than 5 % below the best, {words}, {method}: {sum(s > 0.05 for s in shares)} of {len(shares)}")
+
+
 def main() -> None:
     results = load_results(RUNS / "regret.csv.gz")
+    default_method(results)
     nine = only_methods(results, PAPER)
     for name in ("final", "mean"):
         ranks = rank(summarize(nine, name), nine.problems, nine.methods)
