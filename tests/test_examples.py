@@ -17,7 +17,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "s
 
 def run(words: list[str], cwd: Path, path: str = "") -> str:
     environment = {**ENVIRONMENT, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"} if path else ENVIRONMENT
-    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
