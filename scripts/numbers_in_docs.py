@@ -82,17 +82,22 @@ def default_method(results: Results) -> None:
     print(regret_table(only_methods(nine, (DEFAULT, *PAPER)), "final").to_markdown())
     print(recommendations(nine).to_markdown())
     for other in (*PAPER, "edrbo-warped"):
-        one = relative(nine, "after", DEFAULT, other)
-        print(
-            f"after the initial designs, {DEFAULT} to {other}: {one.mean:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})"
-        )
+        print(f"after the initial designs, {DEFAULT} to {other}: {_ratio(nine, other)}")
     further = Results(tuple(run for run in own.runs if run.problem in problems.further_names()))
-    one = relative(further, "after", DEFAULT, "edrbo")
-    print(f"the same on our own problems, to edrbo: {one.mean:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})")
+    print(f"the same on our own problems, to edrbo: {_ratio(further, 'edrbo')}")
     for words, runs in (("the nine", nine), ("our own", further)):
         for method in runs.methods:
-            shares = [run.simple / problems.get(run.problem).value_range for run in runs.runs if run.method == method]
+            shares = [
+                statistic(run, "simple") / problems.get(run.problem).value_range
+                for run in runs.runs
+                if run.method == method
+            ]
             print(f"more than 5 % below the best, {words}, {method}: {sum(s > 0.05 for s in shares)} of {len(shares)}")
+
+
+def _ratio(results: Results, other: str) -> str:
+    one = relative(results, "after", DEFAULT, other)
+    return f"{one.mean:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})"
 
 
 def main() -> None:
