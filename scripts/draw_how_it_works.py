@@ -22,7 +22,7 @@ from edrbo.bench import problems
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_value
 from edrbo.bench.problems.problem import Problem
 from edrbo.context import ContextHistory, ContextPoints, Empirical
-from edrbo.palette import BLUE, COLOR_MAP, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from edrbo.palette import BLUE, COLOR_MAP, EITHER, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from edrbo.surrogate.ensemble import Ensemble, barycenter, radius
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures"
@@ -31,7 +31,6 @@ SEED = 2
 MORE_CONTEXTS = 60  # seen without an outcome
 SLICE = 0.25  # the context at which experts are shown
 NEAR = 0.12  # runs whose context is so near are shown beside them
-INK = "#848484"  # 3.7 to 1 on white and on the dark page
 X = torch.linspace(0.0, 1.0, 201, dtype=torch.float64)
 METHOD = Method(Surrogate(), BarycenterUCB(), Empirical(), Expectation())
 EXPERTS = {"squared exponential": VERMILION, "rational quadratic": BLUE, "Matérn-3/2": GREEN, "Matérn-5/2": PURPLE}
@@ -63,10 +62,10 @@ def band(axes: Axes, mean: torch.Tensor, sd: torch.Tensor, color: str, label: st
 
 def truth(axes: Axes, problem: Problem, optimizer: Optimizer) -> None:
     c = np.full((len(X), 1), SLICE)
-    axes.plot(X, problem.evaluate(X.numpy()[:, None], c), color=INK, ls="--", lw=1, label="f itself")
+    axes.plot(X, problem.evaluate(X.numpy()[:, None], c), color=EITHER, ls="--", lw=1, label="f itself")
     seen = optimizer.observations
     near = np.abs(seen.c[:, 0] - SLICE) < NEAR
-    axes.plot(seen.x[near, 0], seen.y[near], "o", color=INK, ms=5, label="runs in contexts near by")
+    axes.plot(seen.x[near, 0], seen.y[near], "o", color=EITHER, ms=5, label="runs in contexts near by")
 
 
 def draw_experts(problem: Problem, optimizer: Optimizer, model: Ensemble) -> Figure:
@@ -114,7 +113,7 @@ def draw_law(problem: Problem, history: ContextHistory) -> Figure:
     grid = np.linspace(0.0, 1.0, 400)
     (marginal,) = problem.law.components
     above.hist(contexts, bins=25, range=(0, 1), density=True, color=GREEN, alpha=0.45, label="contexts seen")
-    above.plot(grid, marginal.density(grid), color=INK, ls="--", label="their true law")
+    above.plot(grid, marginal.density(grid), color=EITHER, ls="--", label="their true law")
     above.plot(contexts, np.full(len(contexts), -0.08), "|", color=GREEN, ms=7)
     above.set_ylabel("density")
     above.legend()
@@ -170,7 +169,7 @@ def draw_goals(problem: Problem) -> Figure:
         exact = [float(goal_value(problem, goal, np.array([x]))) for x in designs]
         axes.fill_between(designs, belief.value_lower, belief.value_upper, color=color, alpha=0.25, lw=0)
         axes.plot(designs, belief.value, color=color, label="believed, with its 95 % interval")
-        axes.plot(designs, exact, color=INK, ls="--", lw=1, label="true")
+        axes.plot(designs, exact, color=EITHER, ls="--", lw=1, label="true")
         x = float(answer.design["x"])
         axes.axvline(x, color=color, ls=":", lw=1)
         axes.set_title(f"{goal.title()}: x = {x:.2f}", color=color)
@@ -186,8 +185,13 @@ def main() -> None:
     torch.set_num_threads(1)
     matplotlib.rcParams.update(
         {
-            **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
-            **{"axes.edgecolor": INK, "axes.labelcolor": INK, "axes.facecolor": "none", "figure.facecolor": "none"},
+            **{f"{part}.color": EITHER for part in ("text", "xtick", "ytick")},
+            **{
+                "axes.edgecolor": EITHER,
+                "axes.labelcolor": EITHER,
+                "axes.facecolor": "none",
+                "figure.facecolor": "none",
+            },
             **{"axes.spines.top": False, "axes.spines.right": False, "font.size": 10, "savefig.dpi": 150},
             **{"legend.fontsize": 8.5, "legend.framealpha": 0.0, "axes.titlesize": 11, "lines.linewidth": 1.8},
         }
