@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
 
-METHODS = ("edrbo-mean", "edrbo", "ucb", "random")
+METHODS = ("edrbo-identify", "edrbo-mean", "edrbo", "ucb", "random")
 COLUMNS = ("case", "method", "seed", "evaluations", "value", "design", "seconds")
 SEARCH = {"solar": 3000, "pendulum": 400, "combustor": 60}  # looks at the truth, which cost differently
 UNITS = {"solar": "income a day", "pendulum": "return", "combustor": "shares of limits, less is better"}

@@ -121,6 +121,6 @@ CASE = Case(
 )
 
 if __name__ == "__main__":
-    found = run(CASE, "edrbo", evaluations=80, seed=0)
+    found = run(CASE, "edrbo-identify", evaluations=80, seed=0)
     print("after 80 hours:", {name: round(value, 3) for name, value in found.items()})
     print(f"mean outcome: {CASE.mean(found):.2f}, as usual {CASE.mean(CASE.usual):.2f}")

@@ -83,6 +83,6 @@ CASE = Case(
 )
 
 if __name__ == "__main__":
-    found = run(CASE, "edrbo", evaluations=80, seed=0)
+    found = run(CASE, "edrbo-identify", evaluations=80, seed=0)
     print("after 80 episodes:", {name: round(value, 2) for name, value in found.items()})
     print(f"mean return: {CASE.mean(found):.1f}, by hand {CASE.mean(CASE.usual):.1f}")

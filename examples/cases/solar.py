@@ -98,6 +98,6 @@ CASE = Case(
 )
 
 if __name__ == "__main__":
-    found = run(CASE, "edrbo", evaluations=80, seed=0)
+    found = run(CASE, "edrbo-identify", evaluations=80, seed=0)
     print("after 80 days:", {name: round(value, 1) for name, value in found.items()})
     print(f"income a day, mean of the year: {CASE.mean(found):.3f}, as people do it {CASE.mean(CASE.usual):.3f}")
