@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from edrbo.bench import problems
+from edrbo.bench.analysis.regret_table import regret_table
 from edrbo.bench.analysis.relative import relative_table
-from edrbo.bench.analysis.results import load_results
+from edrbo.bench.analysis.results import Results, load_results
 from edrbo.bench.analysis.tables import render
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +30,8 @@ RUNS = {
     "goals.md: What was measured": ["docs/results/goals.csv", "benchmarks/results/goals-recommended.csv.gz"],
     "guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
     "guides/outcomes.md: How sure a limit is": ["benchmarks/results/outcomes.csv"],
-    "results/README.md: The comparison": COMPARISON,
+    "results/README.md: The default of version 0.2": [*COMPARISON, "docs/results/default.csv.gz"],
+    "results/README.md: The nine methods of the paper": COMPARISON,
     "results/README.md: In words": COMPARISON,
     "results/README.md: Do I need this at all?": [*COMPARISON, "docs/results/instead.csv.gz"],
     "results/tables.md: ": COMPARISON,
@@ -40,7 +43,7 @@ RUNS = {
         "benchmarks/results/stuck-complicated-hartmann-103.jsonl",
         "benchmarks/results/stuck-modified-branin-101.jsonl",
     ],
-    "why.md: Targets": COMPARISON,
+    "why.md: Targets": [*COMPARISON, "docs/results/default.csv.gz"],
     "why.md: Higher dimensions": ["benchmarks/results/high.csv.gz"],
 }
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
@@ -109,6 +112,15 @@ def test_the_table_of_the_ablation_is_that_of_its_runs() -> None:
     page = (DOCS / "why.md").read_text(encoding="utf-8")
     rows = rows_of(relative_table(load_results(DOCS / "results" / "ablation.csv.gz"), "after", "edrbo").to_markdown())
     assert [row for row in rows[1:] if row not in page] == []
+
+
+def test_the_table_of_the_default_is_that_of_its_runs() -> None:
+    page = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
+    runs = [run for path in ("docs/results/default.csv.gz", *COMPARISON) for run in load_results(ROOT / path).runs]
+    shown = [run for run in runs if run.method not in ("edrbo-warped", "edrbo-identify")]
+    table = regret_table(Results(tuple(run for run in shown if run.problem in problems.names())), "final")
+    assert table is not None
+    assert [row for row in rows_of(table.to_markdown()) if row not in page] == []
 
 
 def test_the_table_of_growth_is_that_of_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
