@@ -134,7 +134,7 @@ def figure(path: Path, to: Path) -> None:
             for value in values[line]:
                 axis.axhline(value, color=GRAY, lw=1, ls=dashes)
         axis.set_title(f"{name} ({UNITS[name]})", fontsize=9)
-        axis.set_xticks(range(len(METHODS)), METHODS)
+        axis.set_xticks(range(len(METHODS)), METHODS, rotation=25, ha="right", fontsize=8)
         axis.grid(axis="y", color=GRID)
     title = "True value of the recommended design, one dot a seed; full line: the best there is, broken: as usual"
     drawing.suptitle(title, fontsize=9)
