@@ -84,7 +84,7 @@ def default_method(results: Results) -> None:
     for other in (*PAPER, "edrbo-warped"):
         print(f"after the initial designs, {DEFAULT} to {other}: {_ratio(nine, other)}")
     further = Results(tuple(run for run in own.runs if run.problem in problems.further_names()))
-    if further.runs:
+    if "edrbo" in further.methods:
         print(f"the same on our own problems, to edrbo: {_ratio(further, 'edrbo')}")
     for words, runs in (("the nine", nine), ("our own", further)):
         for method in runs.methods:
