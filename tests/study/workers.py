@@ -3,6 +3,7 @@
 It imports everything once, then reads commands, a line of JSON each, and runs each in a process of its own:
 
 ["many", WHERE, PROCESSES, EVALUATIONS, SAID]     each process asks and tells; SAID is what each was handed
+["asks", WHERE, PROCESSES, SUGGESTIONS, SAID]     each process asks and tells nothing, so that all are pending in the end
 ["make", WHERE, PROCESSES, EVALUATIONS, SAID]     the same, and all of them make the study
 ["fork", WHERE, PROCESSES, EVALUATIONS, SAID]     the same with one Study object, opened before they were forked
 ["race", WHERE, RACES, PROCESSES, SAID]           all tell one suggestion at once, each with a context of its own
@@ -38,10 +39,16 @@ def evaluate(study: Study, count: int, say) -> None:
         say(["told", suggestion.id, context, value])
 
 
+def only_ask(study: Study, count: int, say) -> None:
+    for _ in range(count):
+        suggestion = study.ask()
+        say(["asked", suggestion.id, suggestion.design])
+
+
 LINE = Space(design={"speed": (1.0, 9.0)}, context={"humidity": (0.0, 1.0)})
 
 
-def child(where: str | Study, count: int, descriptor: int, space: Space | None = None) -> int:
+def child(where: str | Study, count: int, descriptor: int, space: Space | None = None, act=evaluate) -> int:
     """Fork a process that evaluates and writes what it has done to ``descriptor``."""
     pid = os.fork()
     if pid:
@@ -52,7 +59,7 @@ def child(where: str | Study, count: int, descriptor: int, space: Space | None =
             study = where
         else:
             study = Study.open(where) if space is None else Study.open(where, space, method="ucb", initial=1000)
-        evaluate(study, count, lambda words: os.write(descriptor, (json.dumps(words) + "\n").encode()))
+        act(study, count, lambda words: os.write(descriptor, (json.dumps(words) + "\n").encode()))
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -61,11 +68,15 @@ def child(where: str | Study, count: int, descriptor: int, space: Space | None =
         os._exit(code)
 
 
-def many(where: str, processes: int, evaluations: int, path: str, space: Space | None = None) -> None:
+def many(where: str, processes: int, evaluations: int, path: str, space: Space | None = None, act=evaluate) -> None:
     descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-    pids = [child(where, evaluations, descriptor, space) for _ in range(processes)]
+    pids = [child(where, evaluations, descriptor, space, act) for _ in range(processes)]
     codes = [os.waitpid(pid, 0)[1] for pid in pids]
     assert codes == [0] * processes, codes
+
+
+def asks(where: str, processes: int, suggestions: int, path: str) -> None:
+    many(where, processes, suggestions, path, act=only_ask)
 
 
 def make(where: str, processes: int, evaluations: int, path: str) -> None:
@@ -161,7 +172,8 @@ def carry_out(command: str, where: str, first: int, second: int, path: str) -> i
         signal.alarm(300)
         code = 1
         try:
-            {"many": many, "make": make, "fork": fork, "race": race, "kill": kill}[command](where, first, second, path)
+            known = {"many": many, "asks": asks, "make": make, "fork": fork, "race": race, "kill": kill}
+            known[command](where, first, second, path)
             code = 0
         except BaseException:
             traceback.print_exc()
