@@ -3,7 +3,7 @@
 It imports everything once, then reads commands, a line of JSON each, and runs each in a process of its own:
 
 ["many", WHERE, PROCESSES, EVALUATIONS, SAID]     each process asks and tells; SAID is what each was handed
-["asks", WHERE, PROCESSES, SUGGESTIONS, SAID]     each process asks and tells nothing, so that all are pending in the end
+["asks", WHERE, PROCESSES, SUGGESTIONS, SAID]     each process asks and tells nothing, so that all are pending
 ["make", WHERE, PROCESSES, EVALUATIONS, SAID]     the same, and all of them make the study
 ["fork", WHERE, PROCESSES, EVALUATIONS, SAID]     the same with one Study object, opened before they were forked
 ["race", WHERE, RACES, PROCESSES, SAID]           all tell one suggestion at once, each with a context of its own
