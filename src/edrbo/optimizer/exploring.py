@@ -6,8 +6,9 @@ after the initial designs, and then as large a share of the suggestions as regre
 the model reckons it today, in units of that of all initial designs. What is easy to learn is hardly looked around for;
 what keeps costing regret is looked around for again and again (docs/why.md has the trials).
 
-No record is kept of looks: they follow from the outcomes and from how many there are, so they are the same whatever was
-interrupted, asked for in batches or by several workers.
+No record is kept of looks: they follow from the outcomes and from the number of the suggestion, so they are the same
+whatever was interrupted. In batches the one after the initial designs is left out where its number was asked for before
+they were told.
 """
 
 from __future__ import annotations
