@@ -33,8 +33,7 @@ import torch
 import edrbo
 from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
-from edrbo.optimizer.question import read_question
-from edrbo.streams import stream, stream_seed
+from edrbo.streams import stream
 
 EVALUATIONS, INITIAL = 100, 5
 GOALS = ("expected", "cvar", "robust", "reach")
@@ -86,11 +85,11 @@ def contexts_of(name: str, seed: int) -> np.ndarray:
 
 def answer(optimizer: edrbo.Optimizer, name: str, arm: str) -> dict[str, Any]:
     """The designs that ``recommend`` gives, without what it says of them, which would take longer than the search."""
-    question, problem, found = read_question(optimizer.space), problems.get(name), {}
-    seed = stream_seed(optimizer.settings.seed, "recommend", len(optimizer))
-    for each in GOALS if arm in ("expected", *METHODS) else (arm,):
-        known = optimizer._knowledge(goal_of(each, problem), question.law, seed)
-        found[each] = optimizer._best_designs(known, question)[0].tolist()
+    problem = problems.get(name)
+    found = {
+        each: list(optimizer.best_design(goal=goal_of(each, problem)).values())
+        for each in (GOALS if arm in ("expected", *METHODS) else (arm,))
+    }
     return {"recommended": found, "answered": code()}
 
 

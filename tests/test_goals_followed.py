@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import edrbo
-from edrbo.errors import InvalidValueError
+from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.optimizer.goal_answer import ROUGHER, _rougher
 
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
@@ -104,6 +104,18 @@ def test_the_worst_case_is_careful_where_no_context_was_seen(lever_data: edrbo.O
     assert bool((careful_sd > sd).all())
     answer = lever_data.recommend()
     assert answer.worst_case < answer.price["recommended"]["worst mean in the ball"]
+
+
+@pytest.mark.parametrize("goal", [None, "expected", "worst-case:seen"])
+def test_the_best_design_alone_is_the_recommended_one(goal: str | None, lever_data: edrbo.Optimizer) -> None:
+    assert lever_data.best_design(goal=goal) == lever_data.recommend(goal=goal).design
+    forecast = [[0.9], [0.95]]
+    assert (
+        lever_data.best_design(goal=goal, forecast=forecast)
+        == lever_data.recommend(goal=goal, forecast=forecast).design
+    )
+    with pytest.raises(EdrboError, match="nothing was told"):
+        edrbo.Optimizer(lever_data.space).best_design()
 
 
 def test_a_known_context_and_a_forecast(lever_data: edrbo.Optimizer) -> None:

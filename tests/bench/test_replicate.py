@@ -13,9 +13,13 @@ import torch
 
 from edrbo import Optimizer, Space
 from edrbo.bench import problems
+from edrbo.bench.analysis.results import export, load_results
+from edrbo.bench.analysis.stats import statistic
+from edrbo.bench.analysis.tables import render
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.learners.learner import Learner, Setup, initial_designs
 from edrbo.bench.problems.oracle.shift import shifted
+from edrbo.bench.run.journal import Journal
 from edrbo.bench.run.judge import ROBUST_REGRETS, robust_regrets
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, make_learner, method_names
 from edrbo.bench.run.replicate import Evaluation, Replicate, Result, Settings, run_replicate
@@ -267,3 +271,46 @@ def test_every_name_makes_a_learner_that_begins_in_the_cube() -> None:
         learner = make_learner(name, Setup(2, 1, 7, 5))
         assert isinstance(learner, Learner)
         np.testing.assert_array_equal(learner.suggest(), initial_designs(Setup(2, 1, 7, 5))[0])
+
+
+def test_looks_on_the_way_are_what_shorter_runs_recommend() -> None:
+    """A look changes nothing of the run, is the same after an interruption, and counts the goals besides its own."""
+    settings = Settings(9, looks=(7,), also=("cvar:0.2",))
+    for method in ("edrbo-mean", "random"):
+        replicate = Replicate("newsvendor", method, 3, settings)
+        evaluations, result = run(replicate)
+        plain, _ = run(replace(replicate, settings=Settings(9)))
+        assert [one.x for one in evaluations] == [one.x for one in plain]
+        assert [(look.evaluations, look.goal) for look in result.looks] == [
+            (7, "expected"),
+            (7, "cvar:0.2"),
+            (9, "cvar:0.2"),
+        ]
+        shorter, under = (run(replace(replicate, settings=Settings(n, also=("cvar:0.2",))))[1] for n in (7, 9))
+        assert result.looks[0].recommendation == shorter.recommendation
+        assert result.looks[0].regret == shorter.simple_regret
+        assert result.looks[1:] == (*shorter.looks, *under.looks)
+        assert run_replicate(replicate, evaluations[:8]).looks == result.looks
+
+
+def test_looks_are_kept_in_journals_and_tables(tmp_path: Path) -> None:
+    replicate = Replicate("newsvendor", "random", 3, Settings(9, looks=(7, 6, 7), also=("cvar:0.2",)))
+    evaluations, result = run(replicate)
+    with Journal(tmp_path, replicate) as journal:
+        for entry in (*evaluations, result):
+            journal.add(entry)
+    results = load_results(tmp_path)
+    assert results.looks == ["expected@6", "cvar:0.2@6", "expected@7", "cvar:0.2@7", "cvar:0.2@9"]
+    export(results, tmp_path / "runs.csv")
+    again = load_results(tmp_path / "runs.csv")
+    assert again.looks == results.looks
+    assert statistic(again.runs[0], "cvar:0.2@7") == pytest.approx(result.looks[3].regret, rel=1e-6)
+    assert "after 7 evaluations, under cvar:0.2" in render(again, statistic="cvar:0.2@7", style="markdown")
+    with pytest.raises(UnknownNameError, match=re.escape("cvar:0.2@7")):
+        render(again, statistic="cvar:0.2@8")
+
+
+@pytest.mark.parametrize("looks", [(0,), (9,), (3, 12)])
+def test_looks_outside_the_run_are_refused(looks: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidValueError, match="look"):
+        Settings(9, looks=looks)

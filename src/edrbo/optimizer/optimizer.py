@@ -163,14 +163,25 @@ class Optimizer(Thinker):
         if not 0 <= (radius := read_number(ball)) < math.inf:
             raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
         ball = radius
-        if len(self) == 0:
-            raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
-        question, seed = read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
+        question, seed = self._answering(wishes)
         if (outcomes := self.settings.outcomes) is not None:
             need_one_main(outcomes)
             return recommend_under_limits(self._known_outcomes(goal, question.law, seed), question.choice, ball)
         known = self._knowledge(goal, question.law, seed)
         return known.recommend(*self._best_designs(known, question), ball, question.choice.admit)
+
+    def best_design(self, *, goal: Goal | str | None = None, **wishes: Unpack[Wishes]) -> dict[str, Any]:
+        """The design that ``recommend`` gives, without what is to be said of it: in a fraction of its time."""
+        if self.settings.outcomes is not None:  # limits are a matter of all that is said
+            return self.recommend(goal=goal, **wishes).design
+        question, seed = self._answering(wishes)
+        x, _ = self._best_designs(self._knowledge(goal, question.law, seed), question)
+        return dict(self.space.decode_designs(x.numpy())[0])
+
+    def _answering(self, wishes: Wishes) -> tuple[Question, int]:
+        if len(self) == 0:
+            raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
+        return read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
 
     def front(self, *, reference: Mapping[str, float] | None = None, **wishes: Unpack[Wishes]) -> Front:
         """Designs of which none is better than another in all main outcomes, each under its goal and with its limits

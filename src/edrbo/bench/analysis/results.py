@@ -1,8 +1,8 @@
 """Runs read back: from the journals of a directory, or from one compact table such as the published runs.
 
 A compact table is a CSV file (.csv or .csv.gz) with the columns problem, method, seed, seconds, r1, …, rT, where r_t is
-the regret of evaluation t, and where known simple and the robust regrets; under another goal than the mean a column
-goal before them.
+the regret of evaluation t, and where known simple and the robust regrets, and those of looks, GOAL@EVALUATIONS; under
+another goal than the mean a column goal before them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from edrbo.bench.run.journal import Failure, Record, journal_paths, read_journal
 from edrbo.bench.run.judge import ROBUST_REGRETS
 from edrbo.errors import EdrboError, InvalidValueError
 
+AT = "@"  # between goal and number of evaluations in the name of a look
 PUBLISHED = " (published)"  # added to the name of a method whose runs are not ours
 
 
@@ -70,6 +71,11 @@ class Results:
     def methods(self) -> list[str]:
         return list(dict.fromkeys(run.method for run in self.runs))
 
+    @property
+    def looks(self) -> list[str]:
+        """The names of all looks that some run has, by ``look_name``."""
+        return list(dict.fromkeys(name for run in self.runs for name in run.recommended if AT in name))
+
     def of(self, problem: str, method: str) -> dict[int, Run]:
         """The runs of a method on a problem, by seed."""
         return {run.seed: run for run in self.runs if (run.problem, run.method) == (problem, method)}
@@ -77,6 +83,10 @@ class Results:
     def distinct(self, key: str) -> list[Any]:
         """The different values of a header entry, in order of appearance."""
         return [json.loads(text) for text in dict.fromkeys(json.dumps(header.get(key)) for header in self.headers)]
+
+
+def look_name(goal: str, evaluations: int) -> str:
+    return f"{goal}{AT}{evaluations}"
 
 
 def load_results(path: Path) -> Results:
@@ -137,7 +147,11 @@ def _run(record: Record) -> Run:
         header["seed"],
         np.array([one.regret for one in record.evaluations]),
         np.array([one.seconds for one in record.evaluations]),
-        {"simple": result.simple_regret, **result.robust_regret},
+        {
+            "simple": result.simple_regret,
+            **result.robust_regret,
+            **{look_name(look.goal, look.evaluations): look.regret for look in result.looks},
+        },
         header["settings"]["initial"],
     )
 
@@ -158,7 +172,8 @@ def _read_table(path: Path) -> Results:
 
 def _table_run(row: dict[str, str]) -> Run:
     regret = np.array([float(row[f"r{t}"]) for t in range(1, 1 + sum(name[1:].isdigit() for name in row))])
-    known = {name: float(row[name]) for name in ("simple", *ROBUST_REGRETS) if row.get(name)}
+    kinds = ("simple", *ROBUST_REGRETS, *(name for name in row if AT in name))
+    known = {name: float(row[name]) for name in kinds if row.get(name)}
     seconds = np.full(len(regret), float(row["seconds"]) / max(1, len(regret)))
     return Run(row["problem"], row["method"], int(row["seed"]), regret, seconds, known)
 
@@ -168,7 +183,7 @@ def export(results: Results, path: Path) -> None:
     steps = max(len(run.regret) for run in results.runs)
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    kinds = ("simple", *ROBUST_REGRETS)
+    kinds = ("simple", *ROBUST_REGRETS, *results.looks)
     goal = {} if results.goal == "expected" else {"goal": results.goal}
     writer.writerow([*goal, "problem", "method", "seed", "seconds", *kinds, *(f"r{t}" for t in range(1, steps + 1))])
     for run in results.runs:

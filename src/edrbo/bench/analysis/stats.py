@@ -7,6 +7,7 @@ Lower is better throughout. With r_t the exact expected regret of evaluation t =
     mean      the mean of R_t over the steps after the initial designs; the paper's table shows this one
     simple    regret of the recommended design
     and the robust regrets of the recommended design (see :mod:`edrbo.bench.run.judge`)
+    GOAL@N    regret under GOAL of what was recommended under it after N evaluations, where that was looked at
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edrbo.bench.analysis.results import Results, Run
+from edrbo.bench.analysis.results import AT, Results, Run
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.records.goals import parse_goal
@@ -37,6 +38,9 @@ UNDER_GOAL = ("final", "after", "mean", "simple")  # the others are about the me
 
 def title_of(name: str, goal: str) -> str:
     """What a statistic of runs under ``goal`` is, in words."""
+    if AT in name:
+        under, _, evaluations = name.partition(AT)
+        return f"simple regret after {evaluations} evaluations, under {under} ({parse_goal(under).title()})"
     if goal == "expected" or name not in UNDER_GOAL:
         return STATISTICS[name]
     return f"{STATISTICS[name]}, under {goal} ({parse_goal(goal).title()})"
@@ -44,7 +48,7 @@ def title_of(name: str, goal: str) -> str:
 
 def statistic(run: Run, name: str) -> float:
     """One number of a run; NaN if it is not known."""
-    if name not in STATISTICS:
+    if name not in STATISTICS and AT not in name:
         raise UnknownNameError(f"no statistic is called {name!r}", f"one of {', '.join(STATISTICS)}")
     cumulative = np.cumsum(run.regret)
     if name == "final":

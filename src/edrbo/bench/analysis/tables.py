@@ -32,9 +32,10 @@ def all_tables(results: Results, published: Results | None, statistic: str, agai
 
 def _chosen(results: Results, statistic: str) -> list[str]:
     """The statistics meant by a name or by ``all``, as far as some run has them."""
-    if statistic not in ("all", *STATISTICS):
-        raise UnknownNameError(f"no statistic is called {statistic!r}", f"one of all, {', '.join(STATISTICS)}")
-    return [name for name in (STATISTICS if statistic == "all" else [statistic]) if summarize(results, name)]
+    known = [*STATISTICS, *results.looks]
+    if statistic not in ("all", *known):
+        raise UnknownNameError(f"no statistic is called {statistic!r}", f"one of all, {', '.join(known)}")
+    return [name for name in (known if statistic == "all" else [statistic]) if summarize(results, name)]
 
 
 def render(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,10 @@ class Learner(ABC):
     def recommend(self) -> Array:
         """The design this learner would put to use, shape (d_x,)."""
 
+    def recommend_under(self, goal: Goal) -> Array:
+        """The same if the goal were this one; of a learner that knows nothing of goals, the same design."""
+        return self.recommend()
+
 
 LearnerFactory = Callable[[Setup], Learner]
 
@@ -102,5 +107,11 @@ class OptimizerLearner(Learner):
             optimizer.tell(key, context=list(map(float, c)), value=y)
 
     def recommend(self) -> Array:
-        recommended: Array = self._optimizer.space.encode_designs(self._optimizer.recommend().design)[0]
-        return recommended
+        return self._coded(self._optimizer.best_design())
+
+    def recommend_under(self, goal: Goal) -> Array:
+        return self._coded(self._optimizer.best_design(goal=goal))
+
+    def _coded(self, design: Mapping[str, Any]) -> Array:
+        coded: Array = self._optimizer.space.encode_designs(dict(design))[0]
+        return coded

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from edrbo.bench.run.provenance import machine, versions
-from edrbo.bench.run.replicate import Evaluation, Replicate, Result
+from edrbo.bench.run.replicate import Evaluation, Look, Replicate, Result
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,17 @@ def _take(record: Record, line: dict[str, Any], end: int) -> bool:
             record.size = end
             return True
         if kind == "result":
-            record.result = Result(**{**line, "recommendation": tuple(line["recommendation"])})
+            looks = tuple(Look(**_with_design(look)) for look in line.pop("looks", ()))
+            record.result = Result(**_with_design(line), looks=looks)
         elif kind == "failure":
             record.failure = Failure(**line)
     except (KeyError, TypeError):
         return False
     return False  # nothing comes after a result or a failure
+
+
+def _with_design(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {**line, "recommendation": tuple(line["recommendation"])}
 
 
 def make_header(replicate: Replicate) -> dict[str, Any]:

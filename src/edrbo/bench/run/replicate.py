@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import edrbo
-from edrbo.bench.learners.learner import Array, Setup
+from edrbo.bench.learners.learner import Array, Learner, Setup
 from edrbo.bench.problems.oracle.goals import goal_regret
 from edrbo.bench.problems.problem import Problem
 from edrbo.bench.run.judge import robust_regrets
@@ -36,13 +37,17 @@ FORMAT = 1  # of what a replicate computes; a change makes old results unreadabl
 class Settings:
     """``initial`` quasi-random designs are part of the ``evaluations``; ``noise`` is a standard deviation.
 
-    ``goal`` is what the methods are told to reach and the regrets are measured under, as text.
+    ``goal`` is what the methods are told to reach and the regrets are measured under, as text. ``looks`` are numbers of
+    evaluations after which the recommendation is judged too, besides the last; ``also`` are further goals under which
+    all of them are asked for a recommendation from the same evaluations.
     """
 
     evaluations: int = 200
     initial: int = 5
     noise: float = 0.0
     goal: str = "expected"
+    looks: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.initial <= self.evaluations:
@@ -50,14 +55,27 @@ class Settings:
                 f"{self.evaluations} evaluations with {self.initial} initial ones",
                 "at least one initial design, and no more of them than evaluations",
             )
+        if not all(1 <= look < self.evaluations for look in self.looks):
+            raise InvalidValueError(
+                f"looks after {', '.join(map(str, self.looks))} of {self.evaluations} evaluations",
+                "a look comes after one evaluation or more and before the last, which is judged anyway",
+            )
         object.__setattr__(self, "goal", parse_goal(self.goal).to_text())
+        object.__setattr__(self, "looks", tuple(sorted(set(self.looks))))
+        object.__setattr__(self, "also", tuple(dict.fromkeys(parse_goal(goal).to_text() for goal in self.also)))
 
     def record(self) -> dict[str, Any]:
-        """JSON types; without the goal where it is the mean, as journals had it before there were others."""
+        """JSON types; without what is as it was when there was nothing else, as journals had it then."""
         record = asdict(self)
-        if self.goal == "expected":
-            del record["goal"]
-        return record
+        for name in ("goal", "looks", "also"):
+            if record[name] == getattr(Settings, name):
+                del record[name]
+        return json.loads(json.dumps(record))  # type: ignore[no-any-return]
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """All goals that recommendations are asked for under, its own first."""
+        return tuple(dict.fromkeys([self.goal, *self.also]))
 
 
 @dataclass(frozen=True)
@@ -113,13 +131,27 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Look:
+    """The recommendation under ``goal`` after so many ``evaluations``, and its regret under it."""
+
+    evaluations: int
+    goal: str
+    recommendation: tuple[float, ...]
+    regret: float
+
+
+@dataclass(frozen=True)
 class Result:
-    """The recommendation after the last evaluation and its regrets; ``seconds`` of all suggestions and of this one."""
+    """The recommendation after the last evaluation and its regrets; ``seconds`` of all suggestions and of this one.
+
+    ``looks`` are those that were asked for besides this one.
+    """
 
     recommendation: tuple[float, ...]
     simple_regret: float
     robust_regret: dict[str, float]
     seconds: float
+    looks: tuple[Look, ...] = ()
 
 
 def run_replicate(
@@ -132,24 +164,35 @@ def run_replicate(
     with _one_thread():
         setup = Setup(problem.d_x, problem.d_c, seed, settings.initial, goal, problem.design)
         learner = make_learner(replicate.method, setup, replicate.plugin)
-        seconds = 0.0
-        for one in past:
+        seconds, looks = 0.0, list[Look]()
+        for t in range(settings.evaluations):
+            if t < len(past):
+                one = past[t]
+            else:
+                started = time.perf_counter()
+                x = _checked(learner.suggest(), problem)
+                spent = time.perf_counter() - started
+                y = float(problem.observe(x, contexts[t], stream(seed, "observation noise", replicate.problem, t)))
+                one = Evaluation(t, tuple(x.tolist()), tuple(contexts[t].tolist()), y, math.nan, spent)
             learner.observe(np.array(one.x), np.array(one.c), one.y)
             seconds += one.seconds
-        for t in range(len(past), settings.evaluations):
-            started = time.perf_counter()
-            x = _checked(learner.suggest(), problem)
-            spent = time.perf_counter() - started
-            y = float(problem.observe(x, contexts[t], stream(seed, "observation noise", replicate.problem, t)))
-            learner.observe(x, contexts[t], y)
-            seconds += spent
-            regret = _regret(problem, goal, x)
-            if record is not None:
-                record(Evaluation(t, tuple(x.tolist()), tuple(contexts[t].tolist()), y, regret, spent))
+            if t >= len(past) and record is not None:
+                record(replace(one, regret=_regret(problem, goal, np.array(one.x))))
+            if t + 1 in settings.looks:
+                looks += _looks(learner, problem, t + 1, settings.goals)
         started = time.perf_counter()
         x = _checked(learner.recommend(), problem)
         seconds += time.perf_counter() - started
-    return Result(tuple(x.tolist()), _regret(problem, goal, x), robust_regrets(problem, x), seconds)
+        looks += _looks(learner, problem, settings.evaluations, settings.also)
+    regrets = _regret(problem, goal, x), robust_regrets(problem, x)
+    return Result(tuple(x.tolist()), *regrets, seconds, tuple(looks))
+
+
+def _looks(learner: Learner, problem: Problem, evaluations: int, goals: Sequence[str]) -> Iterator[Look]:
+    for text in goals:
+        goal = parse_goal(text)
+        x = _checked(learner.recommend_under(goal), problem)
+        yield Look(evaluations, text, tuple(x.tolist()), _regret(problem, goal, x))
 
 
 def _regret(problem: Problem, goal: Goal, x: Array) -> float:

@@ -43,9 +43,9 @@ def all_replicates(
         "high": high_problems(),
     }
     found = _choose("problem", problems, problem_names(plugin), groups)
-    goal = parse_goal(settings.goal)
     for name in found:
-        need_goal(get_problem(name, plugin), goal)  # missing data and oracles are found out before anything runs
+        for goal in settings.goals:  # missing data and oracles are found out before anything runs
+            need_goal(get_problem(name, plugin), parse_goal(goal))
     return [
         Replicate(problem, method, seed, settings, plugin)
         for seed in read_seeds(seeds)
@@ -79,6 +79,14 @@ def read_seeds(text: str) -> list[int]:
     if not seeds or min(seeds) < 0:
         raise InvalidValueError(f"{text!r} holds no seed, or a negative one", "write 100:110, or 1,2,3")
     return list(dict.fromkeys(seeds))
+
+
+def read_looks(text: str) -> tuple[int, ...]:
+    """``50,100``; nothing is no look."""
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise InvalidValueError(f"looks are {text!r}", "write numbers of evaluations: 50,100") from None
 
 
 def make_plan(replicates: Sequence[Replicate], directory: Path, resume: bool) -> Plan:

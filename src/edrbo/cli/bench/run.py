@@ -33,6 +33,12 @@ def run(
     goal: Annotated[
         str, typer.Option(help="What is best, as in `edrbo new`: expected, cvar:0.1, robust:0.1, …")
     ] = "expected",
+    looks: Annotated[
+        str, typer.Option(help="Judge the recommendation after these numbers of evaluations too: 50,100.")
+    ] = "",
+    also: Annotated[
+        list[str] | None, typer.Option(help="A further goal to recommend under, from the same evaluations.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes, one thread each.")] = 2,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the directory.")] = False,
     smoke: Annotated[
@@ -44,11 +50,11 @@ def run(
     """Run methods on problems. Nothing finished is lost: stop it at any time, go on with --resume."""
     from edrbo.bench.run.plugin import Plugin
     from edrbo.bench.run.replicate import Settings
-    from edrbo.bench.run.sweep import all_replicates, make_plan, sole_writer
+    from edrbo.bench.run.sweep import all_replicates, make_plan, read_looks, sole_writer
 
     if smoke:
         seeds, evaluations = SMOKE_SEEDS, SMOKE_EVALUATIONS
-    settings = Settings(evaluations, initial, noise, goal)
+    settings = Settings(evaluations, initial, noise, goal, read_looks(looks), tuple(also or ()))
     own = None if plugin is None else Plugin.read(plugin)
     replicates = all_replicates(problems, methods, seeds, settings, own)
     console = Console(soft_wrap=True)
