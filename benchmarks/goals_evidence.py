@@ -4,8 +4,8 @@ paper's robust methods.
     OMP_NUM_THREADS=1 nice -n 15 python benchmarks/goals_evidence.py RUNS [--seeds 0:10] [--problems all] [--arms all]
         [--again]
 
-An arm is ``edrbo`` with one of four goals, or one of four methods that ask by an idea of their own. Contexts, noise and
-first designs are those of ``edrbo bench run`` for the same seed. Reach asks for the best mean there is, max E f, to
+An arm is the default with one of four goals, or one of four methods that ask by an idea of their own. Contexts, noise
+and first designs are those of ``edrbo bench run`` for the same seed. Reach asks for the best mean there is, max E f, to
 four digits.
 
 One file a run, RUNS/PROBLEM/ARM/SEED.json: designs ``x``, ``outcomes``, and ``recommended`` designs by goal (what
@@ -75,8 +75,9 @@ def optimizer_of(name: str, arm: str, seed: int) -> edrbo.Optimizer:
         design={f"x{j + 1}": (0.0, 1.0) for j in range(problem.d_x)},
         context={f"c{k + 1}": (0.0, 1.0) for k in range(problem.d_c)},
     )
-    method, goal = (arm, "expected") if arm in METHODS else ("edrbo", goal_of(arm, problem))
-    return edrbo.Optimizer(space, method, goal=goal, seed=seed, initial=INITIAL)
+    if arm in METHODS:
+        return edrbo.Optimizer(space, arm, seed=seed, initial=INITIAL)
+    return edrbo.Optimizer(space, goal=goal_of(arm, problem), seed=seed, initial=INITIAL)
 
 
 def contexts_of(name: str, seed: int) -> np.ndarray:

@@ -7,7 +7,8 @@
 ``collect`` keeps of every run the recommended designs, a row each: problem, arm, seed, ``by`` (the goal that
 recommended it) and the coded design. ``judge`` gives each its regret under the goals and in three changed worlds
 (docs/benchmark.md) as shares of the ranges over designs; what no table needs is left empty. Rows that are in FILE.csv
-are not made again. The arm ``oracle`` is the design that is truly best on average: what giving a goal can bring.
+are not made again. The arm ``oracle`` is the design that is truly best, on average or by a goal: what giving a goal can
+bring, and what it costs in worlds that it is not meant for.
 
 ``show`` prints the tables of docs/goals.md: with other methods on seeds that all problems and arms have, of edrbo alone
 on those that all problems have of it. A problem and a goal count as the same where the means over seeds differ by less
@@ -28,12 +29,13 @@ import numpy as np
 from goals_evidence import ARMS, GOALS, METHODS, goal_of
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle.goals import goal_range, goal_regret
+from edrbo.bench.problems.oracle.goals import goal_optimum, goal_range, goal_regret
 from edrbo.bench.problems.problem import Problem
 from edrbo.bench.run.judge import changed_worlds
 from edrbo.records.goals import parse_goal
 
 WORLDS = ("shift-down", "shift-up", "spread")
+WORLDLY = ("expected", "robust")  # goals whose designs are judged in them
 KEYS = ("problem", "arm", "seed", "by")
 SAME, MUCH = 1e-3, 5e-3  # of the range: no difference, and something that can be gained
 EVERYTHING = (*problems.names(), *problems.further_names())
@@ -65,11 +67,13 @@ def _whole(found: set[tuple[str, ...]], seed: str, arms: tuple[str, ...]) -> boo
 def judge(recommended: Path, file: Path) -> None:
     rows = _read(file) if file.exists() else []
     done = {tuple(row[key] for key in KEYS) for row in rows}
-    designs = [((name, ORACLE, "", "expected"), problems.get(name).x_star) for name in EVERYTHING]
-    designs += [(tuple(row[key] for key in KEYS), np.array(row["x"].split(), float)) for row in _read(recommended)]
-    for key, x in designs:
+    designs = {(name, ORACLE, "", by): None for name in EVERYTHING for by in WORLDLY}
+    designs |= {tuple(row[key] for key in KEYS): np.array(row["x"].split(), float) for row in _read(recommended)}
+    for key, design in designs.items():
         if key not in done:
-            numbers = {under: f"{value:.4g}" for under, value in regrets(problems.get(key[0]), x, key[3])}
+            problem = problems.get(key[0])
+            x = truly_best(problem, key[3]) if design is None else design
+            numbers = {under: f"{value:.4g}" for under, value in regrets(problem, x, key[3])}
             rows.append({**dict(zip(KEYS, key, strict=True)), **numbers})
     with file.open("w", newline="") as out:
         writer = csv.DictWriter(out, (*KEYS, *GOALS, *WORLDS))
@@ -77,12 +81,17 @@ def judge(recommended: Path, file: Path) -> None:
         writer.writerows(rows)
 
 
+def truly_best(problem: Problem, by: str) -> np.ndarray:
+    """The design (d_x,) that is best under a goal, by the oracle."""
+    return problem.x_star if by == "expected" else goal_optimum(problem, parse_goal(goal_of(by, problem)))[0]
+
+
 def regrets(problem: Problem, x: np.ndarray, by: str) -> Iterator[tuple[str, float]]:
     """Of one design (d_x,), as shares of ranges: under the goal that recommended it, of the mean's under all."""
     for name in GOALS if by == "expected" else (by,):
         goal = parse_goal(goal_of(name, problem))
         yield name, float(goal_regret(problem, goal, x)) / goal_range(problem, goal)
-    if by in ("expected", "robust"):
+    if by in WORLDLY:
         for name, changed in changed_worlds(problem).items():
             yield name, float(changed.regret(x)) / changed.value_range
 
@@ -100,11 +109,15 @@ class Table:
         there = sorted({int(row["seed"]) for row in rows if row["seed"]})
         whole = [seed for seed in there if _whole(set(self._found), str(seed), arms)]
         self.seeds = [seed for seed in whole if wanted is None or seed in wanted]
-        self.gain = {goal: self._column(ORACLE, "expected", goal, [""])[:, 0] for goal in GOALS}
+        self.gain = {goal: self.truly("expected", goal) for goal in GOALS}
 
     def of(self, arm: str, by: str, under: str) -> np.ndarray:
         """Problems × seeds, in thousandths of the range."""
         return self._column(arm, by, under, [str(seed) for seed in self.seeds])
+
+    def truly(self, by: str, under: str) -> np.ndarray:
+        """The same of the design that is truly best by a goal (problems)."""
+        return self._column(ORACLE, by, under, [""])[:, 0]
 
     def _column(self, arm: str, by: str, under: str, seeds: list[str]) -> np.ndarray:
         return 1e3 * np.array([[float(self._found[n, arm, s, by][under]) for s in seeds] for n in EVERYTHING])
@@ -169,8 +182,13 @@ def _counts(gain: np.ndarray) -> tuple[int, int, int]:
 def _worlds(table: Table) -> None:
     print(f"\nSeeds {_numbers(table)}, when the world changes: mean over problems ± standard error over seeds.\n")
     print("| | " + " | ".join((*WORLDS, "worst law in the ball", "mean of the four")) + " |\n|---|" + "---:|" * 5)
+    for by in WORLDLY:
+        found = [table.truly(by, world).mean() for world in (*WORLDS, "robust")]
+        print(
+            f"| the truly best design by {by} | " + " | ".join(f"{one:.1f}" for one in (*found, np.mean(found))) + " |"
+        )
     arms = (("robust", "robust"), ("expected", "expected"), ("expected", "robust"))
-    for arm, by in (*arms, *((m, g) for g in GOALS[::2] for m in METHODS)):
+    for arm, by in (*arms, *((m, g) for g in WORLDLY for m in METHODS)):
         found = [table.of(arm, by, world) for world in (*WORLDS, "robust")]
         name = f"edrbo, asks by {arm}" if arm in GOALS else arm
         cells = " | ".join(map(_shown, (*found, np.mean(found, axis=0))))
