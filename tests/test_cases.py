@@ -88,18 +88,22 @@ def test_the_arm_is_empty_every_second_swing_and_weighs_as_believed_on_average()
     np.testing.assert_array_equal(arm.CASE.law[:, 1], pendulum.CASE.law[:, 1])  # lengths are those of the pendulum
 
 
-def test_the_load_matters_for_the_arm_and_hardly_for_the_pendulum() -> None:
+def test_the_load_matters_far_more_for_the_arm_than_for_the_pendulum() -> None:
     """Returns of a good design from one angle, over the whole law."""
     design = {"pump": 3.3, "spring": 12.0, "damping": 3.0, "catch": 0.8}
     narrow, wide = (
         np.std([pendulum.episode(design, tuple(load), 0.1) for load in case.law.tolist()])
         for case in (pendulum.CASE, arm.CASE)
     )
-    assert wide > 3 * narrow
+    assert wide > 2 * narrow
 
 
 def test_the_page_has_the_table_of_the_runs() -> None:
-    assert cases.table(cases.RESULTS) in (ROOT / "docs" / "cases.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "cases.md").read_text(encoding="utf-8")
+    fewer = cases.RESULTS.with_name("cases-40.csv")
+    assert cases.table(cases.RESULTS) in page
+    assert cases.table(fewer) in page
+    assert {row["evaluations"] for row in cases.rows(fewer) if row["seed"]} == {"40"}
     found = cases.rows(cases.RESULTS)
     seeds = {(case.name, method): 10 for case in CASES for method in cases.METHODS}
     assert {pair: sum((row["case"], row["method"]) == pair for row in found) for pair in seeds} == seeds
