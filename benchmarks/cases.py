@@ -1,6 +1,6 @@
 """The real cases (examples/cases): edrbo beside what people would do instead.
 
-    OMP_NUM_THREADS=1 python benchmarks/cases.py run [--seeds 0:10] [--evaluations 80] [--out RUNS]
+    OMP_NUM_THREADS=1 python benchmarks/cases.py run [--seeds 0:10] [--evaluations 80] [--only CASE] [--out RUNS]
     python benchmarks/cases.py table [--out RUNS]
     python benchmarks/cases.py figure [--out RUNS]        writes docs/pictures/cases.png
 
@@ -26,17 +26,23 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
 
 METHODS = ("edrbo-identify", "edrbo-mean", "edrbo", "ucb", "random")
 COLUMNS = ("case", "method", "seed", "evaluations", "value", "design", "seconds")
-SEARCH = {"solar": 3000, "pendulum": 400, "combustor": 60}  # looks at the truth, which cost differently
-UNITS = {"solar": "income a day", "pendulum": "return", "combustor": "shares of limits, less is better"}
+SEARCH = {"solar": 3000, "pendulum": 400, "arm": 400, "combustor": 60}  # looks at the truth, which cost differently
+UNITS = {
+    "solar": "income a day",
+    "pendulum": "return",
+    "arm": "return",
+    "combustor": "shares of limits, less is better",
+}
 RESULTS = Path(__file__).parent / "results" / "cases.csv"
 
 
 def cases() -> list:
+    import arm
     import combustor
     import pendulum
     import solar
 
-    return [solar.CASE, pendulum.CASE, combustor.CASE]
+    return [solar.CASE, pendulum.CASE, arm.CASE, combustor.CASE]
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -53,16 +59,22 @@ def add(path: Path, *values: object) -> None:
         writer.writerows([COLUMNS, values] if new else [values])
 
 
+def names(found: list[dict[str, str]]) -> list[str]:
+    """The cases that were run, in the order of the page."""
+    return [name for name in UNITS if any(row["case"] == name for row in found)]
+
+
 def text(design: dict) -> str:
     return json.dumps({name: round(value, 5) for name, value in design.items()})
 
 
-def run_all(path: Path, seeds: range, evaluations: int) -> None:
+def run_all(path: Path, seeds: range, evaluations: int, only: str | None) -> None:
     from case import best, run
 
+    chosen = [case for case in cases() if only in (None, case.name)]
     done = {(row["case"], row["method"], row["seed"]) for row in rows(path)}
     for seed in seeds:
-        for case in cases():
+        for case in chosen:
             for method in METHODS:
                 if (case.name, method, str(seed)) in done:
                     continue
@@ -74,7 +86,7 @@ def run_all(path: Path, seeds: range, evaluations: int) -> None:
                 value = f"{case.mean(design):.6g}"
                 add(path, case.name, method, seed, evaluations, value, text(design), f"{seconds:.2f}")
                 print(case.name, method, seed, value, flush=True)
-    for case in cases():
+    for case in chosen:
         if (case.name, "usual", "") not in done:
             add(path, case.name, "usual", "", 0, f"{case.mean(case.usual):.6g}", text(dict(case.usual)), 0)
         if (case.name, "best", "") not in done:
@@ -99,13 +111,14 @@ def table(path: Path) -> str:
     """Mean ± standard deviation over seeds of the true value, and the mean share of the way from usual to best."""
     found = rows(path)
     lines = ["| | best there is | " + " | ".join(METHODS) + " | as usual |", "|---|" + "---:|" * (len(METHODS) + 2)]
-    for name in dict.fromkeys(row["case"] for row in found):
+    for name in names(found):
         values = values_of(found, name)
         (usual,), best = values["usual"], values["best"]  # which is missing until it has been searched for
         cells = [f"{best[0]:.4g}" if len(best) else "–"]
         for value in (values[method] for method in METHODS):
             share = f" ({(value.mean() - usual) / (best[0] - usual):.0%})" if len(best) else ""
-            cells.append(f"{value.mean():.4g} ± {value.std(ddof=1):.2g}{share}")
+            spread = float(f"{value.std(ddof=1):.2g}")
+            cells.append(f"{value.mean():.4g} ± {spread:g}{share}")
         lines.append(f"| {name} | {' | '.join(cells)} | {usual:.4g} |")
     return "\n".join(lines)
 
@@ -121,9 +134,9 @@ def figure(path: Path, to: Path) -> None:
     from edrbo.palette import GRAY, GRID
 
     found = rows(path)
-    names = list(dict.fromkeys(row["case"] for row in found))
-    drawing, axes = pyplot.subplots(1, len(names), figsize=(3.4 * len(names), 3.2), layout="constrained")
-    for axis, name in zip(axes, names, strict=True):
+    shown = names(found)
+    drawing, axes = pyplot.subplots(1, len(shown), figsize=(3.4 * len(shown), 3.2), layout="constrained")
+    for axis, name in zip(axes, shown, strict=True):
         values = values_of(found, name)
         for place, method in enumerate(METHODS):
             color, _ = style(method, METHODS)
@@ -146,11 +159,12 @@ def main() -> None:
     parser.add_argument("what", choices=["run", "table", "figure"])
     parser.add_argument("--seeds", default="0:10")
     parser.add_argument("--evaluations", type=int, default=80)
+    parser.add_argument("--only", choices=list(UNITS), help="run this case and no other")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     if arguments.what == "run":
         first, last = map(int, arguments.seeds.split(":"))
-        run_all(arguments.out, range(first, last), arguments.evaluations)
+        run_all(arguments.out, range(first, last), arguments.evaluations, arguments.only)
     if arguments.what == "figure":
         figure(arguments.out, Path(__file__).parents[1] / "docs" / "pictures" / "cases.png")
     print(table(arguments.out))

@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # last: it has a load.py, as tests of the page have
 
+import arm
 import cases
 import combustor
 import pendulum
@@ -18,7 +19,7 @@ import solar
 from case import Case, Context, Design, best, run
 
 ROOT = Path(__file__).parents[1]
-CASES = [solar.CASE, pendulum.CASE, combustor.CASE]
+CASES = [solar.CASE, pendulum.CASE, arm.CASE, combustor.CASE]
 
 
 @pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
@@ -41,7 +42,7 @@ def test_a_short_run_of_each_case(case: Case, monkeypatch: pytest.MonkeyPatch) -
     assert case.space.encode_designs(found).shape == (4, case.space.d_x)
 
 
-@pytest.mark.parametrize("case", [solar.CASE, pendulum.CASE], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [solar.CASE, pendulum.CASE, arm.CASE], ids=lambda case: case.name)
 def test_the_mean_is_that_of_the_outcomes(case: Case) -> None:
     """Of many experiments, each with a context of the law."""
     rng = np.random.default_rng(0)
@@ -77,8 +78,32 @@ def test_the_pendulum_stands_only_if_it_is_pumped() -> None:
     assert pendulum.episode(pendulum.CASE.usual, (1.0, 1.0), 0.1) > -600
 
 
+def test_the_arm_is_empty_every_second_swing_and_weighs_as_believed_on_average() -> None:
+    masses = arm.CASE.law[:, 0]
+    full = masses[masses > 0.75]
+    assert len(full) == len(masses) // 2
+    assert 0.45 <= masses.min() < np.delete(masses, masses > 0.75).max() <= 0.55
+    assert 1.0 <= full.min() < full.max() <= 2.0
+    assert masses.mean() == pytest.approx(1.0, abs=0.01)
+    np.testing.assert_array_equal(arm.CASE.law[:, 1], pendulum.CASE.law[:, 1])  # lengths are those of the pendulum
+
+
+def test_the_load_matters_far_more_for_the_arm_than_for_the_pendulum() -> None:
+    """Returns of a good design from one angle, over the whole law."""
+    design = {"pump": 3.3, "spring": 12.0, "damping": 3.0, "catch": 0.8}
+    narrow, wide = (
+        np.std([pendulum.episode(design, tuple(load), 0.1) for load in case.law.tolist()])
+        for case in (pendulum.CASE, arm.CASE)
+    )
+    assert wide > 2 * narrow
+
+
 def test_the_page_has_the_table_of_the_runs() -> None:
-    assert cases.table(cases.RESULTS) in (ROOT / "docs" / "cases.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "cases.md").read_text(encoding="utf-8")
+    fewer = cases.RESULTS.with_name("cases-40.csv")
+    assert cases.table(cases.RESULTS) in page
+    assert cases.table(fewer) in page
+    assert {row["evaluations"] for row in cases.rows(fewer) if row["seed"]} == {"40"}
     found = cases.rows(cases.RESULTS)
     seeds = {(case.name, method): 10 for case in CASES for method in cases.METHODS}
     assert {pair: sum((row["case"], row["method"]) == pair for row in found) for pair in seeds} == seeds

@@ -27,6 +27,7 @@ RUNS = {
         "benchmarks/results/roughness.jsonl.gz",
     ],
     "cases.md: Real cases": ["benchmarks/results/cases.csv"],
+    "cases.md: An arm that carries parts": ["benchmarks/results/cases-40.csv"],
     "goals.md: What was measured": ["docs/results/goals.csv", "benchmarks/results/goals-recommended.csv.gz"],
     "guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
     "guides/outcomes.md: How sure a limit is": ["benchmarks/results/outcomes.csv"],

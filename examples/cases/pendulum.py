@@ -17,15 +17,12 @@ from case import Case, Context, Design, run
 
 import edrbo
 
-SPACE = edrbo.Space(
-    design={
-        "pump": edrbo.Real(0.05, 5, log=True),
-        "spring": edrbo.Real(2, 60, log=True),
-        "damping": edrbo.Real(0.1, 15, log=True),
-        "catch": edrbo.Real(0.1, 1.5, unit="rad"),
-    },
-    context={"mass": edrbo.Real(0.6, 1.4, unit="kg"), "length": edrbo.Real(0.7, 1.3, unit="m")},
-)
+DESIGN = {
+    "pump": edrbo.Real(0.05, 5, log=True),
+    "spring": edrbo.Real(2, 60, log=True),
+    "damping": edrbo.Real(0.1, 15, log=True),
+    "catch": edrbo.Real(0.1, 1.5, unit="rad"),
+}
 
 
 @cache
@@ -58,31 +55,47 @@ def outcome(design: Design, context: Context, rng: np.random.Generator) -> float
 
 
 @cache
-def loads() -> np.ndarray:
-    """(100, 2) masses and lengths: quasi-random normal, a tenth and a sixteenth around the nominal."""
-    from scipy.stats import norm, qmc
+def shares() -> np.ndarray:
+    """(100, 3) quasi-random numbers between 0 and 1: a column for the masses and one for the lengths."""
+    from scipy.stats import qmc
 
-    normal = norm.ppf(qmc.Sobol(3, seed=0).random(128)[:100])
-    return np.clip(1.0 + normal[:, :2] * (0.1, 0.0625), (0.65, 0.75), (1.35, 1.25))
-
-
-def mean(design: Design) -> float:
-    angles = np.random.default_rng(0).uniform(-0.3, 0.3, size=len(loads()))
-    pairs = zip(loads().tolist(), angles.tolist(), strict=True)
-    return float(np.mean([episode(design, tuple(load), angle) for load, angle in pairs]))
+    return qmc.Sobol(3, seed=0).random(128)[:100]
 
 
-CASE = Case(
-    name="pendulum",
-    space=SPACE,
-    direction="maximize",
-    outcome=outcome,
-    law=loads(),
-    mean=mean,
-    usual={"pump": 1.0, "spring": 20.0, "damping": 4.0, "catch": 0.5},  # by hand, for mass and length one
-)
+def normal(column: int) -> np.ndarray:
+    from scipy.stats import norm
+
+    return norm.ppf(shares()[:, column])
+
+
+def carrying(name: str, masses: np.ndarray, least: float, most: float) -> Case:
+    """The case with these masses, which the space has between ``least`` and ``most``; lengths differ by a sixteenth."""
+    law = np.stack([masses, np.clip(1.0 + normal(1) * 0.0625, 0.75, 1.25)], axis=1)
+    angles = np.random.default_rng(0).uniform(-0.3, 0.3, size=len(law))
+
+    def mean(design: Design) -> float:
+        pairs = zip(law.tolist(), angles.tolist(), strict=True)
+        return float(np.mean([episode(design, tuple(load), angle) for load, angle in pairs]))
+
+    context = {"mass": edrbo.Real(least, most, unit="kg"), "length": edrbo.Real(0.7, 1.3, unit="m")}
+    return Case(
+        name=name,
+        space=edrbo.Space(design=DESIGN, context=context),
+        direction="maximize",
+        outcome=outcome,
+        law=law,
+        mean=mean,
+        usual={"pump": 1.0, "spring": 20.0, "damping": 4.0, "catch": 0.5},  # by hand, for mass and length one
+    )
+
+
+def show(case: Case) -> None:
+    found = run(case, "edrbo-identify", evaluations=80, seed=0)
+    print("after 80 episodes:", {name: round(value, 2) for name, value in found.items()})
+    print(f"mean return: {case.mean(found):.1f}, by hand {case.mean(case.usual):.1f}")
+
+
+CASE = carrying("pendulum", np.clip(1.0 + normal(0) * 0.1, 0.65, 1.35), least=0.6, most=1.4)
 
 if __name__ == "__main__":
-    found = run(CASE, "edrbo-identify", evaluations=80, seed=0)
-    print("after 80 episodes:", {name: round(value, 2) for name, value in found.items()})
-    print(f"mean return: {CASE.mean(found):.1f}, by hand {CASE.mean(CASE.usual):.1f}")
+    show(CASE)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "cases"))
 
+import arm
 import combustor
 import numpy as np
 import pendulum
 import solar
 
-for case in (solar.CASE, pendulum.CASE, combustor.CASE):
+for case in (solar.CASE, pendulum.CASE, arm.CASE, combustor.CASE):
     rng = np.random.default_rng(0)
     outcome = case.outcome(case.usual, case.draw(rng), rng)
     assert outcome is not None, case.name
