@@ -12,7 +12,8 @@ import edrbo
 from edrbo import Optimizer, Space
 from edrbo.acquisition.room import WALL, Room
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.exploring import GOLDEN, MOST, RATE, looks_around, share_of_looks
+from edrbo.optimizer.exploring import MOST, RATE, looks_around, share_of_looks
+from edrbo.streams import in_turn
 
 REALS = torch.ones(2, dtype=torch.bool)
 PLANE = Space(design={"x": (0, 1), "y": (0, 1)}, context={"c": (0, 1)})
@@ -60,7 +61,7 @@ def test_as_large_a_share_looks_around_as_regret_is_paid(initial: int, paid: flo
     worth = np.concatenate([np.full(initial, -1.0), np.full(100, -paid), [0.0]])
     share = min(MOST, RATE * paid * 100 / initial / 102)
     assert share_of_looks(worth, initial) == pytest.approx(share)
-    chosen = [n for n in range(1, 101) if GOLDEN * n % 1.0 < share]
+    chosen = [n for n in range(1, 101) if in_turn(n) < share]
     assert len(chosen) == pytest.approx(100 * share, abs=3)  # the multiples are spread evenly
 
 
@@ -81,7 +82,7 @@ def test_what_is_learnt_at_once_is_not_looked_around_for(initial: int, seed: int
 def test_the_number_of_a_suggestion_decides_also_while_others_are_pending() -> None:
     worth = -np.abs(np.sin(np.arange(60.0)))
     found = {(n, p): looks_around(worth[:n], 4, p, None) for n in (20, 40) for p in range(8)}
-    assert found == {(n, p): GOLDEN * (n + p - 4) % 1.0 < share_of_looks(worth[:n], 4) for n, p in found}
+    assert found == {(n, p): in_turn(n + p - 4) < share_of_looks(worth[:n], 4) for n, p in found}
     assert len(set(found.values())) == 2
 
 

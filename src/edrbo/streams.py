@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 
 import numpy as np
+
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def stream_seed(seed: int, *names: str | int) -> int:
@@ -16,3 +19,8 @@ def stream_seed(seed: int, *names: str | int) -> int:
 def stream(seed: int, *names: str | int) -> np.random.Generator:
     """A generator for the stream ``names`` of ``seed``."""
     return np.random.default_rng(stream_seed(seed, *names))
+
+
+def in_turn(number: int) -> float:
+    """A share in [0, 1) for every whole number: those of any stretch of numbers are spread evenly."""
+    return GOLDEN * number % 1.0

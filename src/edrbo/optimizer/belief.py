@@ -5,7 +5,9 @@ law at once, each with its noise divided by the atom's weight, so that together 
 
     an outcome without a context    y at the atoms, noise + the variance of f over the law
     … of which a part is known      the same for the law given that part (context/partial.py)
-    a pending suggestion            the model's own mean: only the uncertainty shrinks (hallucination)
+
+A pending suggestion is one evaluation to come, in one context: the model's own mean at one atom of the law, so that
+only the uncertainty shrinks (hallucination), and by no more than one evaluation can tell. The atoms take turns.
 
 A failed evaluation says nothing about f. It is what the model of feasibility learns from, which is made once there is
 one.
@@ -31,6 +33,7 @@ from edrbo.acquisition.methods import Method
 from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextHistory, ContextPoints, Given, smoothed
+from edrbo.streams import in_turn
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
 from edrbo.surrogate.fit import default_theta, unpack
@@ -239,10 +242,12 @@ def _variances(model: Ensemble, x: Tensor, contexts: Tensor, weights: Tensor) ->
 def _hallucinate(model: Ensemble, x: Tensor, atoms: Tensor, weights: Tensor) -> Ensemble:
     if not len(x):
         return model
-    joint, share = _spread(x, atoms, weights)
+    first, shares = model.observations, weights.cumsum(0) / weights.sum()
+    turns = torch.tensor([in_turn(first + i) for i in range(len(x))], dtype=shares.dtype)
+    joint = torch.cat([x, atoms[torch.searchsorted(shares[:-1], turns, right=True)]], dim=-1)
     with torch.no_grad():
         center, _ = model.barycenter(*model.gp.moments(joint))
-    return model.with_modelled(joint, center, model.gp.hyper.noise.mean() * share)
+    return model.with_modelled(joint, center, model.gp.hyper.noise.mean().expand(len(x)))
 
 
 def _few_atoms(points: ContextPoints) -> tuple[Tensor, Tensor]:

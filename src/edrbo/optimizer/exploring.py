@@ -13,15 +13,14 @@ they were told.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
+
+from edrbo.streams import in_turn
 
 RATE = 1.0  # looks for a regret as large as that of all initial designs
 MOST = 1.0 / 3.0  # of suggestions that look around
 LAST_PART = 0.2  # of the evaluations that are planned: too late to follow up what is found
-GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly over every part of the way
 
 
 def looks_around(worth: NDArray[np.float64], initial: int, pending: int, planned: int | None) -> bool:
@@ -32,7 +31,7 @@ def looks_around(worth: NDArray[np.float64], initial: int, pending: int, planned
         return False
     if number == initial:
         return True
-    return GOLDEN * (number - initial) % 1.0 < share_of_looks(worth, initial)
+    return in_turn(number - initial) < share_of_looks(worth, initial)
 
 
 def share_of_looks(worth: NDArray[np.float64], initial: int) -> float:
