@@ -90,14 +90,14 @@ class Aim:
     def acquisition(self, model: Beliefs, score: Score, points: ContextPoints) -> Acquisition:
         """For asking: the method's score, optimistic in the sense of the goal.
 
-        A score of the mean over contexts is one of f at each of them where the goal cannot be integrated.
+        A score of the mean over contexts is for the mean; under any other goal it is one of f at each context
+        (docs/why.md has the trial of both where both are possible).
         """
-        if self.pointwise:
-            return GoalAcquisition(model, score.per_context(), points, self)
-        if not self.functional(soft=False).locally_linear:
+        if not isinstance(self.goal, goals.Expected):
             score = score.per_context()
-        functional = self.functional(soft=not score.integrated)
-        return RobustAcquisition(model, score, _affordable(points), functional)
+        if self.pointwise:
+            return GoalAcquisition(model, score, points, self)
+        return RobustAcquisition(model, score, _affordable(points), self.functional(soft=True))
 
     def belief(self, model: Beliefs, points: ContextPoints) -> Acquisition:
         """For recommending: the posterior expectation of the goal where marginals of f give it, else its value of the
