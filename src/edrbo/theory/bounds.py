@@ -37,7 +37,8 @@ from edrbo.acquisition.confidence import (
 )
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
-from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters
+from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import get_kernel, gram, scaled_sqdist
 from edrbo.surrogate.scaling import Scaling
 
