@@ -71,8 +71,8 @@ def recommend(
         return
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
-    aim = settings.goal if goal is None else parse_goal(goal)
-    rows = [] if aim == Expected() else _goal_rows(found, aim.unit(settings.unit))
+    followed = settings.goal if goal is None else parse_goal(goal)
+    rows = [] if followed == Expected() else _goal_rows(found, followed.unit(settings.unit))
     rows += [
         [f"{settings.outcome} to expect, on average", outcome_words(settings, found.expected)],
         ["  95 % sure that this is between", range_words(found.interval, settings.unit)],
@@ -85,7 +85,7 @@ def recommend(
     if (success := success_words(settings, found)) is not None:
         rows.append(["a run of it succeeds with", success])
     print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
-    if aim != Expected():
+    if followed != Expected():
         _print_price(found)
     if found.outcomes:
         _print_outcomes(found)
