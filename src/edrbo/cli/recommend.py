@@ -18,7 +18,7 @@ from edrbo.cli.options import (
 )
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
-from edrbo.cli.read_words import read_candidates, read_context, read_design, read_forecast
+from edrbo.cli.read_words import read_wishes
 
 if TYPE_CHECKING:
     from edrbo.optimizer.recommendation import Recommendation
@@ -57,14 +57,7 @@ def recommend(
 
     with opened(study, name) as opened_study:
         space = opened_study.space_now
-        found = opened_study.recommend(
-            goal=goal,
-            forecast=read_forecast(space, forecast),
-            context=read_context(space, context),
-            fixed=read_design(space, fix) or None,
-            candidates=read_candidates(space, candidates),
-            ball=ball,
-        )
+        found = opened_study.recommend(goal=goal, ball=ball, **read_wishes(space, forecast, fix, candidates, context))
         settings = opened_study.settings
     if as_json:
         print_json({key: part for key, part in asdict(found).items() if key != "gain_quantiles"})
