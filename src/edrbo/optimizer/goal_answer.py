@@ -17,7 +17,6 @@ from edrbo.optimizer.stopping import Measure, average
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
 from edrbo.surrogate.ensemble import Ensemble
-from edrbo.surrogate.exact_gp import ExactGP
 
 SURE = 0.95  # probability with which a worst case is no worse, and …
 ROUGHER = 0.5  # … of the fitted lengthscales in the contexts, for it: benchmarks/worst_case.py
@@ -104,11 +103,10 @@ class GoalAnswers:
 
 def _rougher(model: Ensemble, d_x: int) -> Ensemble:
     """The experts on the same data, with shorter lengthscales in the contexts."""
-    gp = model.gp
-    factor = torch.ones_like(gp.hyper.lengthscale)
+    lengthscale = model.gp.hyper.lengthscale
+    factor = torch.ones_like(lengthscale)
     factor[:, d_x:] = ROUGHER
-    hyper = replace(gp.hyper, lengthscale=factor * gp.hyper.lengthscale)
-    return Ensemble(ExactGP.condition(gp.kernels, hyper, gp.x, gp.y, gp.noise), model.scaling, model.weighting)
+    return Ensemble(model.gp.with_lengthscale(factor * lengthscale), model.scaling, model.weighting)
 
 
 def text_of(goal: Goal) -> str:

@@ -102,6 +102,11 @@ class ExactGP:
         hyper = self.hyper if mean is None else replace(self.hyper, mean=mean)
         return replace(self, y=y, hyper=hyper, alpha=_alpha(self.chol, y, hyper.mean))
 
+    def with_lengthscale(self, lengthscale: Tensor) -> ExactGP:
+        """The same data with other lengthscales (M × d): a new factor, O(n³)."""
+        hyper = replace(self.hyper, lengthscale=lengthscale)
+        return ExactGP.condition(self.kernels, hyper, self.x, self.y, self.noise)
+
     def extend(self, x: Tensor, y: Tensor, noise: Tensor | None = None) -> ExactGP:
         """Add observations ``x`` (... × q × d), ``y`` (... × q) by rows of the factor: O(q n²), no rebuild.
 
