@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from arguments import problem_names, seed_range
 from kept_runs import add, rows
 from rich.console import Console
 from rich.progress import track
@@ -61,11 +62,8 @@ def run(name: str, size: int, seed: int) -> dict[str, object]:
 def run_all(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    first, last = map(int, options.seeds.split(":"))
-    everything = [*problems.names(), *problems.further_names()]
-    names = everything if options.problems == "all" else options.problems.split(",")
     done = {(row["problem"], row["size"], row["seed"]) for row in rows(options.out)}
-    wanted = [(name, size, seed) for seed in range(first, last) for name in names for size in SIZES]
+    wanted = [(name, size, seed) for seed in options.seeds for name in options.problems for size in SIZES]
     left = [one for one in wanted if tuple(map(str, one)) not in done]
     for one in track(left, f"{len(left)} runs"):
         add(options.out, COLUMNS, run(*one))
@@ -107,8 +105,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(required=True)
     runner, shower = actions.add_parser("run"), actions.add_parser("table")
-    runner.add_argument("--seeds", default="0:10")
-    runner.add_argument("--problems", default="all")
+    runner.add_argument("--seeds", type=seed_range, default="0:10")
+    runner.add_argument("--problems", type=problem_names, default="all")
     runner.add_argument("--out", type=Path, default=RESULTS)
     runner.set_defaults(call=run_all)
     shower.add_argument("out", type=Path, nargs="?", default=RESULTS)

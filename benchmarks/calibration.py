@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from arguments import seed_range
 from calibration_runs import CHECKPOINTS, EVALUATIONS, INITIAL
 from calibration_tables import print_tables
 
@@ -143,26 +144,25 @@ def main() -> None:
     judging.add_argument("runs", type=Path)
     judging.add_argument("judged", type=Path)
     judging.add_argument("--part", default="0/1", help="i/n: every n-th run, beginning with the i-th")
-    judging.add_argument("--seeds", default="0:10")
+    judging.add_argument("--seeds", type=seed_range, default="0:10")
     packing = commands.add_parser("pack")
     packing.add_argument("runs", type=Path)
     packing.add_argument("packed", type=Path)
     showing = commands.add_parser("table")
     showing.add_argument("judged", type=Path)
-    showing.add_argument("--seeds", default="0:10")
+    showing.add_argument("--seeds", type=seed_range, default="0:10")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.command == "pack":
         pack(options.runs, options.packed)
         return
-    seeds = range(*map(int, options.seeds.split(":")))
     if options.command == "table":
-        print_tables([one for one in read_judged(options.judged) if one["seed"] in seeds])
+        print_tables([one for one in read_judged(options.judged) if one["seed"] in options.seeds])
         return
     index, count = map(int, options.part.split("/"))
     done = read_judged(options.judged) if options.judged.exists() else []
     known = {(one["problem"], one["noise"], one["seed"]) for one in done}
-    todo = [run for run in read_runs(options.runs) if run[2] in seeds]
+    todo = [run for run in read_runs(options.runs) if run[2] in options.seeds]
     for run in todo[index::count]:
         if run[:3] not in known:
             line = json.dumps(judge(*run))

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from arguments import problem_names, seed_range
 
 from edrbo.bench import problems
 from edrbo.bench.learners.learner import OptimizerLearner, Setup
@@ -61,17 +62,14 @@ def _forecast(optimizer: Any, joint: Any) -> tuple[Any, Any, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", type=Path)
-    parser.add_argument("--seeds", default="0:10")
-    parser.add_argument("--problems", default="all")
+    parser.add_argument("--seeds", type=seed_range, default="0:10")
+    parser.add_argument("--problems", type=problem_names, default="all")
     parser.add_argument("--part", default="0/1", help="i/n: every n-th run, beginning with the i-th")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.runs.mkdir(parents=True, exist_ok=True)
-    first, last = map(int, options.seeds.split(":"))
-    everything = problems.names() + problems.further_names()
-    chosen = everything if options.problems == "all" else options.problems.split(",")
     index, count = map(int, options.part.split("/"))
-    todo = [(name, share, seed) for seed in range(first, last) for share in NOISES for name in chosen]
+    todo = [(name, share, seed) for seed in options.seeds for share in NOISES for name in options.problems]
     for name, share, seed in todo[index::count]:
         target = options.runs / f"{name}-{share:g}-{seed}.npz"
         if target.exists():

@@ -22,6 +22,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+from arguments import EVERYTHING
 from scipy.stats import qmc
 
 from edrbo.bench import problems
@@ -135,7 +136,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     file: Path = parser.parse_args().file
     rows = list(csv.DictReader(file.open())) if file.exists() else []
-    for name in (*problems.names(), *problems.further_names()):
+    for name in EVERYTHING:
         done = {(row["problem"], row["goal"], row["direction"]) for row in rows}
         rows += rows_of(name, done)
         with file.open("w", newline="") as out:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from edrbo import Space, Surrogate
-from edrbo.acquisition.goal import Aim
+from edrbo.acquisition.goal import ModelGoal
 from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.score import BarycenterUCB
 from edrbo.context.laws import ContextHistory, Empirical
@@ -58,17 +58,17 @@ class State:
 
     def seconds(self) -> list[float]:
         """Of every goal."""
-        aims = [Aim(parse_goal(text), Units()) for text in GOALS]
-        laws = [Empirical().points(self.history, aim.functional(soft=True).support_size, 0) for aim in aims]
+        model_goals = [ModelGoal(parse_goal(text), Units()) for text in GOALS]
+        laws = [Empirical().points(self.history, goal.functional(soft=True).support_size, 0) for goal in model_goals]
         times = [
-            [[self._once(aim, points, seed) for aim, points in zip(aims, laws, strict=True)] for seed in range(SEEDS)]
+            [[self._once(*pair, seed) for pair in zip(model_goals, laws, strict=True)] for seed in range(SEEDS)]
             for _ in range(TIMES)
         ]
         return np.min(times, axis=0).mean(axis=0).tolist()
 
-    def _once(self, aim: Aim, points: object, seed: int) -> float:
+    def _once(self, model_goal: ModelGoal, points: object, seed: int) -> float:
         started = time.process_time()
-        acquisition = aim.acquisition(self.model, BarycenterUCB(), points)  # type: ignore[arg-type]
+        acquisition = model_goal.acquisition(self.model, BarycenterUCB(), points)  # type: ignore[arg-type]
         maximize(acquisition.ladder(), self.space, seed=seed, starts=self.x[-30:], kinks=acquisition.has_kinks)
         return time.process_time() - started
 

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from arguments import problem_names, seed_range
 
 import edrbo
 from edrbo.bench import problems
@@ -108,17 +109,15 @@ def code() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path)
-    parser.add_argument("--seeds", default="0:10")
-    parser.add_argument("--problems", default="all")
+    parser.add_argument("--seeds", type=seed_range, default="0:10")
+    parser.add_argument("--problems", type=problem_names, default="all")
     parser.add_argument("--arms", default="all")
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    everything = [*problems.names(), *problems.further_names()]
-    chosen = everything if options.problems == "all" else options.problems.split(",")
     arms = list(ARMS) if options.arms == "all" else options.arms.split(",")
-    for seed in range(*map(int, options.seeds.split(":"))):
-        for name in chosen:
+    for seed in options.seeds:
+        for name in options.problems:
             for arm in arms:
                 target = options.runs / name / arm / f"{seed}.json"
                 stored = json.loads(target.read_text()) if target.exists() else None

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from arguments import EVERYTHING, seed_range
 from goals_evidence import ARMS, GOALS, METHODS, goal_of
 
 from edrbo.bench import problems
@@ -38,7 +39,6 @@ WORLDS = ("shift-down", "shift-up", "spread")
 WORLDLY = ("expected", "robust")  # goals whose designs are judged in them
 KEYS = ("problem", "arm", "seed", "by")
 SAME, MUCH = 1e-3, 5e-3  # of the range: no difference, and something that can be gained
-EVERYTHING = (*problems.names(), *problems.further_names())
 ORACLE = "oracle"
 Rows = list[dict[str, str]]
 
@@ -212,14 +212,13 @@ def main() -> None:
     for name, source in (("collect", "runs"), ("judge", "recommended"), ("show", None)):
         command = commands.add_parser(name)
         if source is None:
-            command.add_argument("--seeds")
+            command.add_argument("--seeds", type=seed_range)
         else:
             command.add_argument("source", type=Path, metavar=source)
         command.add_argument("file", type=Path)
     options = parser.parse_args()
     if options.command == "show":
-        wanted = range(*map(int, options.seeds.split(":"))) if options.seeds else None
-        show(_read(options.file), wanted)
+        show(_read(options.file), options.seeds)
     else:
         (collect if options.command == "collect" else judge)(options.source, options.file)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from arguments import seed_range
 from calibration import DELTAS, Run, problem_of, read_judged, read_runs, replay
 from calibration_runs import CHECKPOINTS
 
@@ -71,7 +72,7 @@ def main() -> None:
     trying = commands.add_parser("try")
     trying.add_argument("runs", type=Path)
     trying.add_argument("lines", type=Path)
-    trying.add_argument("--seeds", default="0:2")
+    trying.add_argument("--seeds", type=seed_range, default="0:2")
     showing = commands.add_parser("table")
     showing.add_argument("lines", type=Path)
     options = parser.parse_args()
@@ -80,10 +81,9 @@ def main() -> None:
     if options.command == "table":
         print_table(done)
         return
-    seeds = range(*map(int, options.seeds.split(":")))
     known = {(one["problem"], one["noise"], one["seed"]) for one in done}
     for run in read_runs(options.runs):
-        if run[2] in seeds and run[:3] not in known:
+        if run[2] in options.seeds and run[:3] not in known:
             lines = "".join(json.dumps(line) + "\n" for line in try_factors(run))
             with options.lines.open("a") as file:
                 file.write(lines)

@@ -12,7 +12,7 @@ from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
 from edrbo.context.laws import sobol_points
 from edrbo.surrogate.ensemble import Ensemble
-from edrbo.theory.bounds import (
+from edrbo.theory import (
     RegretBounds,
     information_gain,
     lipschitz_constants,

@@ -79,5 +79,5 @@ def test_a_hill_is_as_high_as_the_goals_values_are_apart(goal: edrbo.Goal, power
     """Powers of the range of outcomes; a probability's range is one."""
     optimizer = told("ackley", 6, goal=goal)
     evidence = optimizer._evidence()
-    belief = optimizer._belief(evidence, (None, None), [], optimizer._aim(evidence), asking=True)
+    belief = optimizer._belief(evidence, (None, None), [], optimizer._model_goal(evidence), asking=True)
     np.testing.assert_allclose(belief.worth, belief.outcome_range**power)

@@ -18,7 +18,7 @@ from edrbo.context.laws import Empirical, sobol_points
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import Ensemble, barycenter
 from edrbo.surrogate.kernels import EXPERTS
-from edrbo.theory.bounds import (
+from edrbo.theory import (
     FixedSurrogate,
     TheoryBeta,
     beta,

@@ -178,4 +178,4 @@ def test_a_category_that_fails_is_left_alone() -> None:
 
 def _belief(optimizer: Optimizer) -> Belief:
     evidence = optimizer._evidence()
-    return optimizer._belief(evidence, (None, None), [], optimizer._aim(evidence), asking=False)
+    return optimizer._belief(evidence, (None, None), [], optimizer._model_goal(evidence), asking=False)

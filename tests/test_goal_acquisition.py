@@ -12,7 +12,7 @@ from torch import Tensor
 from edrbo.acquisition import goal as module
 from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.functional import KL, MMD, ChiSquare, TotalVariation, Wasserstein
-from edrbo.acquisition.goal import Aim, GoalAcquisition
+from edrbo.acquisition.goal import GoalAcquisition, ModelGoal
 from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.score import UCB, BarycenterUCB, MeanUCB
 from edrbo.context.laws import ContextPoints, box_points
@@ -94,7 +94,7 @@ def test_a_pointwise_goal_is_optimistic_at_every_context(goal: Goal, units: Unit
             units.sign * units.scale * center, units.scale * spread, units.scale * gain, WEIGHTS.numpy(), direction
         )
         expected.append(goal.sense(direction) * float(value))
-    found = Aim(goal, units).acquisition(beliefs, score, law).evaluate(DESIGNS)
+    found = ModelGoal(goal, units).acquisition(beliefs, score, law).evaluate(DESIGNS)
     np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-8, atol=1e-10)
 
 
@@ -102,10 +102,10 @@ def test_a_pointwise_goal_is_optimistic_at_every_context(goal: Goal, units: Unit
 @pytest.mark.parametrize("goal", [*POINTWISE, *FUNCTIONAL], ids=str)
 @pytest.mark.parametrize("kind", ["ask", "recommend"])
 def test_gradients_are_those_of_differences_and_of_autograd(goal: Goal, units: Units, kind: str) -> None:
-    aim, law = Aim(goal, units), points(8 if goal.over_box else 0)
+    model_goal, law = ModelGoal(goal, units), points(8 if goal.over_box else 0)
     make = {
-        "ask": lambda: aim.acquisition(model(), BarycenterUCB(), law),
-        "recommend": lambda: aim.belief(model(), law),
+        "ask": lambda: model_goal.acquisition(model(), BarycenterUCB(), law),
+        "recommend": lambda: model_goal.belief(model(), law),
     }
     acquisition = make[kind]()
     value, gradient = acquisition.value_and_gradient(DESIGNS)
@@ -125,7 +125,7 @@ def test_gradients_are_those_of_differences_and_of_autograd(goal: Goal, units: U
 
 def test_weights_of_the_experts_count() -> None:
     beliefs = model(Surrogate(weighting="evidence"))
-    acquisition = Aim(Hit(0.4), UP).acquisition(beliefs, BarycenterUCB(), points())
+    acquisition = ModelGoal(Hit(0.4), UP).acquisition(beliefs, BarycenterUCB(), points())
     _, gradient = acquisition.value_and_gradient(DESIGNS)
     x = DESIGNS.clone().requires_grad_()
     (by_autograd,) = torch.autograd.grad(acquisition.evaluate(x).sum(), x)
@@ -137,8 +137,8 @@ def test_weights_of_the_experts_count() -> None:
 def test_the_posterior_expectation_is_the_mean_over_joint_samples(goal: Goal, units: Units) -> None:
     """With few data, so that the value of the mean surface is far off."""
     beliefs, law = model(single_gp(), n=5), points()
-    aim = Aim(goal, units)
-    found = aim.sense * aim.belief(beliefs, law).evaluate(DESIGNS).detach()
+    model_goal = ModelGoal(goal, units)
+    found = model_goal.sense * model_goal.belief(beliefs, law).evaluate(DESIGNS).detach()
     draw = np.random.default_rng(0)
     biased = 0
     for x, value in zip(DESIGNS, found.tolist(), strict=True):
@@ -147,19 +147,19 @@ def test_the_posterior_expectation_is_the_mean_over_joint_samples(goal: Goal, un
         mean, covariance = beliefs.scaling.moments(mean, torch.ones_like(mean))[0][0], covariance[0]
         unit = float(beliefs.scaling.moments(torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.float64))[1])
         sample = draw.multivariate_normal(mean.numpy(), unit**2 * covariance.numpy(), 20_000, method="eigh")
-        values = aim.value(torch.from_numpy(sample), law).numpy()
+        values = model_goal.value(torch.from_numpy(sample), law).numpy()
         error = values.std() / np.sqrt(len(values))
         assert abs(values.mean() - value) < 4.5 * error + 1e-9
-        biased += abs(float(aim.value(mean, law)) - value) > 10 * error
+        biased += abs(float(model_goal.value(mean, law)) - value) > 10 * error
     assert biased >= 2  # of the mean surface it is something else
 
 
 @pytest.mark.parametrize("goal", [CVaR(0.25), Quantile(0.4), WorstCase(), Robust(0.1), MeanSd(0.7)], ids=str)
 def test_value_is_mirrored_with_the_direction(goal: Goal) -> None:
     rows, law = uniform(7, 14, seed=5), points(8)
-    up, down = Aim(goal, Units(1.0, 1.0)), Aim(goal, Units(-1.0, 1.0))
+    up, down = ModelGoal(goal, Units(1.0, 1.0)), ModelGoal(goal, Units(-1.0, 1.0))
     torch.testing.assert_close(up.value(rows, law), -down.value(rows, law), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(Aim(goal, UP).value(rows, law), 2.0 * up.value(rows, law), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(ModelGoal(goal, UP).value(rows, law), 2.0 * up.value(rows, law), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_value_is_mirrored_with_the_direction(goal: Goal) -> None:
      ("mmd", MMD)],
 )  # fmt: skip
 def test_balls_by_name(distance: str, functional: type) -> None:
-    found = Aim(Robust(0.2, distance), UP).functional(soft=True)
+    found = ModelGoal(Robust(0.2, distance), UP).functional(soft=True)
     assert isinstance(found, functional)
     assert found.radius == 0.2
     assert (found.support_size > 0) == Robust(0.2, distance).over_box
@@ -176,9 +176,9 @@ def test_balls_by_name(distance: str, functional: type) -> None:
 
 def test_a_known_context_leaves_nothing_to_be_robust_against() -> None:
     for goal in (Expected(), CVaR(0.1), Robust(0.1), WorstCase()):
-        assert Aim(goal, UP).given_context().goal == Expected()
+        assert ModelGoal(goal, UP).given_context().goal == Expected()
     for goal in (Reach(1.0), Hit(2.0), Typical()):
-        assert Aim(goal, UP).given_context().goal is goal
+        assert ModelGoal(goal, UP).given_context().goal is goal
 
 
 @pytest.mark.parametrize(
@@ -187,23 +187,23 @@ def test_a_known_context_leaves_nothing_to_be_robust_against() -> None:
     ids=str,
 )
 def test_under_other_goals_a_score_of_the_mean_is_one_of_each_context(goal: Goal) -> None:
-    of_mean = Aim(goal, UP).acquisition(model(), MeanUCB(1.5, beta_each=0.7), points())
-    of_each = Aim(goal, UP).acquisition(model(), UCB(0.7), points())
+    of_mean = ModelGoal(goal, UP).acquisition(model(), MeanUCB(1.5, beta_each=0.7), points())
+    of_each = ModelGoal(goal, UP).acquisition(model(), UCB(0.7), points())
     assert torch.equal(of_mean(DESIGNS), of_each(DESIGNS))
-    same = Aim(goal, UP).acquisition(model(), UCB(1.2, integrated=True), points())
-    assert torch.equal(same(DESIGNS), Aim(goal, UP).acquisition(model(), UCB(1.2), points())(DESIGNS))
+    same = ModelGoal(goal, UP).acquisition(model(), UCB(1.2, integrated=True), points())
+    assert torch.equal(same(DESIGNS), ModelGoal(goal, UP).acquisition(model(), UCB(1.2), points())(DESIGNS))
 
 
 def test_under_the_mean_the_score_is_of_the_mean() -> None:
-    found = Aim(Expected(), UP).acquisition(model(), MeanUCB(), points())
+    found = ModelGoal(Expected(), UP).acquisition(model(), MeanUCB(), points())
     assert isinstance(found, RobustAcquisition)
     assert found.score.integrated
 
 
 def test_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Aim(Within(-0.2, 0.6), UP).acquisition(model(), BarycenterUCB(), points()).value_and_gradient(DESIGNS)
+    whole = ModelGoal(Within(-0.2, 0.6), UP).acquisition(model(), BarycenterUCB(), points()).value_and_gradient(DESIGNS)
     monkeypatch.setattr("edrbo.acquisition.acquisition.CHUNK", 1)
-    parts = Aim(Within(-0.2, 0.6), UP).acquisition(model(), BarycenterUCB(), points()).value_and_gradient(DESIGNS)
+    parts = ModelGoal(Within(-0.2, 0.6), UP).acquisition(model(), BarycenterUCB(), points()).value_and_gradient(DESIGNS)
     for one, other in zip(whole, parts, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
 
@@ -211,7 +211,7 @@ def test_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("goal", [*POINTWISE, CVaR(0.25), Quantile(0.4)], ids=str)
 def test_the_maximizer_finds_what_a_dense_set_finds(goal: Goal) -> None:
     space = Space(design={"a": (0, 1), "b": (0, 1)}, context={"c": (0, 1)})
-    acquisition = Aim(goal, DOWN).acquisition(model(n=20), BarycenterUCB(), points())
+    acquisition = ModelGoal(goal, DOWN).acquisition(model(n=20), BarycenterUCB(), points())
     found = maximize(acquisition.ladder(), space, seed=0, kinks=acquisition.has_kinks)
     with torch.no_grad():
         dense = acquisition.evaluate(uniform(4000, 2, seed=8))
@@ -221,6 +221,6 @@ def test_the_maximizer_finds_what_a_dense_set_finds(goal: Goal) -> None:
 
 
 def test_kinks_are_those_of_the_functional() -> None:
-    assert not GoalAcquisition(model(), UCB(), points(), Aim(Hit(0.4), UP)).has_kinks
-    assert GoalAcquisition(model(), UCB(), points(), Aim(Comfort(0.4), UP)).has_kinks
-    assert module.Aim(WorstCase(), UP).belief(model(), points(8)).has_kinks
+    assert not GoalAcquisition(model(), UCB(), points(), ModelGoal(Hit(0.4), UP)).has_kinks
+    assert GoalAcquisition(model(), UCB(), points(), ModelGoal(Comfort(0.4), UP)).has_kinks
+    assert module.ModelGoal(WorstCase(), UP).belief(model(), points(8)).has_kinks

@@ -17,7 +17,8 @@ from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
 from edrbo.context.laws import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.optuna import EDRBOSampler
-from edrbo.records.settings import DEFAULT, METHOD_NAMES, Settings
+from edrbo.records.setting_readers import METHOD_NAMES
+from edrbo.records.settings import DEFAULT, Settings
 from edrbo.study import Study
 from edrbo.surrogate.ensemble import single_gp
 

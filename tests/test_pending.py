@@ -23,7 +23,7 @@ def belief_of(pending: list[list[float]], outcomes: int = 8) -> Belief:
         optimizer.tell({"x": x, "z": z}, {"c": c}, float(np.sin(9 * x + 5 * z) + np.cos(7 * x) * c))
     evidence = optimizer._evidence()
     rows = [np.array(x) for x in pending]
-    return optimizer._belief(evidence, (None, None), rows, optimizer._aim(evidence), asking=True)
+    return optimizer._belief(evidence, (None, None), rows, optimizer._model_goal(evidence), asking=True)
 
 
 def about_the_mean(belief: Belief, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -69,11 +69,12 @@ def test_a_margin_is_the_quantile_that_decides(lower: float | None, upper: float
 
 def test_the_gradient_under_limits(told: Optimizer) -> None:
     main, other = (told._of_outcome(name) for name in ("y", "g"))
-    belief = other._belief(other._evidence(), (None, None), [], other._aim(other._evidence()), asking=True)
+    belief = other._belief(other._evidence(), (None, None), [], other._model_goal(other._evidence()), asking=True)
     points = ContextPoints(belief.points.atoms, belief.points.weights, belief.points.support[:0])
-    narrow = margin(belief.model, UCB(beta=-1.0), points, Margin(None, 0.5, 0.1), belief.aim.units)
+    narrow = margin(belief.model, UCB(beta=-1.0), points, Margin(None, 0.5, 0.1), belief.model_goal.units)
     assert isinstance(narrow, GoalAcquisition)
-    wanted = main._belief(main._evidence(), (None, None), [], main._aim(main._evidence()), asking=True).acquisition()
+    evidence = main._evidence()
+    wanted = main._belief(evidence, (None, None), [], main._model_goal(evidence), asking=True).acquisition()
     limited = Limited(((2.0, wanted),), ((3.0, narrow),))
     x = torch.linspace(0.03, 0.97, 9, dtype=torch.float64)[:, None]
     value, gradient = limited.value_and_gradient(x)

@@ -16,7 +16,7 @@ from edrbo import Optimizer
 from edrbo.acquisition.score import UCB
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.kernels import EXPERTS
-from edrbo.theory.bounds import (
+from edrbo.theory import (
     FixedSurrogate,
     acquisition_lipschitz,
     beta,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from reference import Reference, central_difference, random_data, random_hyper, uniform
 from torch import Tensor
 
-from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, safe_cholesky
+from edrbo.surrogate.exact_gp import ExactGP, safe_cholesky
+from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import EXPERTS, KERNELS
 
 pytestmark = pytest.mark.torch_numeric

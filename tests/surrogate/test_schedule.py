@@ -15,7 +15,7 @@ from torch import Tensor
 
 from edrbo.surrogate import schedule
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
-from edrbo.surrogate.exact_gp import Hyperparameters
+from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.schedule import FittedModel, advance, fit_sizes
 
 pytestmark = pytest.mark.torch_numeric

@@ -21,7 +21,7 @@ from edrbo.context.laws import ContextPoints, Empirical
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.forecasts import leave_one_out
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.exact_gp import Hyperparameters
+from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
 from edrbo.surrogate.warped import POWER_SD, WarpedSurrogate, _log_evidence
 

@@ -51,8 +51,8 @@ Acquisition = Any  # RobustAcquisition or GoalAcquisition: what the maximizer's 
 
 
 @dataclass(frozen=True)
-class Aim:
-    """A goal and the units of the model that is to reach it."""
+class ModelGoal:
+    """A goal in a model's terms: with the units in which the model speaks of the outcome."""
 
     goal: Goal
     units: Units
@@ -75,10 +75,10 @@ class Aim:
         """Whether the value hangs on which contexts are bad or good, so that a law of few atoms makes it jump."""
         return isinstance(self.goal, goals.CVaR | goals.Quantile | goals.Reach | goals.Within)
 
-    def given_context(self) -> Aim:
-        """The aim once the next context is known: no other law is possible, and nothing varies."""
+    def given_context(self) -> ModelGoal:
+        """The same once the next context is known: no other law is possible, and nothing varies."""
         certain = self.goal.over_box or type(self.goal) in _FUNCTIONALS
-        return Aim(goals.Expected(), self.units) if certain else self
+        return ModelGoal(goals.Expected(), self.units) if certain else self
 
     def functional(self, *, soft: bool) -> Functional:
         """What reduces a row of scores; ``soft`` without kinks, where there is such a one."""
@@ -152,15 +152,15 @@ _BALLS: dict[str, Callable[[float], Functional]] = {
 class _OwnFunctional(Functional):
     """A monotone goal of one's own, by autograd."""
 
-    aim: Aim
+    model_goal: ModelGoal
     locally_linear: ClassVar[bool] = False
 
     @property
     def support_size(self) -> int:  # type: ignore[override]
-        return DEFAULT_SUPPORT if self.aim.goal.over_box else 0
+        return DEFAULT_SUPPORT if self.model_goal.goal.over_box else 0
 
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
-        return self.aim.sense * self.aim.value(values, points)
+        return self.model_goal.sense * self.model_goal.value(values, points)
 
 
 def _affordable(points: ContextPoints) -> ContextPoints:
@@ -175,19 +175,19 @@ class GoalAcquisition:
     """α(x) = what the goal makes of μ̄, σ̄ and gain at (x, c_1..c_n): optimistic, or ``expected``. Larger is better."""
 
     def __init__(
-        self, model: Beliefs, score: Score, points: ContextPoints, aim: Aim, *, expected: bool = False
+        self, model: Beliefs, score: Score, points: ContextPoints, model_goal: ModelGoal, *, expected: bool = False
     ) -> None:
         if score.integrated:
             raise InvalidValueError(
-                f"an integrated score has no meaning for the goal {type(aim.goal).__name__}",
+                f"an integrated score has no meaning for the goal {type(model_goal.goal).__name__}",
                 "it is about the mean over contexts, and this goal looks at each; take another method",
             )
-        self.model, self.score, self.points, self.aim, self.expected = model, score, points, aim, expected
+        self.model, self.score, self.points, self.model_goal, self.expected = model, score, points, model_goal, expected
 
     @property
     def has_kinks(self) -> bool:
         """Only goals of one's own: those of this package are smooth here."""
-        return type(self.aim.goal) not in (goals.Reach, goals.Within, goals.Hit, goals.MeanSd)
+        return type(self.model_goal.goal) not in (goals.Reach, goals.Within, goals.Hit, goals.MeanSd)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.evaluate(x)
@@ -213,7 +213,7 @@ class GoalAcquisition:
         return self
 
     def _on(self, model: Beliefs, points: ContextPoints) -> GoalAcquisition:
-        return GoalAcquisition(model, self.score, points, self.aim, expected=self.expected)
+        return GoalAcquisition(model, self.score, points, self.model_goal, expected=self.expected)
 
     def _split(self, x: Tensor) -> tuple[Tensor, ...]:
         return in_parts(x, self.model.width * len(self.points.all))
@@ -247,10 +247,10 @@ class GoalAcquisition:
 
     def _reduce(self, center: Tensor, spread: Tensor, gain: Tensor) -> Tensor:
         """One number a design from rows (N × n) in the model's units."""
-        goal, units, mass = self.aim.goal, self.aim.units, self.points.mass
-        mean, sd, direction = self.aim.to_user(center), units.scale * spread, self.aim.direction
+        goal, units, mass = self.model_goal.goal, self.model_goal.units, self.points.mass
+        mean, sd, direction = self.model_goal.to_user(center), units.scale * spread, self.model_goal.direction
         value = goal.expected(mean, sd, mass, direction) if self.expected else None
         if value is None:
             value = goal.optimistic(mean, sd, units.scale * gain, mass, direction)
-        better: Tensor = self.aim.sense * value
+        better: Tensor = self.model_goal.sense * value
         return better

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from edrbo.acquisition.goal import Aim, GoalAcquisition
+from edrbo.acquisition.goal import GoalAcquisition, ModelGoal
 from edrbo.acquisition.score import Score
 from edrbo.context.laws import ContextPoints
 from edrbo.records.goals import Direction, Goal, Quantile
@@ -56,7 +56,7 @@ class Margin(Goal):
 
 def margin(model: Beliefs, score: Score, points: ContextPoints, limit: Margin, units: Units) -> GoalAcquisition:
     """The margin of a limit as a function of the design, as hopeful as ``score`` is about f in each context."""
-    return GoalAcquisition(model, score.per_context(), points, Aim(limit, units))
+    return GoalAcquisition(model, score.per_context(), points, ModelGoal(limit, units))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from edrbo.cli.options import (
 )
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
-from edrbo.cli.read_words import read_candidates, read_context, read_design, read_forecast
+from edrbo.cli.read_words import read_wishes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,14 +52,8 @@ def ask(
 
     with opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now
-        suggestions = opened_study.ask(
-            count,
-            forecast=read_forecast(space, forecast),
-            context=read_context(space, context),
-            fixed=read_design(space, fix) or None,
-            candidates=read_candidates(space, candidates),
-            repeat=repeat,
-        )
+        wishes = read_wishes(space, forecast, fix, candidates, context)
+        suggestions = opened_study.ask(count, **wishes, repeat=repeat)
         settings = opened_study.settings
     if as_json:
         names = ("value", "low", "high")

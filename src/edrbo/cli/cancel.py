@@ -13,7 +13,7 @@ from edrbo.cli.options import (
     StudyOption,
     WhyOption,
 )
-from edrbo.cli.output import print_json, say
+from edrbo.cli.output import print_run
 from edrbo.cli.place import opened
 
 
@@ -31,12 +31,7 @@ def cancel(
     as_json: JsonOption = False,
 ) -> None:
     """Cancel a suggestion that will not be run. (One that was run and gave nothing: tell ID --failed.)"""
-    from edrbo.records.words import run_words
-
     with opened(study, name, by) as opened_study:
         opened_study.cancel(run, why, note=note)
         state = opened_study.state_now
-    if as_json:
-        print_json({"id": run, "status": state.runs[run].status, "dropped": state.runs[run].dropped})
-    else:
-        say(run_words(state, state.runs[run]))
+    print_run(state, run, as_json=as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, RunArgument, StudyOption, WhyOption
-from edrbo.cli.output import print_json, say
+from edrbo.cli.output import print_run
 from edrbo.cli.place import opened
 
 
@@ -23,12 +23,7 @@ def drop(
     as_json: JsonOption = False,
 ) -> None:
     """Leave a run out: it stays on record, and nothing is learned from it."""
-    from edrbo.records.words import run_words
-
     with opened(study, name, by) as opened_study:
         opened_study.drop(run, why, note=note)
         state = opened_study.state_now
-    if as_json:
-        print_json({"id": run, "status": state.runs[run].status, "dropped": state.runs[run].dropped})
-    else:
-        say(run_words(state, state.runs[run]))
+    print_run(state, run, as_json=as_json)

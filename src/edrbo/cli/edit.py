@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -24,9 +24,6 @@ from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
 from edrbo.cli.read_words import read_context, read_design, read_value, read_values
 from edrbo.errors import ContextBoundsWarning
-
-if TYPE_CHECKING:
-    pass
 
 
 def register(app: typer.Typer) -> None:

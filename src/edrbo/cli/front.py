@@ -9,7 +9,7 @@ import typer
 from edrbo.cli.options import CandidatesOption, FixOption, ForecastOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
-from edrbo.cli.read_words import read_candidates, read_design, read_forecast
+from edrbo.cli.read_words import read_wishes
 
 
 def register(app: typer.Typer) -> None:
@@ -29,11 +29,7 @@ def front(
 
     with opened(study, name) as opened_study:
         space, settings = opened_study.space_now, opened_study.settings
-        found = opened_study.front(
-            forecast=read_forecast(space, forecast),
-            fixed=read_design(space, fix) or None,
-            candidates=read_candidates(space, candidates),
-        )
+        found = opened_study.front(**read_wishes(space, forecast, fix, candidates))
     if as_json:
         print_json(asdict(found))
         return

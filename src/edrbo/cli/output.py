@@ -9,7 +9,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.cells import cell_len
@@ -24,6 +24,9 @@ from edrbo.errors import (
     NarrowContextsWarning,
     UnreadableRecordWarning,
 )
+
+if TYPE_CHECKING:
+    from edrbo.records.state import State
 
 ROW_NAMES = ("id", "when")  # of columns that name a row
 OURS = (ConstraintWarning, ContextBoundsWarning, ImplausibleWarning, NarrowContextsWarning, UnreadableRecordWarning)
@@ -44,6 +47,16 @@ def wants_json() -> bool:
 def print_json(record: Any) -> None:
     """One line of JSON, for scripts. What is infinite is null, since JSON has no word for it."""
     typer.echo(json.dumps(finite(record), allow_nan=False))
+
+
+def print_run(state: State, run: int, *, as_json: bool) -> None:
+    """What a run is now that its status has changed."""
+    from edrbo.records.words import run_words
+
+    if as_json:
+        print_json({"id": run, "status": state.runs[run].status, "dropped": state.runs[run].dropped})
+    else:
+        say(run_words(state, state.runs[run]))
 
 
 def finite(record: Any) -> Any:

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
+from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
 from edrbo.space.tables import close_match
 
 if TYPE_CHECKING:
+    from edrbo.optimizer.question import Wishes
     from edrbo.records.settings import Settings
     from edrbo.space import Space
+    from edrbo.space.variables import Variable
 
 
 def read_context(space: Space, words: Sequence[str] | None) -> dict[str, Any] | None:
     """A context; None without any word."""
-    if not words:
-        return None
-    from edrbo.study.number_text import read_setting
-
-    context = {}
-    for name, text in map(split_word, words):
-        if name not in space.context:
-            hint = close_match(name, space.context, _they_are("context", list(space.context)))
-            raise InvalidContextError(f"{name!r} is not a context variable", hint)
-        try:
-            context[name] = read_setting(text, space.context[name])
-        except ValueError as problem:
-            raise InvalidContextError(f"{name} is {text!r}: {problem}", "it must be a number") from None
-    return context
+    return _read_settings("context", space.context, words, InvalidContextError) if words else None
 
 
 def read_design(space: Space, words: Sequence[str] | None) -> dict[str, Any]:
     """Some of a design's variables, or all."""
+    return _read_settings("design", space.design, words or (), InvalidDesignError)
+
+
+def _read_settings(
+    kind: str, variables: Mapping[str, Variable], words: Sequence[str], error: type[EdrboError]
+) -> dict[str, Any]:
     from edrbo.study.number_text import read_setting
 
-    design = {}
-    for name, text in map(split_word, words or ()):
-        if name not in space.design:
-            hint = close_match(name, space.design, _they_are("design", list(space.design)))
-            raise InvalidDesignError(f"{name!r} is not a design variable", hint)
+    found = {}
+    for name, text in map(split_word, words):
+        if name not in variables:
+            known = (
+                f"the {kind} variables are {', '.join(variables)}"
+                if variables
+                else f"this study has no {kind} variables"
+            )
+            raise error(f"{name!r} is not a {kind} variable", close_match(name, variables, known))
         try:
-            design[name] = read_setting(text, space.design[name])
+            found[name] = read_setting(text, variables[name])
         except ValueError as problem:
-            raise InvalidDesignError(f"{name} is {text!r}: {problem}", "it must be a number") from None
-    return design
+            raise error(f"{name} is {text!r}: {problem}", "it must be a number") from None
+    return found
 
 
 def read_value(text: str | None, what: str = "the value") -> float | None:
@@ -114,5 +113,17 @@ def read_candidates(space: Space, path: Path | None) -> Any:
     return read_designs(space, path)
 
 
-def _they_are(kind: str, names: list[str]) -> str:
-    return f"the {kind} variables are {', '.join(names)}" if names else f"this study has no {kind} variables"
+def read_wishes(
+    space: Space,
+    forecast: Path | None,
+    fix: Sequence[str] | None,
+    candidates: Path | None,
+    context: Sequence[str] | None = None,
+) -> Wishes:
+    """What is known and wanted of a design, as ``ask``, ``recommend`` and ``front`` take it."""
+    return {
+        "forecast": read_forecast(space, forecast),
+        "context": read_context(space, context),
+        "fixed": read_design(space, fix) or None,
+        "candidates": read_candidates(space, candidates),
+    }

@@ -18,7 +18,7 @@ from edrbo.cli.options import (
 )
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
-from edrbo.cli.read_words import read_candidates, read_context, read_design, read_forecast
+from edrbo.cli.read_words import read_wishes
 
 if TYPE_CHECKING:
     from edrbo.optimizer.recommendation import Recommendation
@@ -57,22 +57,15 @@ def recommend(
 
     with opened(study, name) as opened_study:
         space = opened_study.space_now
-        found = opened_study.recommend(
-            goal=goal,
-            forecast=read_forecast(space, forecast),
-            context=read_context(space, context),
-            fixed=read_design(space, fix) or None,
-            candidates=read_candidates(space, candidates),
-            ball=ball,
-        )
+        found = opened_study.recommend(goal=goal, ball=ball, **read_wishes(space, forecast, fix, candidates, context))
         settings = opened_study.settings
     if as_json:
         print_json({key: part for key, part in asdict(found).items() if key != "gain_quantiles"})
         return
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
-    aim = settings.goal if goal is None else parse_goal(goal)
-    rows = [] if aim == Expected() else _goal_rows(found, aim.unit(settings.unit))
+    followed = settings.goal if goal is None else parse_goal(goal)
+    rows = [] if followed == Expected() else _goal_rows(found, followed.unit(settings.unit))
     rows += [
         [f"{settings.outcome} to expect, on average", outcome_words(settings, found.expected)],
         ["  95 % sure that this is between", range_words(found.interval, settings.unit)],
@@ -85,7 +78,7 @@ def recommend(
     if (success := success_words(settings, found)) is not None:
         rows.append(["a run of it succeeds with", success])
     print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
-    if aim != Expected():
+    if followed != Expected():
         _print_price(found)
     if found.outcomes:
         _print_outcomes(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, RunArgument, StudyOption
-from edrbo.cli.output import print_json, say
+from edrbo.cli.output import print_run
 from edrbo.cli.place import opened
 
 
@@ -22,12 +22,7 @@ def restore(
     as_json: JsonOption = False,
 ) -> None:
     """Learn again from a run that was left out."""
-    from edrbo.records.words import run_words
-
     with opened(study, name, by) as opened_study:
         opened_study.restore(run, note=note)
         state = opened_study.state_now
-    if as_json:
-        print_json({"id": run, "status": state.runs[run].status, "dropped": state.runs[run].dropped})
-    else:
-        say(run_words(state, state.runs[run]))
+    print_run(state, run, as_json=as_json)

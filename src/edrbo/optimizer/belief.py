@@ -27,7 +27,7 @@ from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.apart import apart
 from edrbo.acquisition.feasible import LogRisk, feasible_ladder
 from edrbo.acquisition.functional import Expectation, Functional
-from edrbo.acquisition.goal import Acquisition, Aim
+from edrbo.acquisition.goal import Acquisition, ModelGoal
 from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.methods import Method
 from edrbo.acquisition.score import UCB, Score
@@ -90,7 +90,7 @@ class Extras:
 class Belief:
     """A model of f on (x, c) and a context law, ready for acquisition functions.
 
-    ``functional`` is the method's own, where that is its idea; None: the method follows the aim. ``smooth`` is the law
+    ``functional`` is the method's own, where that is its idea; None: the method follows the goal. ``smooth`` is the law
     under which the best design is looked for, where that is not ``points``.
     """
 
@@ -98,7 +98,7 @@ class Belief:
     points: ContextPoints
     functional: Functional | None
     score: Score
-    aim: Aim
+    model_goal: ModelGoal
     feasibility: Feasibility | None = None  # None: nothing has failed yet
     outcome_range: float = 1.0
     smooth: ContextPoints | None = None
@@ -106,7 +106,7 @@ class Belief:
 
     def acquisition(self) -> Acquisition:
         if self.functional is None:
-            return self.aim.acquisition(self.model, self.score, self.points)
+            return self.model_goal.acquisition(self.model, self.score, self.points)
         return RobustAcquisition(self.model, self.score, self.points, self.functional)
 
     def feasible(self, ladder: Sequence[Objective]) -> list[Objective]:
@@ -123,10 +123,10 @@ class Belief:
     @property
     def worth(self) -> float:
         """How far values of the acquisition may be apart."""
-        if self.functional is not None or (self.aim.of_outcomes and not self.aim.pointwise):
+        if self.functional is not None or (self.model_goal.of_outcomes and not self.model_goal.pointwise):
             return self.outcome_range
-        wide = float(self.aim.units.spread_to_user(self.outcome_range))
-        return {"outcome": wide, "probability": 1.0, "squared outcome": wide**2}[self.aim.goal.kind]
+        wide = float(self.model_goal.units.spread_to_user(self.outcome_range))
+        return {"outcome": wide, "probability": 1.0, "squared outcome": wide**2}[self.model_goal.goal.kind]
 
     def success(self, x: Tensor) -> float | None:
         """Probability that an evaluation of the design ``x`` (d_x) succeeds; None as long as none has failed."""
@@ -159,12 +159,12 @@ def believe(
     fixed: Tensor | None,
     n: int,
     seed: int,
-    aim: Aim,
+    model_goal: ModelGoal,
     *,
     asking: bool,
     forecast: bool = False,
 ) -> Belief:
-    """Put model, law, functional of ``method`` and aim together, for asking or for answering.
+    """Put model, law, functional of ``method`` and goal together, for asking or for answering.
 
     ``model`` has seen the complete observations (None if there are none); ``fixed`` (1 × d_c) is a known next context.
     With ``forecast`` the history is the user's own law.
@@ -173,21 +173,21 @@ def believe(
     functional: Functional | None = method.functional_at(max(n, 1), d_c)
     law = method.law
     if fixed is not None:
-        law, functional, aim = Given(fixed), Expectation(), aim.given_context()
+        law, functional, model_goal = Given(fixed), Expectation(), model_goal.given_context()
     if not asking or (isinstance(functional, Expectation) and method.score.uses_context):
         functional = None
-    wanted = functional or aim.functional(soft=asking)
+    wanted = functional or model_goal.functional(soft=asking)
     points = law.points(history, wanted.support_size, seed)
     if not method.score.uses_context:
         empty = points.atoms.new_zeros(1, 0)
         points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
-    may_smooth = not asking and not forecast and aim.of_shares and method.score.uses_context
+    may_smooth = not asking and not forecast and model_goal.of_shares and method.score.uses_context
     smooth = smoothed(law, history, seed) if may_smooth else None
     model = _condition(method.surrogate, model, extras, points)
     runs = extras.runs
     feasibility = None if runs is None else fit_feasibility(runs.x, runs.c, runs.success, *_few_atoms(points))
     return Belief(
-        *(model, points, functional, method.score.at(model), aim, feasibility, extras.outcome_range, smooth),
+        *(model, points, functional, method.score.at(model), model_goal, feasibility, extras.outcome_range, smooth),
         pending=extras.pending_x,
     )
 

@@ -64,7 +64,7 @@ def find_front(
     given = None if reference is None else _read_reference(reference, outcomes.mains)
     adviser = adviser_of(knowns, choice)
     x, sure = _sure_ones(adviser, _candidates(adviser))
-    senses = torch.tensor([knowns[name].aim.sense for name in outcomes.mains], dtype=torch.float64)
+    senses = torch.tensor([knowns[name].model_goal.sense for name in outcomes.mains], dtype=torch.float64)
     x = x[_chosen(_values(adviser, x))]
     said = [knowns[name].predict(x) for name in outcomes.mains]
     values = torch.from_numpy(np.stack([one.value for one in said], axis=-1))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from edrbo.acquisition.functional.base import DEFAULT_SUPPORT
-from edrbo.acquisition.goal import Aim
+from edrbo.acquisition.goal import ModelGoal
 from edrbo.context.laws import ContextPoints, box_points
 from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.belief import Belief
@@ -17,7 +17,6 @@ from edrbo.optimizer.stopping import Measure, average
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
 from edrbo.surrogate.ensemble import Ensemble
-from edrbo.surrogate.exact_gp import ExactGP
 
 SURE = 0.95  # probability with which a worst case is no worse, and …
 ROUGHER = 0.5  # … of the fitted lengthscales in the contexts, for it: benchmarks/worst_case.py
@@ -37,29 +36,36 @@ class GoalAnswers:
     seed: int
 
     @property
-    def aim(self) -> Aim:
-        return self.belief.aim
+    def model_goal(self) -> ModelGoal:
+        return self.belief.model_goal
 
     def values(self, x: Tensor, goal: Goal | None = None) -> GoalValues:
         """Of designs ``x`` (N × d_x) under ``goal``, or the belief's own."""
-        aim = self.aim if goal is None else replace(self.aim, goal=goal)
-        return goal_values(aim, self.belief.model, self._points(aim.goal), self.law.effective, x, self.trust, self.seed)
+        model_goal = self.model_goal if goal is None else replace(self.model_goal, goal=goal)
+        points = self._points(model_goal.goal)
+        return goal_values(model_goal, self.belief.model, points, self.law.effective, x, self.trust, self.seed)
 
     @property
     def measure(self) -> Measure:
         """How good outcomes are under the goal, in its own units: larger is better."""
-        aim, d_c = self.aim, len(self.lower)
-        if aim.goal == Expected():
-            return Measure(lambda outcomes, weights, points: aim.units.scale * average(outcomes, weights, points))
+        wanted, d_c = self.model_goal, len(self.lower)
+        if wanted.goal == Expected():
+            return Measure(lambda outcomes, weights, points: wanted.units.scale * average(outcomes, weights, points))
         few = (
             box_points(self.lower, self.upper, FEW_SUPPORT, self.law.levels)
-            if aim.goal.over_box and d_c
+            if wanted.goal.over_box and d_c
             else self.lower.new_zeros(0, d_c)
         )
-        if isinstance(aim.goal, Robust):  # its worst law is found for one law only: the mean one
-            return Measure(lambda outcomes, weights, points: aim.sense * aim.value(outcomes, points), few, costly=True)
+        if isinstance(wanted.goal, Robust):  # its worst law is found for one law only: the mean one
+            return Measure(
+                lambda outcomes, weights, points: wanted.sense * wanted.value(outcomes, points),
+                few,
+                costly=True,
+            )
         return Measure(
-            lambda outcomes, weights, points: aim.sense * aim.goal.value(aim.to_user(outcomes), weights, aim.direction),
+            lambda outcomes, weights, points: (
+                wanted.sense * wanted.goal.value(wanted.to_user(outcomes), weights, wanted.direction)
+            ),
             few,
         )
 
@@ -78,7 +84,7 @@ class GoalAnswers:
             return float(self.values(x[None], Expected()).expected[0])
         careful = replace(self, belief=replace(self.belief, model=_rougher(self.belief.model, len(x))))
         draws = careful.values(x[None], Robust(ball))
-        return float(draws.quantile(1.0 - SURE if self.aim.units.sign > 0 else SURE)[0])
+        return float(draws.quantile(1.0 - SURE if self.model_goal.units.sign > 0 else SURE)[0])
 
     def price(self, recommended: Tensor, on_average: Tensor, ball: float) -> dict[str, dict[str, float]]:
         """Posterior expectations of mean, tail and worst mean in the ball, of both designs."""
@@ -97,11 +103,10 @@ class GoalAnswers:
 
 def _rougher(model: Ensemble, d_x: int) -> Ensemble:
     """The experts on the same data, with shorter lengthscales in the contexts."""
-    gp = model.gp
-    factor = torch.ones_like(gp.hyper.lengthscale)
+    lengthscale = model.gp.hyper.lengthscale
+    factor = torch.ones_like(lengthscale)
     factor[:, d_x:] = ROUGHER
-    hyper = replace(gp.hyper, lengthscale=factor * gp.hyper.lengthscale)
-    return Ensemble(ExactGP.condition(gp.kernels, hyper, gp.x, gp.y, gp.noise), model.scaling, model.weighting)
+    return Ensemble(model.gp.with_lengthscale(factor * lengthscale), model.scaling, model.weighting)
 
 
 def text_of(goal: Goal) -> str:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal import Aim
+from edrbo.acquisition.goal import ModelGoal
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.forecasts import Z95
@@ -69,14 +69,14 @@ class GoalValues:
 
 
 def goal_values(
-    aim: Aim, model: Ensemble, points: ContextPoints, effective: float, x: Tensor, trust: Trust, seed: int
+    model_goal: ModelGoal, model: Ensemble, points: ContextPoints, effective: float, x: Tensor, trust: Trust, seed: int
 ) -> GoalValues:
     """At designs ``x`` (N × d_x) under the law of ``points``, known as from ``effective`` contexts, with the support
     that matters for each design."""
-    count = FEW_DRAWS if len(x) > MANY or isinstance(aim.goal, Robust) else DRAWS
+    count = FEW_DRAWS if len(x) > MANY or isinstance(model_goal.goal, Robust) else DRAWS
     worlds = _Worlds(model, points, effective, trust, count, seed)
-    belief = aim.belief(model, points)
-    reduce = aim.modelled_value if aim.of_outcomes else aim.value
+    belief = model_goal.belief(model, points)
+    reduce = model_goal.modelled_value if model_goal.of_outcomes else model_goal.value
     found = []
     with torch.no_grad():
         for design in x:
@@ -92,18 +92,20 @@ def goal_values(
                 centers.append(reduce(means, law))
             found.append((*values.numpy(), *_parts(torch.stack(centers), reduce(means, near), worlds.shares)))
     draws, plain, *parts = (np.stack(part) for part in zip(*found, strict=True)) if found else _NOTHING
-    return GoalValues(draws, plain, aim.units if aim.of_outcomes else None, *parts)
+    return GoalValues(draws, plain, model_goal.units if model_goal.of_outcomes else None, *parts)
 
 
-def shares_within(aim: Aim, model: Ensemble, points: ContextPoints, x: Tensor, trust: Trust, seed: int) -> Array:
+def shares_within(
+    model_goal: ModelGoal, model: Ensemble, points: ContextPoints, x: Tensor, trust: Trust, seed: int
+) -> Array:
     """Draws of the share of contexts of ``points`` in which a limit holds at designs ``x`` (N × d_x): N × draws.
 
-    ``aim`` has the goal that is 1 where it holds. Only f is drawn, with the tails that the model's record asks for.
+    ``model_goal`` is 1 where it holds. Only f is drawn, with the tails that the model's record asks for.
     """
     worlds = _Worlds(model, points, math.inf, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed)
     with torch.no_grad():
         drawn = [worlds.outcomes(design, points.atoms)[0][0] for design in x]
-        return torch.stack([aim.value(outcomes, points) for outcomes in drawn]).numpy()
+        return torch.stack([model_goal.value(outcomes, points) for outcomes in drawn]).numpy()
 
 
 _NOTHING = (np.zeros((0, DRAWS)), np.zeros((0, DRAWS)), np.zeros(0), np.zeros(0))

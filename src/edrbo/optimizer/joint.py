@@ -46,20 +46,21 @@ class Part:
         """Of its value in the sum, in the user's units, as its acquisition has it."""
         assert not isinstance(self.wanted, Limit)
         weight = 1.0 if self.wanted.weight is None else self.wanted.weight
-        aim = self.belief.aim
-        modelled = self.belief.functional is not None or (aim.of_outcomes and not aim.pointwise)
-        return weight * aim.units.scale if modelled else weight
+        model_goal = self.belief.model_goal
+        modelled = self.belief.functional is not None or (model_goal.of_outcomes and not model_goal.pointwise)
+        return weight * model_goal.units.scale if modelled else weight
 
     @property
     def range(self) -> float:
         """How far its outcomes are apart, in the user's units."""
-        return float(self.belief.aim.units.spread_to_user(self.belief.outcome_range))
+        return float(self.belief.model_goal.units.spread_to_user(self.belief.outcome_range))
 
     @property
     def worth(self) -> float:
         """How far its values in the sum may be apart."""
         assert not isinstance(self.wanted, Limit)
-        size = {"outcome": self.range, "probability": 1.0, "squared outcome": self.range**2}[self.belief.aim.goal.kind]
+        goal = self.belief.model_goal.goal
+        size = {"outcome": self.range, "probability": 1.0, "squared outcome": self.range**2}[goal.kind]
         return size * (1.0 if self.wanted.weight is None else self.wanted.weight)
 
 
@@ -102,7 +103,7 @@ class Joint:
         for part, limit in self.limits:
             hopeful = Margin(limit.lower, limit.upper, 1.0 - limit.probability + JUST)
             points = law_points(part.law.thinned(ASK_ATOMS))
-            model, score, units = part.belief.model, part.belief.score, part.belief.aim.units
+            model, score, units = part.belief.model, part.belief.score, part.belief.model_goal.units
             limits.append((self.cost(part), margin(model, score, points, hopeful, units).ladder()))
         terms = [(part.weight, part.belief.acquisition().ladder()) for part in self.wanted]
         if not self.has_front:
@@ -128,18 +129,19 @@ class Joint:
             for part, limit in self.limits:
                 mean = Margin(limit.lower, limit.upper, 1.0 - limit.probability + JUST)
                 points = law_points(part.law.thinned(ASK_ATOMS))
-                kept &= margin(part.belief.model, UCB(beta=0.0), points, mean, part.belief.aim.units)(self.tried) >= 0
+                model, units = part.belief.model, part.belief.model_goal.units
+                kept &= margin(model, UCB(beta=0.0), points, mean, units)(self.tried) >= 0
         sizes = torch.tensor([part.worth for part in self.wanted], dtype=values.dtype)
         return cells_of(values / sizes, kept)
 
     def cautious(self, chances: Sequence[Chance], caution: float) -> list[Limited]:
         """The cautious value of what is wanted under limits that hold ``caution`` standard deviations off."""
-        values = [(part, part.belief.aim.belief(part.belief.model, part.belief.points)) for part in self.wanted]
+        values = [(part, part.belief.model_goal.belief(part.belief.model, part.belief.points)) for part in self.wanted]
         terms = [(part.weight, value.ladder()) for part, value in values]
         limits = []
         for (part, limit), chance in zip(self.limits if chances else (), chances, strict=True):
             sure = Margin(limit.lower, limit.upper, allowed_share(limit, chance.law) + JUST)
-            score, units = UCB(beta=-caution), part.belief.aim.units
+            score, units = UCB(beta=-caution), part.belief.model_goal.units
             made = margin(part.belief.model, score, law_points(chance.law), sure, units)
             limits.append((self.cost(part), made.ladder()))
         return limited_ladder(terms, limits)
@@ -179,7 +181,7 @@ class Joint:
         turned = [
             part
             if isinstance(part.wanted, Limit)
-            else replace(part, belief=replace(part.belief, aim=replace(part.belief.aim, goal=goal)))
+            else replace(part, belief=replace(part.belief, model_goal=replace(part.belief.model_goal, goal=goal)))
             for part in self.parts
         ]
         return replace(self, parts=tuple(turned))

@@ -223,22 +223,24 @@ class Optimizer(Thinker):
             hint = "front() is for several main outcomes; predict(outcome=…) looks at each"
             raise EdrboError("a trade-off of goals is one of a single outcome", hint)
         evidence, law = self._evidence(), read_law(self._state, forecast, None)
-        aim = self._aim(evidence, goal)
-        if aim.goal == Expected():
-            aim = replace(aim, goal=CVaR(0.1))
+        model_goal = self._model_goal(evidence, goal)
+        if model_goal.goal == Expected():
+            model_goal = replace(model_goal, goal=CVaR(0.1))
         seed = stream_seed(self.settings.seed, "recommend", len(self))
-        aims = (replace(aim, goal=Expected()), aim)
-        beliefs = [self._belief(evidence, law, [], each, asking=False) for each in aims]
+        model_goals = (replace(model_goal, goal=Expected()), model_goal)
+        beliefs = [self._belief(evidence, law, [], each, asking=False) for each in model_goals]
         best = [self._best_answer(belief, evidence, read_choice(self.space), seed) for belief in beliefs]
         x = candidates(self.space, self.observations.x, best, seed)
-        return trade_off(beliefs, x, self.settings, lambda some: self.predict(some, goal=aim.goal, forecast=forecast))
+        return trade_off(
+            beliefs, x, self.settings, lambda some: self.predict(some, goal=model_goal.goal, forecast=forecast)
+        )
 
     def _best_designs(self, known: Knowledge, question: Question) -> tuple[Tensor, Tensor]:
         """The best design (d_x) under the goal and the one for the mean."""
         x = self._best_answer(known.belief, known.evidence, question.choice, known.seed)
-        if known.aim.goal == Expected():
+        if known.model_goal.goal == Expected():
             return x, x
-        mean = self._belief(known.evidence, question.law, [], replace(known.aim, goal=Expected()), asking=False)
+        mean = self._belief(known.evidence, question.law, [], replace(known.model_goal, goal=Expected()), asking=False)
         average = self._best_answer(mean, known.evidence, question.choice, known.seed)
         return known.better(x, average), average
 

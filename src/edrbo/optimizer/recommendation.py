@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal import Aim
+from edrbo.acquisition.goal import ModelGoal
 from edrbo.context.laws import ContextPoints, Law, box_points
 from edrbo.context.uncertainty import LawBelief, known_law, law_belief
 from edrbo.optimizer.admissible import best_admissible
@@ -37,9 +37,9 @@ FAR = 0.5  # lengthscales from the nearest tried design to one that counts as un
 
 
 def best_design(belief: Belief, choice: Choice, starts: Tensor, seed: int, least_success: float) -> Tensor:
-    """The design (d_x) that is believed to be best under the aim, less a little for what is not known, among those that
-    succeed with a probability of ``least_success``."""
-    value = belief.aim.belief(belief.model, belief.points if belief.smooth is None else belief.smooth)
+    """The design (d_x) that is believed to be best under the goal, less a little for what is not known, among those
+    that succeed with a probability of ``least_success``."""
+    value = belief.model_goal.belief(belief.model, belief.points if belief.smooth is None else belief.smooth)
     return best_admissible(value.ladder(), belief, choice, starts, seed, least_success, kinks=value.has_kinks)
 
 
@@ -68,8 +68,8 @@ class Knowledge:
     seed: int
 
     @property
-    def aim(self) -> Aim:
-        return self.belief.aim
+    def model_goal(self) -> ModelGoal:
+        return self.belief.model_goal
 
     @cached_property
     def answers(self) -> GoalAnswers:
@@ -87,7 +87,7 @@ class Knowledge:
     def recommend(self, x: Tensor, on_average: Tensor, ball: float, admit: Admit) -> Recommendation:
         """What is known of the design ``x`` (d_x), the best of those that ``admit`` gives; ``on_average`` is for the
         mean."""
-        evidence, aim = self.evidence, self.aim
+        evidence, goal = self.evidence, self.model_goal.goal
         found, answer, parts = self._prediction(x[None])
         effects = evidence.units.spread_to_user(context_effects(self.belief, x)).tolist()  # none for a model of x alone
         rivals = Rivals(evidence.space, x, evidence.starts(), self.seed, admit)
@@ -97,8 +97,8 @@ class Knowledge:
         settings = evidence.state.settings
         return Recommendation(
             design=evidence.space.decode_designs(x.numpy())[0],
-            goal=text_of(aim.goal),
-            title=aim.goal.title(settings.direction, settings.outcome),
+            goal=text_of(goal),
+            title=goal.title(settings.direction, settings.outcome),
             value=float(answer.value[0]),
             value_interval=(float(answer.value_lower[0]), float(answer.value_upper[0])),
             value_parts=parts,
@@ -127,7 +127,8 @@ class Knowledge:
         """Of a design (d_x) and the one that is best for the mean, the better under the goal in the contexts as they
         were seen: what was found on another law must hold on theirs."""
         law, both = self.law.thinned(SEEN), torch.stack([x, on_average])
-        value = self.aim.belief(self.belief.model, replace(self.belief.points, atoms=law.contexts, weights=law.weights))
+        points = replace(self.belief.points, atoms=law.contexts, weights=law.weights)
+        value = self.model_goal.belief(self.belief.model, points)
         with torch.no_grad():
             return both[value.near(both).evaluate(both).argmax()]
 
@@ -163,7 +164,7 @@ class Knowledge:
         ends = np.sort(user([found.mean - found.half, found.mean + found.half]), axis=0)
         outcomes = np.sort(user([found.outcome_lower, found.outcome_upper]), axis=0)
         widths = np.abs(user([found.disagreement, found.model, found.contexts, found.experts]))
-        if self.aim.goal == Expected():
+        if self.model_goal.goal == Expected():
             return found, Prediction(*[mean, *ends, *widths, *outcomes, mean, *ends]), _named(*widths[1:])
         values = self.answers.values(x)
         shown = values.expected, values.quantile(0.025), values.quantile(0.975)

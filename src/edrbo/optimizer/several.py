@@ -132,7 +132,7 @@ def recommend_under_limits(knowns: Mapping[str, Knowledge], choice: Choice, ball
     joint, outcomes = adviser.joint, main.evidence.state.settings.outcomes
     assert outcomes is not None
     advised, average = adviser.advise(), None
-    if main.aim.goal != Expected():
+    if main.model_goal.goal != Expected():
         average = replace(adviser, joint=joint.under(Expected())).advise().x
     found = main.recommend(advised.x, advised.x if average is None else average, ball, adviser.admit)
     hold = advised.sure if outcomes.limits else None

@@ -9,7 +9,7 @@ how rough f is elsewhere (docs/calibration.md).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from edrbo.optimizer.trust import Trust
 from edrbo.space import Space
 from edrbo.streams import stream, stream_seed
 from edrbo.surrogate.ensemble import Ensemble
-from edrbo.surrogate.exact_gp import ExactGP, safe_cholesky
+from edrbo.surrogate.exact_gp import safe_cholesky
 from edrbo.surrogate.scaling import Scaling
 
 Array = NDArray[np.float64]
@@ -105,9 +105,8 @@ def outlook(model: Ensemble, law: LawBelief, rivals: Rivals, trust: Trust, measu
 
 
 def _rougher(model: Ensemble) -> Ensemble:
-    gp = model.gp
-    hyper = replace(gp.hyper, lengthscale=ROUGHER * gp.hyper.lengthscale)
-    return Ensemble(ExactGP.condition(gp.kernels, hyper, gp.x, gp.y, gp.noise), model.scaling, model.weighting)
+    lengthscale = ROUGHER * model.gp.hyper.lengthscale
+    return Ensemble(model.gp.with_lengthscale(lengthscale), model.scaling, model.weighting)
 
 
 @dataclass(frozen=True, eq=False)

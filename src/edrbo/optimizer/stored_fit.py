@@ -16,7 +16,7 @@ from edrbo.acquisition.methods import Method
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.training import Evidence
 from edrbo.space import Space
-from edrbo.surrogate.exact_gp import Hyperparameters
+from edrbo.surrogate.hyperparameters import Hyperparameters
 
 
 @dataclass(frozen=True, eq=False)

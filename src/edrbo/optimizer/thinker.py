@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from edrbo.acquisition.costly import Costs
-from edrbo.acquisition.goal import Aim
+from edrbo.acquisition.goal import ModelGoal
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.optimizer.belief import Belief, believe
@@ -132,7 +132,7 @@ class Thinker(Recorder):
         evidence: Evidence,
         law: Law,
         pending: list[Array],
-        aim: Aim,
+        model_goal: ModelGoal,
         *,
         asking: bool,
     ) -> Belief:
@@ -147,7 +147,7 @@ class Thinker(Recorder):
             None if fixed is None else torch.from_numpy(scale.encode(fixed)),
             len(self),
             stream_seed(self.settings.seed, "law", len(self)),
-            aim,
+            model_goal,
             asking=asking,
             forecast=forecast is not None,
         )
@@ -155,14 +155,14 @@ class Thinker(Recorder):
     def _knowledge(self, goal: Goal | str | None, law: Law, seed: int) -> Knowledge:
         """Everything an answer under this goal and law is made from."""
         evidence = self._evidence()
-        belief = self._belief(evidence, law, [], self._aim(evidence, goal), asking=False)
+        belief = self._belief(evidence, law, [], self._model_goal(evidence, goal), asking=False)
         model = self._learner.model(evidence)
         trust = earned_trust(belief.model if model is None else model)
         known = known_of_law(evidence, self.method.law, self.settings.forgetting, *law)
         return Knowledge(evidence, belief, known, trust, seed)
 
-    def _aim(self, evidence: Evidence, goal: Goal | str | None = None) -> Aim:
-        return Aim(self.settings.goal if goal is None else as_goal(goal), evidence.units)
+    def _model_goal(self, evidence: Evidence, goal: Goal | str | None = None) -> ModelGoal:
+        return ModelGoal(self.settings.goal if goal is None else as_goal(goal), evidence.units)
 
     def _costs(self) -> Costs | None:
         """What runs cost: as the user's function says, or learned from what was told; None if nothing is known."""
@@ -207,14 +207,14 @@ class Thinker(Recorder):
 
     def _asking(self, evidence: Evidence, law: Law, pending: list[Array]) -> Belief | Joint:
         """What is believed when a design is asked for, of one outcome or of all."""
-        belief = self._belief(evidence, law, pending, self._aim(evidence), asking=True)
+        belief = self._belief(evidence, law, pending, self._model_goal(evidence), asking=True)
         if (outcomes := self.settings.outcomes) is None:
             return belief
         known = known_of_law(evidence, self.method.law, self.settings.forgetting, *law)
         parts = [Part(outcomes.main, outcomes[outcomes.main], belief, known)]
         for name, other in self._parts().items():
             found = other._evidence()
-            other_belief = other._belief(found, law, pending, other._aim(found), asking=True)
+            other_belief = other._belief(found, law, pending, other._model_goal(found), asking=True)
             seen = known_of_law(found, self.method.law, self.settings.forgetting, *law)
             parts.append(Part(name, outcomes[name], other_belief, seen))
         tried = np.unique(np.vstack([evidence.observations.x, *(x[None] for x in pending)]), axis=0)

@@ -102,15 +102,15 @@ def frontier(mean: Array, value: Array) -> NDArray[np.intp]:
 def trade_off(
     beliefs: Sequence[Belief], x: Tensor, settings: Settings, predict: Callable[[list[dict[str, Any]]], Prediction]
 ) -> Tradeoff:
-    """The frontier among designs ``x`` (N × d_x) of two beliefs, whose aims are the mean and another goal.
+    """The frontier among designs ``x`` (N × d_x) of two beliefs, whose goals are the mean and another one.
 
     Chosen by the quick value of the search, told by ``predict``, which takes time for each design.
     """
-    aim = beliefs[1].aim
+    other = beliefs[1].model_goal
     with torch.no_grad():
-        better = [belief.aim.belief(belief.model, belief.points).evaluate(x).numpy() for belief in beliefs]
+        better = [belief.model_goal.belief(belief.model, belief.points).evaluate(x).numpy() for belief in beliefs]
     chosen = settings.space.decode_designs(x[torch.from_numpy(frontier(*better))].numpy())
     found = predict(chosen)
-    kept = frontier(aim.units.sign * found.expected, aim.sense * found.value)
-    words = [each.axis(settings.direction, settings.outcome, settings.unit) for each in (Expected(), aim.goal)]
-    return Tradeoff(text_of(aim.goal), [chosen[i] for i in kept], found.expected[kept], found.value[kept], *words)
+    kept = frontier(other.units.sign * found.expected, other.sense * found.value)
+    words = [each.axis(settings.direction, settings.outcome, settings.unit) for each in (Expected(), other.goal)]
+    return Tradeoff(text_of(other.goal), [chosen[i] for i in kept], found.expected[kept], found.value[kept], *words)

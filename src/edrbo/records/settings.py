@@ -6,43 +6,31 @@ setting is one field here (and one line in ``Choices``, which tells type checker
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
-from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
+from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError
 from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.law import KnownLaw, as_law
 from edrbo.records.outcomes import Limit, Maximize, Minimize, Outcomes, read_outcomes
+from edrbo.records.setting_readers import (
+    read_evaluations,
+    read_forgetting,
+    read_integer,
+    read_method,
+    read_probability,
+    read_text,
+    read_word,
+)
 from edrbo.records.units import Direction
 from edrbo.space import Space
-from edrbo.space.bounds import plain_number
 from edrbo.space.cost import Cost, as_cost
-from edrbo.space.tables import close_match
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
 DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (docs/why.md)
-LONGEST_TEXT = 200
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
 LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
-# The names of acquisition.methods, which must not be imported here: it loads the engine.
-METHOD_NAMES = (
-    *(
-        "edrbo-mean",
-        "edrbo",
-        "edrbo-published",
-        "edrbo-integrated",
-        "edrbo-warped",
-        "erbo",
-        "wdrbo",
-        "sbo-kde",
-        "drbo-kde",
-    ),
-    *("stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb"),
-)
-
 
 Outliers = Literal["robust", "keep"]
 Purpose = Literal["operate", "identify"]
@@ -68,84 +56,6 @@ class Choices(TypedDict, total=False):
     cost: str | Callable[[dict[str, Any]], float] | None
 
 
-def _read_method(given: Any) -> Any:
-    if isinstance(given, str):
-        if given not in METHOD_NAMES:
-            hint = close_match(given, METHOD_NAMES, f"choose from {', '.join(METHOD_NAMES)}")
-            raise UnknownNameError(f"no method is called {given!r}", hint)
-        return given
-    if isinstance(given, Mapping):
-        return dict(given)
-    if not hasattr(given, "functional_at"):  # a Method, which cannot be imported here
-        raise InvalidValueError(f"a method is a name or a Method, not {type(given).__name__}")
-    return given
-
-
-def _read_direction(given: Any) -> str:
-    if not isinstance(given, str) or given not in ("maximize", "minimize"):
-        raise InvalidValueError(f"direction is {given!r}", 'write "maximize" or "minimize"')
-    return given
-
-
-def _read_aim(given: Any) -> str:
-    if not isinstance(given, str) or given not in ("operate", "identify"):
-        hint = 'write "operate" if every run counts, "identify" if only the design in the end does'
-        raise InvalidValueError(f"aim is {given!r}", hint)
-    return given
-
-
-def _read_evaluations(given: Any) -> int | None:
-    hint = "a whole number from 1: how many runs there will be"
-    return None if given is None else _read_integer("evaluations", 1, hint)(given)
-
-
-def _read_outliers(given: Any) -> str:
-    if not isinstance(given, str) or given not in ("robust", "keep"):
-        raise InvalidValueError(f"outliers is {given!r}", 'write "robust" or "keep"')
-    return given
-
-
-def _read_integer(name: str, least: int | None, hint: str) -> Callable[[Any], int]:
-    def read(given: Any) -> int:
-        try:
-            number = None if isinstance(given, bool) else operator.index(given)
-        except TypeError:
-            number = None
-        if number is None or (least is not None and number < least):
-            raise InvalidValueError(f"{name} is {given!r}", hint)
-        return number
-
-    return read
-
-
-def _read_forgetting(given: Any) -> float | None:
-    if given is None:
-        return None
-    number = plain_number(given)
-    if not (math.isfinite(number) and number > 0):
-        raise InvalidValueError(f"forgetting is {given!r}", "give a half-life in contexts, above zero")
-    return number
-
-
-def _read_probability(name: str) -> Callable[[Any], float]:
-    def read(given: Any) -> float:
-        number = plain_number(given)
-        if not 0.0 <= number <= 1.0:
-            raise InvalidValueError(f"{name} is {given!r}", "give a probability, between 0 and 1")
-        return number
-
-    return read
-
-
-def _read_text(name: str) -> Callable[[Any], str]:
-    def read(given: Any) -> str:
-        if not isinstance(given, str) or len(given) > LONGEST_TEXT or not given.isprintable():
-            raise InvalidValueError(f"{name} is {given!r}", f"it is one line of at most {LONGEST_TEXT} characters")
-        return given
-
-    return read
-
-
 def _about(read: Callable[[Any], Any], about: str, kind: type = str) -> dict[str, Any]:
     """Of a setting: how it is ``read`` from what people give, what it is ``about``, the ``kind`` of its text."""
     return {"read": read, "about": about, "kind": kind}
@@ -157,21 +67,26 @@ class Settings:
 
     space: Space
     method: Any = field(
-        default=DEFAULT, metadata=_about(_read_method, "How designs are chosen: a name of edrbo.method_names().")
+        default=DEFAULT, metadata=_about(read_method, "How designs are chosen: a name of edrbo.method_names().")
     )
-    direction: Direction = field(default="maximize", metadata=_about(_read_direction, "maximize or minimize."))
+    direction: Direction = field(
+        default="maximize",
+        metadata=_about(
+            read_word("direction", get_args(Direction), 'write "maximize" or "minimize"'), "maximize or minimize."
+        ),
+    )
     seed: int = field(
         default=0,
-        metadata=_about(_read_integer("seed", None, "give a whole number"), "Seed of everything random.", int),
+        metadata=_about(read_integer("seed", None, "give a whole number"), "Seed of everything random.", int),
     )
     forgetting: float | None = field(
         default=None,
-        metadata=_about(_read_forgetting, "A context's weight halves with every so many later ones.", float),
+        metadata=_about(read_forgetting, "A context's weight halves with every so many later ones.", float),
     )
     initial: int = field(
         default=INITIAL,
         metadata=_about(
-            _read_integer("initial", 1, "a whole number: at least one design must come before the model"),
+            read_integer("initial", 1, "a whole number: at least one design must come before the model"),
             "Quasi-random designs before the model takes over.",
             int,
         ),
@@ -183,30 +98,38 @@ class Settings:
 
     aim: Purpose = field(
         default="operate",
-        metadata=_about(_read_aim, "operate: every run counts; identify: only the design in the end does."),
+        metadata=_about(
+            read_word(
+                "aim",
+                get_args(Purpose),
+                'write "operate" if every run counts, "identify" if only the design in the end does',
+            ),
+            "operate: every run counts; identify: only the design in the end does.",
+        ),
     )
     evaluations: int | None = field(
         default=None,
-        metadata=_about(_read_evaluations, "How many runs there will be, if that is known; for aim = identify.", int),
+        metadata=_about(read_evaluations, "How many runs there will be, if that is known; for aim = identify.", int),
     )
 
     least_success: float = field(
         default=LEAST_SUCCESS,
         metadata=_about(
-            _read_probability("least_success"), "Designs that succeed with less probability are not recommended.", float
+            read_probability("least_success"), "Designs that succeed with less probability are not recommended.", float
         ),
     )
 
     outliers: Outliers = field(
         default="robust",
         metadata=_about(
-            _read_outliers, "robust: single outcomes absurdly far from all others are not learned from; keep."
+            read_word("outliers", get_args(Outliers), 'write "robust" or "keep"'),
+            "robust: single outcomes absurdly far from all others are not learned from; keep.",
         ),
     )
 
-    outcome: str = field(default="value", metadata=_about(_read_text("outcome"), "What is measured, as gloss."))
-    unit: str = field(default="", metadata=_about(_read_text("unit"), "The unit of what is measured."))
-    title: str = field(default="", metadata=_about(_read_text("title"), "A name for people, in place of the study's."))
+    outcome: str = field(default="value", metadata=_about(read_text("outcome"), "What is measured, as gloss."))
+    unit: str = field(default="", metadata=_about(read_text("unit"), "The unit of what is measured."))
+    title: str = field(default="", metadata=_about(read_text("title"), "A name for people, in place of the study's."))
     outcomes: Outcomes | None = field(
         default=None, metadata=_about(read_outcomes, "What each of several outcomes is for; none: there is one.", dict)
     )

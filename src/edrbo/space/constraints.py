@@ -10,7 +10,8 @@ import numpy as np
 
 from edrbo.errors import InvalidSpaceError
 from edrbo.space.categorical import Categorical
-from edrbo.space.expressions import Comparison, Dual, Expression, Operation, Reader
+from edrbo.space.expression_text import Reader
+from edrbo.space.expressions import Comparison, Dual, Expression, Operation
 from edrbo.space.tables import Array
 from edrbo.space.variables import Integer, Variable
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,19 +119,23 @@ class _Reader:
     def _texts(self, role: str) -> dict[str, str]:
         return {name: self._row.cells[h] for (kind, name), h in self._headings.items() if kind == role}
 
+    @contextmanager
+    def _at(self, role: str, name: str, text: str) -> Iterator[None]:
+        """What is wrong with the ``text`` of a variable is said with the place of its cell."""
+        try:
+            yield
+        except EdrboError as problem:
+            raise self._wrong((role, name), text, f"no value of {name}: {problem.message}", problem.hint) from None
+        except ValueError as problem:
+            raise self._wrong((role, name), text, str(problem), "write a number") from None
+
     def design(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, text in self._texts("design").items():
             variable = self._space.design[name]
-            try:
+            with self._at("design", name, text):
                 found[name] = read_setting(text, variable, self._point(text))
                 variable.encode(name, np.array([found[name]], dtype=object))
-            except EdrboError as problem:
-                raise self._wrong(
-                    ("design", name), text, f"no value of {name}: {problem.message}", problem.hint
-                ) from None
-            except ValueError as problem:
-                raise self._wrong(("design", name), text, str(problem), "write a number") from None
         if found:  # a table from before a variable came
             found |= {k: v.default for k, v in self._space.design.items() if k not in found and v.default is not None}
         missing = [name for name in self._space.design_names if found and name not in found]
@@ -141,18 +146,11 @@ class _Reader:
         return {name: found[name] for name in self._space.design_names} if found else {}
 
     def context(self) -> Array | None:
-        texts = self._texts("context")
         found: dict[str, float] = {}
-        for name, text in texts.items():
-            try:
+        for name, text in self._texts("context").items():
+            with self._at("context", name, text):
                 value = read_setting(text, self._space.context[name], self._point(text))
                 found |= self._space.context_numbers({name: value})
-            except EdrboError as problem:
-                raise self._wrong(
-                    ("context", name), text, f"no value of {name}: {problem.message}", problem.hint
-                ) from None
-            except ValueError as problem:
-                raise self._wrong(("context", name), text, str(problem), "write a number") from None
         return np.array([found.get(name, np.nan) for name in self._space.context_names]) if found else None
 
     def coded(self, design: Mapping[str, Any]) -> Array:

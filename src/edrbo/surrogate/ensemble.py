@@ -22,9 +22,11 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
-from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters, PairedGP
+from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
+from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
+from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.repeats import Repeats
 from edrbo.surrogate.scaling import Scaling, Warping

@@ -22,7 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.surrogate.exact_gp import Hyperparameters, noise_per_expert, safe_cholesky
+from edrbo.surrogate.exact_gp import noise_per_expert, safe_cholesky
+from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import Kernel, gram_and_slope
 from edrbo.surrogate.newton import minimize_batch
 from edrbo.surrogate.priors import LogNormal, Priors

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
-from edrbo.surrogate.exact_gp import Hyperparameters
+from edrbo.surrogate.hyperparameters import Hyperparameters
 
 GROWTH = 1.05  # the next fit comes when the data have grown by this factor
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
-from edrbo.surrogate.exact_gp import Hyperparameters
+from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
 
 LEAST, MOST = 0.5, 1.5  # stronger bends foretell more skewed beliefs, and explore more than they gain (docs/why.md)

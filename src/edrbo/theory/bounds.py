@@ -7,7 +7,7 @@
     ℓ           lipschitz_ratio                        max_x L(x) / min_x L(x): 1 for stationary kernels
     R_T ≤ …     regret_bound(…)                        Theorem 2, next to T · range, which needs no theorem
 
-``information_gain``, ``beta``, ``rkhs_norm_lower_estimate`` and ``TheoryBeta`` are those of ``confidence``.
+``information_gain``, ``beta``, ``rkhs_norm_lower_estimate`` and ``TheoryBeta`` are in ``acquisition.confidence``.
 
 Before you quote a number: on the paper's own problems the bound lies far above the trivial bound T · range, and β = 1.5
 does not satisfy its premise. Steps of the proof that a careful reader will raise are in docs/theory.md. The bound is
@@ -25,42 +25,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.confidence import (
-    TheoryBeta,
-    beta,
-    check_positive,
-    information_gain,
-    information_gain_path,
-    posterior_norm,
-    realized_gain,
-    rkhs_norm_lower_estimate,
-)
+from edrbo.acquisition.confidence import check_positive, information_gain_path
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
-from edrbo.surrogate.exact_gp import ExactGP, Hyperparameters
+from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import get_kernel, gram, scaled_sqdist
 from edrbo.surrogate.scaling import Scaling
-
-__all__ = [
-    "FixedSurrogate",
-    "MaximumGain",
-    "RegretBounds",
-    "TheoryBeta",
-    "acquisition_lipschitz",
-    "beta",
-    "information_gain",
-    "information_gain_path",
-    "lipschitz_constants",
-    "max_information_gain",
-    "posterior_norm",
-    "realized_gain",
-    "regret_bound",
-    "regret_bounds",
-    "rkhs_norm_lower_estimate",
-    "section_lipschitz_constants",
-    "trivial_bound",
-    "unit_kernel",
-]
 
 KernelFunction = Callable[[Tensor, Tensor], Tensor]
 

@@ -140,7 +140,7 @@ class Robust(Goal):
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
         raise InvalidValueError(
             "a worst case over laws takes the contexts, not their outcomes alone",
-            "use edrbo.acquisition.goal.goal_value(goal, outcomes, points, direction)",
+            "use edrbo.acquisition.goal.ModelGoal(goal, units).value(outcomes, points)",
         )
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:

@@ -1,0 +1,231 @@
+"""Gaussian processes on (x, c) with fixed contexts, as functions of the design x: the hot path of every search.
+
+All pairs of N designs and m contexts share their distances, r² = r²(x) + r²(c), so the contexts' part is taken once.
+Moments come with a pullback, (∂/∂mean, ∂/∂sd) → ∂/∂x, that builds no graph. The glossary is that of ``exact_gp``, and
+
+    contexts m × d_c         the last inputs; d_x = d − d_c
+    cross    M × (N·m) × n   covariance of f at all pairs with the data, the context running fastest
+    half     M × n × (N·m)   L⁻¹ crossᵀ
+    slope    as cross        ∂cross/∂r²
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edrbo.surrogate.beliefs import Differentiable
+from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.kernels import Kernel, averaged_gram, gram, product_gram, scaled_sqdist
+
+Unbend = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]]
+MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
+MOSTLY_USED = 0.75  # share of pairs that matter from which on a gradient is taken of all: choosing costs a copy
+
+
+@dataclass(frozen=True, eq=False)
+class PairedGP:
+    """M conditioned GPs and the contexts (m × d_c) that every design meets; ``ExactGP.paired_with`` makes one."""
+
+    kernels: tuple[Kernel, ...]
+    hyper: Hyperparameters
+    x: Tensor
+    chol: Tensor
+    alpha: Tensor
+    contexts: Tensor
+
+    @property
+    def d_x(self) -> int:
+        return self.x.shape[-1] - self.contexts.shape[-1]
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior mean and standard deviation of every design ``x`` (N × d_x) in every context, the context
+        running fastest: M × (N·m) each. Differentiable once, as ``ExactGP.moments``."""
+        if not x.requires_grad:
+            return self._moments(x, slope=False)[:2]
+        mean, sd = _WithPullback.apply(x, self.moments_and_pullback)  # type: ignore[no-untyped-call]
+        return mean, sd
+
+    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior mean and standard deviation of F(x) = Σ_j w_j f(x, c_j), which is Gaussian: M × N each.
+
+        ``weights`` is m, or N × m for weights of each design's own. Differentiable once in ``x`` (N × d_x).
+        """
+        if not x.requires_grad:
+            return self._integrated(x, weights, self._prior_variance(weights), slope=False)[:2]
+        make = partial(self.integrated_and_pullback, weights=weights)
+        mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
+        return mean, sd
+
+    def moments_and_pullback(self, x: Tensor) -> Differentiable:
+        """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x: no graph is built.
+
+            ∂μ/∂k = α,  ∂σ/∂k = −(K+noise)⁻¹k / σ,  ∂k/∂x = 2 k'(r²) (x − x_i)/ℓ²,
+
+        so that it costs one more triangular solve and a few products.
+        """
+        mean, sd, half, slope = self._moments(x, slope=True)
+        assert slope is not None
+        inverse_sd = self._inverse_sd(sd, self.hyper.outputscale[:, None])
+
+        def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+            grad_sd = grad_sd * inverse_sd
+            used = torch.nonzero(((grad_mean != 0) | (grad_sd != 0)).any(0)).squeeze(-1)
+            if len(used) < MOSTLY_USED * mean.shape[1]:  # a worst case looks at few contexts
+                some = self._cross_gradient(half[..., used], grad_mean[:, used], grad_sd[:, used])
+                return self._design_gradient(x, self._gathered(some.mul_(slope[:, used]), used, len(x)))
+            grad_sqdist = self._cross_gradient(half, grad_mean, grad_sd).mul_(slope)
+            return self._design_gradient(x, _by_design(grad_sqdist, len(x)).sum(-2))  # over a design's contexts
+
+        return mean, sd, pullback
+
+    def _gathered(self, rows: Tensor, pairs: Tensor, designs: int) -> Tensor:
+        """The sum over contexts (M × N × n) of the rows (M × p × n) of some ``pairs`` (p), by number."""
+        total = rows.new_zeros(len(rows), designs, rows.shape[-1])
+        return total.index_add_(1, pairs // len(self.contexts), rows)
+
+    def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
+        """The same for ``integrated``. The covariance of F(x) with the data is k̄ = Σ_j w_j k_j, so one solve per
+        design serves all contexts; its prior variance wᵀK_c w does not depend on x."""
+        prior = self._prior_variance(weights)
+        mean, sd, half, slope = self._integrated(x, weights, prior, slope=True)
+        assert slope is not None
+        inverse_sd = self._inverse_sd(sd, prior)
+
+        def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+            grad_sqdist = self._cross_gradient(half, grad_mean, grad_sd * inverse_sd).mul_(slope)
+            return self._design_gradient(x, grad_sqdist)
+
+        return mean, sd, pullback
+
+    def bent(self, x: Tensor, weights: Tensor, unbend: Unbend) -> tuple[Tensor, Tensor]:
+        """``bent_and_pullback`` for autograd, differentiable once in ``x``."""
+        if not x.requires_grad:
+            return self.bent_and_pullback(x, weights, unbend)[:2]
+        make = partial(self.bent_and_pullback, weights=weights, unbend=unbend)
+        mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
+        return mean, sd
+
+    def bent_and_pullback(self, x: Tensor, weights: Tensor, unbend: Unbend) -> Differentiable:
+        """Mean and standard deviation of F(x) = Σ_j w_j y(x, c_j), M × N, where the outcomes y are bent values of what
+        the experts model: ``unbend`` takes the modelled moments to those of y, with a pullback of its own.
+
+        The values at a design's contexts are as correlated as the modelled ones, so with s_j of y, σ_j modelled and
+        v_j = w_j s_j / σ_j the variance is vᵀCv, C the modelled covariance. C = K_c − HᵀH, H = L⁻¹k at the contexts,
+        so nothing is solved that the moments do not need.
+        """
+        mean, sd, half, slope = self._moments(x, slope=True)
+        assert slope is not None
+        center, spread, to_modelled = unbend(mean, sd)
+        shape = (len(mean), len(x), -1)
+        ratio = spread / sd
+        stretched = weights * ratio.reshape(shape)  # v: M × N × m
+        joined = half.reshape(*half.shape[:2], len(x), -1)  # M × n × N × m
+        together = (joined * stretched.unsqueeze(1)).sum(-1)  # Σ_j v_j L⁻¹k_j: M × n × N
+        prior = stretched @ self._context_covariance  # K_c v: M × N × m
+        before = (prior * stretched).sum(-1)
+        variance = torch.maximum(before - together.square().sum(1), MIN_VARIANCE * before)
+        of_mean = variance.sqrt()
+        by_stretched = (prior - (joined * together.unsqueeze(-1)).sum(1)) / of_mean.unsqueeze(-1)
+        inverse_sd = self._inverse_sd(sd, self.hyper.outputscale[:, None])
+
+        def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+            by_ratio = (grad_sd.unsqueeze(-1) * by_stretched * weights).reshape(len(mean), -1)
+            by_center = (grad_mean.unsqueeze(-1) * weights).reshape(len(mean), -1)
+            by_mean, by_sd = to_modelled(by_center, by_ratio / sd)
+            by_sd = by_sd - by_ratio * ratio / sd
+            of_each = half * (by_sd * inverse_sd).unsqueeze(1)
+            shared = (grad_sd / of_mean).unsqueeze(-1) * stretched
+            of_all = (together.unsqueeze(-1) * shared.unsqueeze(1)).reshape(half.shape)
+            gradient = torch.linalg.solve_triangular(self.chol.mT, of_each + of_all, upper=True).mT.neg()
+            gradient = gradient.addcmul_(by_mean.unsqueeze(-1), self.alpha.unsqueeze(-2)).mul_(slope)
+            return self._design_gradient(x, _by_design(gradient, len(x)).sum(-2))
+
+        return (center.reshape(shape) * weights).sum(-1), of_mean, pullback
+
+    def _moments(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        cross, slopes = self._cross(x, slope=slope)
+        return *self._solve(cross, self.hyper.outputscale[:, None]), slopes
+
+    def _integrated(
+        self, x: Tensor, weights: Tensor, prior: Tensor, *, slope: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        sqdists, hyper = (self._design_sqdist(x), self._context_sqdist), self.hyper
+        cross, slopes = averaged_gram(self.kernels, *sqdists, weights, hyper.outputscale, hyper.shape, slope=slope)
+        return *self._solve(cross, prior), slopes
+
+    def _solve(self, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean and sd (M × N) of what has covariance ``cross`` (M × N × n) with the data and variance ``prior`` (M × 1
+        or M × N) before them, and L⁻¹ cross (M × n × N)."""
+        mean = self.hyper.mean[:, None] + (cross @ self.alpha.unsqueeze(-1)).squeeze(-1)
+        half = torch.linalg.solve_triangular(self.chol, cross.mT, upper=False)
+        variance = prior - torch.linalg.vector_norm(half, dim=-2).square()
+        return mean, torch.maximum(variance, MIN_VARIANCE * prior).sqrt(), half
+
+    def _cross_gradient(self, half: Tensor, grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+        """∂/∂cross (M × N × n) from ∂/∂mean and (∂/∂sd)/sd (M × N); in place: the largest arrays of the hot path."""
+        gradient: Tensor = torch.linalg.solve_triangular(self.chol.mT, half, upper=True).mT
+        gradient.mul_(-grad_sd.unsqueeze(-1))
+        gradient.addcmul_(grad_mean.unsqueeze(-1), self.alpha.unsqueeze(-2))
+        return gradient
+
+    def _prior_variance(self, weights: Tensor) -> Tensor:
+        """Of Σ_j w_j f(x, c_j): M × 1 for weights m, M × N for N × m."""
+        variance = ((weights @ self._context_covariance) * weights).sum(-1)
+        return variance.reshape(len(variance), -1)
+
+    @staticmethod
+    def _inverse_sd(sd: Tensor, prior: Tensor) -> Tensor:
+        """1/σ, and 0 where σ is at its floor and does not change."""
+        return torch.where(sd.square() > (1.0 + 1e-9) * MIN_VARIANCE * prior, sd.reciprocal(), 0.0)
+
+    def _cross(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor | None]:
+        """Covariance of f at all pairs with the data, and its derivative in r²: M × (N·m) × n."""
+        sqdists, hyper = (self._design_sqdist(x), self._context_sqdist), self.hyper
+        return product_gram(self.kernels, *sqdists, hyper.outputscale, hyper.shape, slope=slope)
+
+    def _design_sqdist(self, x: Tensor) -> Tensor:
+        """The designs' part of r² (M × N × n)."""
+        return scaled_sqdist(x, self.x[:, : self.d_x], self.hyper.lengthscale[:, : self.d_x])
+
+    def _design_gradient(self, x: Tensor, grad_sqdist: Tensor) -> Tensor:
+        """∂/∂x (N × d_x) from ∂/∂r² (M × N × n): r² = Σ (x − x_i)²/ℓ² + the contexts' part."""
+        inputs, lengthscale = self.x[:, : self.d_x], self.hyper.lengthscale[:, None, : self.d_x]
+        difference = x * grad_sqdist.sum(-1, keepdim=True) - grad_sqdist @ inputs
+        return (2.0 * difference / lengthscale.square()).sum(0)
+
+    @cached_property
+    def _context_sqdist(self) -> Tensor:
+        """The contexts' part of r² (M × m × n)."""
+        return scaled_sqdist(self.contexts, self.x[:, self.d_x :], self.hyper.lengthscale[:, self.d_x :])
+
+    @cached_property
+    def _context_covariance(self) -> Tensor:
+        """Prior covariance of f(x, c_i) and f(x, c_j), the same for every x (M × m × m)."""
+        hyper = self.hyper
+        sqdist = scaled_sqdist(self.contexts, self.contexts, hyper.lengthscale[:, self.d_x :])
+        sqdist.diagonal(dim1=-2, dim2=-1).zero_()
+        return gram(self.kernels, sqdist, hyper.outputscale, hyper.shape)
+
+
+class _WithPullback(torch.autograd.Function):
+    """(mean, sd) of ``make(x)`` = (mean, sd, pullback), for autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, make: Callable[[Tensor], Differentiable]) -> tuple[Tensor, Tensor]:
+        mean, sd, ctx.pullback = make(x.detach())
+        return mean, sd
+
+    @staticmethod
+    def backward(ctx: Any, grad_mean: Tensor, grad_sd: Tensor) -> tuple[Tensor, None]:
+        return ctx.pullback(grad_mean, grad_sd), None
+
+
+def _by_design(rows: Tensor, designs: int) -> Tensor:
+    """M × (N·m) × n → M × N × m × n."""
+    return rows.reshape(rows.shape[0], designs, -1, rows.shape[-1])
