@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edrbo.context.laws import KDE, Law
 from edrbo.surrogate.ensemble import Surrogate, _as_rows
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, unpack
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
@@ -133,6 +134,7 @@ class Rougher(Doubled):
         return rough
 
 
+LAWS: dict[str, Law] = {"kde": KDE(samples=256)}
 SURROGATES: dict[str, Surrogate] = {
     "scale": Surrogate(priors=prior(outputscale=LogNormal(0.0, 0.5))),
     "scale1": Surrogate(priors=prior(outputscale=LogNormal(0.5, 1.0))),
@@ -151,6 +153,9 @@ SURROGATES: dict[str, Surrogate] = {
     "prior.5n": Surrogate(priors=lengths(0.5, 0.4)),
     "prior.35n": Surrogate(priors=lengths(0.35, 0.4)),
     "noise-6": Surrogate(priors=prior(noise=LogNormal(-6.0, 1.5))),
+    "evidence": Surrogate(weighting="evidence"),
+    "matern": Surrogate(experts=("matern32", "matern52")),
+    "matern32": Surrogate(experts=("matern32",)),
     "prior.5noise-6": Surrogate(priors=lambda d: replace(lengths(0.5)(d), noise=LogNormal(-6.0, 1.5))),
     "noise-8": Surrogate(priors=prior(noise=LogNormal(-8.0, 2.0))),
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from trial_models import SURROGATES
+from trial_models import LAWS, SURROGATES
 
 from edrbo import Optimizer
 from edrbo.acquisition.score import UCB, BarycenterUCB
@@ -48,6 +48,11 @@ def sometimes(explore: Rule, otherwise: Rule, growth: float) -> Rule:
     """``explore`` at 8 evaluations, and each time they have grown by ``growth``."""
     steps = {int(8 * growth**k) for k in range(20)}
     return lambda optimizer, belief: (explore if len(optimizer) in steps else otherwise)(optimizer, belief)
+
+
+def at(numbers: tuple[int, ...], explore: Rule, otherwise: Rule) -> Rule:
+    """``explore`` at these numbers of evaluations."""
+    return lambda optimizer, belief: (explore if len(optimizer) in numbers else otherwise)(optimizer, belief)
 
 
 def hole(optimizer: Optimizer, belief: Belief) -> np.ndarray:
@@ -184,6 +189,8 @@ def rough_contexts(beta: float, factor: float) -> Rule:
 
 
 RULES: dict[str, Rule] = {
+    "mean-1.5 + hole at 6, 8 and 10": at((6, 8, 10), hole, mean(1.5)),
+    "mean-1.5 + hole at squares": at(tuple(k * k for k in range(3, 15)), hole, mean(1.5)),
     "mean-1.5 + wide within a half after": thrifty(mean(3.0), mean(1.5), 0.5, INITIAL),
     "restless-1.5/8": restless(1.5, 8.0),
     "restless-1.5/20": restless(1.5, 20.0),
@@ -196,7 +203,7 @@ RULES: dict[str, Rule] = {
     "drawn beta 0.75 + 0.75": drawn_beta(0.75, 0.75),
     "drawn beta 0 + 1.5": drawn_beta(0.0, 1.5),
     "drawn beta 1 + 0.5": drawn_beta(1.0, 0.5),
-    **{f"{name}:mean-{beta}": mean(beta) for name in SURROGATES for beta in (1, 1.25, 1.5, 2)},
+    **{f"{name}:mean-{beta}": mean(beta) for name in (*SURROGATES, *LAWS) for beta in (1, 1.25, 1.5, 2)},
     "base": by(BarycenterUCB()),
     "radius-1": by(BarycenterUCB(1.0)),
     "half-radius-1": by(BarycenterUCB(1.0, radius_weight=0.5)),

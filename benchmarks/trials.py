@@ -23,7 +23,7 @@ from kept_runs import add, ratio_of, rows
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from trial_models import SURROGATES
+from trial_models import LAWS, SURROGATES
 from trial_rules import INITIAL, RULES, Rule
 
 from edrbo import Optimizer, Space
@@ -37,6 +37,7 @@ from edrbo.context.laws import Empirical
 from edrbo.optimizer import exploring
 from edrbo.records.goals import parse_goal
 from edrbo.streams import stream
+from edrbo.surrogate.ensemble import Surrogate
 
 RATE = exploring.RATE
 RESULTS = Path(__file__).parent / "results" / "trials.csv"
@@ -55,9 +56,10 @@ class Trial(Optimizer):
 
 
 def method_of(rule: str) -> Method:
-    surrogate, colon, _ = rule.partition(":")
+    model, colon, _ = rule.partition(":")
     if colon:
-        return Method(SURROGATES[surrogate], BarycenterUCB(), Empirical(), Expectation())
+        surrogate, law = SURROGATES.get(model, Surrogate()), LAWS.get(model, Empirical())
+        return Method(surrogate, BarycenterUCB(), law, Expectation())
     return get_method("edrbo-warped" if rule.startswith("warped") else "edrbo")
 
 
