@@ -40,6 +40,9 @@ RUNS = {
     "why.md: The ablation": ["docs/results/ablation.csv.gz"],
     "why.md: How the default was chosen": [*COMPARISON, "docs/results/further.csv.gz"],
     "why.md: Journal: other rules for asking": ["benchmarks/results/trials.csv"],
+    "why.md: The model itself": ["benchmarks/results/trials-2.csv"],
+    "why.md: Optimism under other goals": ["benchmarks/results/trials-2.csv"],
+    "why.md: Batches": ["benchmarks/results/batches.csv"],
     "why.md: Stuck runs": [
         "benchmarks/results/stuck-complicated-hartmann-103.jsonl",
         "benchmarks/results/stuck-modified-branin-101.jsonl",
