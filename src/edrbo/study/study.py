@@ -304,6 +304,11 @@ class Study(Recorder):
         with self._thought() as thinker:
             return thinker.recommend(**arguments)
 
+    def best_design(self, **arguments: Any) -> dict[str, Any]:
+        """As ``Optimizer.best_design``."""
+        with self._thought() as thinker:
+            return thinker.best_design(**arguments)
+
     def front(self, **arguments: Any) -> Front:
         """As ``Optimizer.front``."""
         with self._thought() as thinker:
