@@ -23,6 +23,7 @@ from edrbo.bench.run.journal import Journal
 from edrbo.bench.run.judge import ROBUST_REGRETS, robust_regrets
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, make_learner, method_names
 from edrbo.bench.run.replicate import Evaluation, Replicate, Result, Settings, run_replicate
+from edrbo.bench.run.sweep import read_noise
 from edrbo.errors import InvalidDesignError, InvalidValueError, UnknownNameError
 
 pytestmark = pytest.mark.torch_numeric
@@ -142,6 +143,24 @@ def test_the_number_of_threads_is_put_back() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_noise_may_be_a_share_of_the_range() -> None:
+    wide = problems.get("newsvendor").value_range
+    one, other = Settings(6, noise=0.05 * wide), Settings(6, noise_share=0.05)
+    found = [[e.y for e in run(Replicate("newsvendor", "random", 1, settings))[0]] for settings in (one, other)]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+    assert (
+        Replicate("newsvendor", "random", 1, one).settings_hash()
+        != Replicate("newsvendor", "random", 1, other).settings_hash()
+    )
+    assert read_noise(" 5% ") == (0.0, 0.05)
+    assert read_noise("0.3") == (0.3, 0.0)
+    for wrong in ("loud", "5%%", "%", "5% of it"):
+        with pytest.raises(InvalidValueError, match="noise"):
+            read_noise(wrong)
+    with pytest.raises(InvalidValueError, match="noise"):
+        Settings(6, noise_share=-0.1)
 
 
 @pytest.mark.parametrize("settings", [(0, 1), (5, 0), (4, 5)])

@@ -35,7 +35,8 @@ FORMAT = 1  # of what a replicate computes; a change makes old results unreadabl
 
 @dataclass(frozen=True)
 class Settings:
-    """``initial`` quasi-random designs are part of the ``evaluations``; ``noise`` is a standard deviation.
+    """``initial`` quasi-random designs are part of the ``evaluations``; ``noise`` is a standard deviation, and
+    ``noise_share`` one as a share of the problem's range of expected values.
 
     ``goal`` is what the methods are told to reach and the regrets are measured under, as text. ``looks`` are numbers of
     evaluations after which the recommendation is judged too, besides the last; ``also`` are further goals under which
@@ -48,12 +49,18 @@ class Settings:
     goal: str = "expected"
     looks: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
+    noise_share: float = 0.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.initial <= self.evaluations:
             raise InvalidValueError(
                 f"{self.evaluations} evaluations with {self.initial} initial ones",
                 "at least one initial design, and no more of them than evaluations",
+            )
+        if not (self.noise >= 0 and self.noise_share >= 0 and math.isfinite(self.noise + self.noise_share)):
+            raise InvalidValueError(
+                f"noise of {self.noise:g} and {self.noise_share:.0%} of the range",
+                "a standard deviation is not negative",
             )
         if not all(1 <= look < self.evaluations for look in self.looks):
             raise InvalidValueError(
@@ -67,7 +74,7 @@ class Settings:
     def record(self) -> dict[str, Any]:
         """JSON types; without what is as it was when there was nothing else, as journals had it then."""
         record = asdict(self)
-        for name in ("goal", "looks", "also"):
+        for name in ("goal", "looks", "also", "noise_share"):
             if record[name] == getattr(Settings, name):
                 del record[name]
         return json.loads(json.dumps(record))  # type: ignore[no-any-return]
@@ -200,11 +207,14 @@ def _regret(problem: Problem, goal: Goal, x: Array) -> float:
 
 
 def _problem(replicate: Replicate) -> Problem:
-    return _observed_with(get_problem(replicate.problem, replicate.plugin), replicate.settings.noise)
+    settings = replicate.settings
+    return _observed_with(get_problem(replicate.problem, replicate.plugin), settings.noise, settings.noise_share)
 
 
 @lru_cache(maxsize=64)
-def _observed_with(problem: Problem, noise: float) -> Problem:
+def _observed_with(problem: Problem, noise: float, share: float) -> Problem:
+    if share:
+        noise = math.hypot(noise, share * problem.value_range)
     return replace(problem, noise_sd=noise) if noise else problem
 
 

@@ -89,6 +89,17 @@ def read_looks(text: str) -> tuple[int, ...]:
         raise InvalidValueError(f"looks are {text!r}", "write numbers of evaluations: 50,100") from None
 
 
+def read_noise(text: str) -> tuple[float, float]:
+    """A standard deviation, ``0.3``, and one as a share of the range, ``5%``: one of them is zero."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        if rest:
+            raise ValueError
+        return (0.0, float(number) / 100.0) if percent else (float(number), 0.0)
+    except ValueError:
+        raise InvalidValueError(f"noise is {text!r}", "write a standard deviation, 0.3, or 5%") from None
+
+
 def make_plan(replicates: Sequence[Replicate], directory: Path, resume: bool) -> Plan:
     """What is left to do in ``directory``, which holds journals already only if ``resume`` allows it."""
     if not resume and journal_paths(directory):

@@ -29,7 +29,9 @@ def run(
     seeds: Annotated[str, typer.Option(help="first:end, or numbers with commas between.")] = "100:110",
     evaluations: Annotated[int, typer.Option(help="Evaluations per replicate, the initial ones included.")] = 200,
     initial: Annotated[int, typer.Option(help="Quasi-random designs at the beginning.")] = 5,
-    noise: Annotated[float, typer.Option(help="Standard deviation of noise added to the outcomes.")] = 0.0,
+    noise: Annotated[
+        str, typer.Option(help="Standard deviation of noise added to the outcomes; 5% is that of each problem's range.")
+    ] = "0",
     goal: Annotated[
         str, typer.Option(help="What is best, as in `edrbo new`: expected, cvar:0.1, robust:0.1, …")
     ] = "expected",
@@ -50,11 +52,12 @@ def run(
     """Run methods on problems. Nothing finished is lost: stop it at any time, go on with --resume."""
     from edrbo.bench.run.plugin import Plugin
     from edrbo.bench.run.replicate import Settings
-    from edrbo.bench.run.sweep import all_replicates, make_plan, read_looks, sole_writer
+    from edrbo.bench.run.sweep import all_replicates, make_plan, read_looks, read_noise, sole_writer
 
     if smoke:
         seeds, evaluations = SMOKE_SEEDS, SMOKE_EVALUATIONS
-    settings = Settings(evaluations, initial, noise, goal, read_looks(looks), tuple(also or ()))
+    sd, share = read_noise(noise)
+    settings = Settings(evaluations, initial, sd, goal, read_looks(looks), tuple(also or ()), share)
     own = None if plugin is None else Plugin.read(plugin)
     replicates = all_replicates(problems, methods, seeds, settings, own)
     console = Console(soft_wrap=True)
