@@ -333,3 +333,13 @@ def test_looks_are_kept_in_journals_and_tables(tmp_path: Path) -> None:
 def test_looks_outside_the_run_are_refused(looks: tuple[int, ...]) -> None:
     with pytest.raises(InvalidValueError, match="look"):
         Settings(9, looks=looks)
+
+
+def test_identifying_knows_how_many_evaluations_there_will_be() -> None:
+    learners = {
+        name: make_learner(name, Setup(1, 1, 7, 5, evaluations=40)) for name in ("edrbo-identify", "edrbo-mean")
+    }
+    planned = {name: learner._optimizer.settings.evaluations for name, learner in learners.items()}  # type: ignore[attr-defined]
+    assert planned == {"edrbo-identify": 40, "edrbo-mean": None}
+    evaluations, _ = run(Replicate("newsvendor", "edrbo-identify", 3, SETTINGS))
+    assert len(evaluations) == SETTINGS.evaluations

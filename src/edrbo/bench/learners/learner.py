@@ -36,7 +36,8 @@ EXPECTED = Expected()
 @dataclass(frozen=True)
 class Setup:
     """All a learner knows before the first evaluation: sizes, its seed, how many designs are quasi-random, the goal,
-    and the ``design`` space where some variables are whole numbers or choices (d_x is its coded width)."""
+    the ``design`` space where some variables are whole numbers or choices (d_x is its coded width), and how many
+    ``evaluations`` there will be, if that is known."""
 
     d_x: int
     d_c: int
@@ -44,6 +45,7 @@ class Setup:
     initial: int
     goal: Goal = EXPECTED
     design: Space | None = None
+    evaluations: int | None = None
 
     @cached_property
     def space(self) -> Space:
@@ -90,6 +92,8 @@ class OptimizerLearner(Learner):
 
     def __init__(self, setup: Setup, method: str | Method, aim: Purpose = "operate") -> None:
         choices: Choices = {"goal": setup.goal, "seed": setup.seed, "initial": setup.initial, "aim": aim}
+        if aim == "identify" and setup.evaluations is not None:
+            choices["evaluations"] = setup.evaluations
         self._optimizer = Optimizer(setup.space, method, **choices)
 
     def suggest(self) -> Array:

@@ -169,7 +169,7 @@ def run_replicate(
     goal = parse_goal(settings.goal)
     contexts = problem.sample_contexts(settings.evaluations, stream(seed, "contexts", replicate.problem))
     with _one_thread():
-        setup = Setup(problem.d_x, problem.d_c, seed, settings.initial, goal, problem.design)
+        setup = Setup(problem.d_x, problem.d_c, seed, settings.initial, goal, problem.design, settings.evaluations)
         learner = make_learner(replicate.method, setup, replicate.plugin)
         seconds, looks = 0.0, list[Look]()
         for t in range(settings.evaluations):
