@@ -28,6 +28,8 @@ from pathlib import Path
 import numpy as np
 from arguments import EVERYTHING, seed_range
 from goals_evidence import ARMS, GOALS, METHODS, goal_of
+from kept_runs import add
+from rich.progress import track
 
 from edrbo.bench import problems
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_range, goal_regret
@@ -65,20 +67,15 @@ def _whole(found: set[tuple[str, ...]], seed: str, arms: tuple[str, ...]) -> boo
 
 
 def judge(recommended: Path, file: Path) -> None:
-    rows = _read(file) if file.exists() else []
-    done = {tuple(row[key] for key in KEYS) for row in rows}
+    done = {tuple(row[key] for key in KEYS) for row in (_read(file) if file.exists() else [])}
     designs = {(name, ORACLE, "", by): None for name in EVERYTHING for by in WORLDLY}
     designs |= {tuple(row[key] for key in KEYS): np.array(row["x"].split(), float) for row in _read(recommended)}
-    for key, design in designs.items():
-        if key not in done:
-            problem = problems.get(key[0])
-            x = truly_best(problem, key[3]) if design is None else design
-            numbers = {under: f"{value:.4g}" for under, value in regrets(problem, x, key[3])}
-            rows.append({**dict(zip(KEYS, key, strict=True)), **numbers})
-    with file.open("w", newline="") as out:
-        writer = csv.DictWriter(out, (*KEYS, *GOALS, *WORLDS))
-        writer.writeheader()
-        writer.writerows(rows)
+    left = sorted((key for key in designs if key not in done), key=lambda key: EVERYTHING.index(key[0]))
+    for key in track(left, f"{len(left)} designs"):  # problem by problem, whose optima are found once
+        problem, design = problems.get(key[0]), designs[key]
+        x = truly_best(problem, key[3]) if design is None else design
+        numbers = {under: f"{value:.4g}" for under, value in regrets(problem, x, key[3])}
+        add(file, (*KEYS, *GOALS, *WORLDS), {**dict(zip(KEYS, key, strict=True)), **numbers})
 
 
 def truly_best(problem: Problem, by: str) -> np.ndarray:
@@ -124,6 +121,11 @@ class Table:
 
 
 def show(rows: Rows, wanted: range | None) -> None:
+    missing = {(name, ORACLE, "", by) for name in EVERYTHING for by in WORLDLY} - {
+        tuple(row[key] for key in KEYS) for row in rows
+    }
+    if missing:
+        raise SystemExit(f"{len(missing)} of the truly best designs are not judged yet: run judge to its end first")
     everyone, own = (Table(rows, wanted, arms) for arms in (ARMS, GOALS))
     print(f"{len(EVERYTHING)} problems, 100 evaluations; thousandths of the range of each problem's goal or world.")
     if everyone.seeds:

@@ -20,7 +20,7 @@ def add(path: Path, columns: Sequence[str], row: Mapping[str, object]) -> None:
     """Append a row, under a heading where the file is new."""
     new = not path.exists()
     with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, columns)
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         if new:
             writer.writeheader()
         writer.writerow(row)
