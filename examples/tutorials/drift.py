@@ -51,8 +51,8 @@ print(f"all loads the same: {lagging:.2f}; forgetting: {following:.2f}; with for
 # %%
 figure, axes = pyplot.subplots(figsize=(6, 3.4), layout="constrained")
 days = np.arange(DAYS)
-axes.plot(days, 10 * optimizer.observations.c[:, 0], "o", label="load")
-axes.plot(days, 10 * optimizer.observations.x[:, 0], "-", label="setting tried")
+axes.plot(days, optimizer.observations.c[:, 0], "o", label="load")
+axes.plot(days, 10 * optimizer.observations.x[:, 0], "-", label="setting tried")  # coded from 0 to 1
 axes.axhline(best, color="gray", ls="--", label="best for tomorrow")
 axes.set(xlabel="day")
 axes.legend()
