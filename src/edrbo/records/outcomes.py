@@ -59,11 +59,18 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Maximize(Wanted):
+    """An outcome that is to be large: the main one, or with a ``weight`` beside it.
+
+    ``goal`` is what that means when the context varies; None: the goal of the study.
+    """
+
     kind = "maximize"
 
 
 @dataclass(frozen=True)
 class Minimize(Wanted):
+    """An outcome that is to be small: the main one, or with a ``weight`` beside it; ``goal`` as in ``Maximize``."""
+
     kind = "minimize"
     direction = "minimize"
 
