@@ -72,7 +72,7 @@ class Recommendation:
     worst_case          the worst expected value when the context law moves by at most ``ball``: at or beyond this with
                         95 % probability, so that contexts nobody has seen count as what they are, unknown
     ball                Wasserstein-1 distance, as a fraction of the context ranges
-    disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycentre
+    disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycenter
     context_effect      per context variable: standard deviation of f(x, c) due to it alone
     law_error           Wasserstein-2 distance of the atoms the search used from the law they stand for, coded
     success             probability that an evaluation of the design succeeds; None as long as none has failed
