@@ -34,7 +34,7 @@ def season(forgetting=None, forecasts=False):
 # %% [markdown]
 # ## Three seasons
 #
-# The method is `erbo`, which goes on exploring at the edge of what is known; `edrbo` is cautious just there. With
+# The method is `erbo`, which goes on exploring at the edge of what is known; the default is more cautious just there. With
 # `forgetting=5` a load counts half after five later ones. A forecast is a sample of what tomorrow may bring, given to
 # `ask` and to `recommend`.
 
