@@ -80,7 +80,7 @@ class Limit:
     """An outcome that stays from ``lower`` to ``upper`` (one of them, or both) in a share ``probability`` of contexts.
 
     A design is recommended if that is so with a posterior probability of ``confidence``, given the data: what is not
-    known of the outcome counts, and what is not known of the law of contexts.
+    known of the outcome counts, and what is not known of the law of contexts. By default they are 0.95 and 0.9.
     """
 
     lower: float | None = None
