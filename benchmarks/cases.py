@@ -135,8 +135,11 @@ def figure(path: Path, to: Path) -> None:
 
     found = rows(path)
     shown = names(found)
-    drawing, axes = pyplot.subplots(1, len(shown), figsize=(3.4 * len(shown), 3.2), layout="constrained")
-    for axis, name in zip(axes, shown, strict=True):
+    lines = -(-len(shown) // 2)  # two panels beside each other can be read on a page, more cannot
+    drawing, axes = pyplot.subplots(lines, 2, figsize=(6.8, 2.9 * lines), layout="constrained")
+    for axis in axes.flat[len(shown) :]:
+        axis.set_axis_off()
+    for axis, name in zip(axes.flat, shown, strict=False):
         values = values_of(found, name)
         for place, method in enumerate(METHODS):
             color, _ = style(method, METHODS)

@@ -1,8 +1,9 @@
-"""For the documentation: examples and lists of fields in docstrings are shown as they are typed."""
+"""For the documentation: in docstrings examples and what is indented are shown as typed, lists of fields as tables."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 
 import griffe
@@ -11,7 +12,7 @@ FIELDS = re.compile(r"[\w`, ]+? {2,}\S.*(\n {4,}\S.*)*(\n[\w`, ]+? {2,}\S.*(\n {
 
 
 class DocstringBlocks(griffe.Extension):
-    """Puts a fence around every paragraph that is a doctest or a list of fields in columns."""
+    """Puts a fence around every paragraph that is a doctest or indented, and makes a table of a list of fields."""
 
     def on_object(self, *, obj: griffe.Object, **others: Any) -> None:
         if obj.docstring is not None:
@@ -21,6 +22,15 @@ class DocstringBlocks(griffe.Extension):
 def _fenced(paragraph: str) -> str:
     if paragraph.lstrip().startswith(">>>"):
         return f"```pycon\n{paragraph}\n```"
+    if all(line.startswith("    ") for line in paragraph.splitlines()):
+        return f"```text\n{textwrap.dedent(paragraph)}\n```"
     if FIELDS.fullmatch(paragraph):
-        return f"```text\n{paragraph}\n```"
+        return _table(paragraph)
     return paragraph
+
+
+def _table(paragraph: str) -> str:
+    """A name and what it means a row; the lines below a name that begin further in belong to it."""
+    rows = [re.split(r" {2,}", row, maxsplit=1) for row in re.sub(r"\n {4,}", " ", paragraph).splitlines()]
+    lines = [f"| `{name.strip('`')}` | {words.replace('|', chr(92) + '|')} |" for name, words in rows]
+    return "\n".join(["| | |", "|---|---|", *lines])

@@ -91,7 +91,7 @@ def draw_barycenter(problem: Problem, optimizer: Optimizer, model: Ensemble) -> 
     truth(above, problem, optimizer)
     for color, mu in zip(EXPERTS.values(), mean, strict=True):
         above.plot(X, mu, color=color, lw=0.8)
-    band(above, center, spread, SKY, "barycentre, ± 2 σ̄")
+    band(above, center, spread, SKY, "barycenter, ± 2 σ̄")
     above.plot(X, center + 1.5 * spread, color=ORANGE, ls=":", label="hope: μ̄ + 1.5 σ̄")
     above.plot(X, METHOD.score(mean, sd), color=ORANGE, label="score: hope − √2 ε̂")
     above.set_ylabel(f"y at c = {SLICE}")
@@ -207,7 +207,7 @@ def main() -> None:
     history = ContextHistory(contexts, torch.ones(len(contexts), dtype=torch.float64), zero, one)
     for name, figure in {
         "experts": draw_experts(problem, optimizer, model),
-        "barycentre": draw_barycenter(problem, optimizer, model),
+        "barycenter": draw_barycenter(problem, optimizer, model),
         "law": draw_law(problem, history),
         "functional": draw_functional(model, history),
         "goal": draw_goals(problem),

@@ -47,7 +47,7 @@ def sampler(count: int) -> SobolQMCNormalSampler:
 @pytest.mark.parametrize(
     "surrogate", [Surrogate(), Surrogate(weighting="evidence"), WarpedSurrogate()], ids=["4", "weighted", "warped"]
 )
-def test_the_posterior_has_the_marginals_of_the_barycentre(surrogate: Surrogate) -> None:
+def test_the_posterior_has_the_marginals_of_the_barycenter(surrogate: Surrogate) -> None:
     model, points = Ensemble.fit(*data(25), surrogate=surrogate), uniform(5, 2, seed=2)
     posterior = model.posterior(points)
     center, spread = model.experts.barycenter(*model.experts.moments(points))

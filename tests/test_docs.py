@@ -31,8 +31,18 @@ def check_methods(names: dict[str, Any]) -> None:
     assert 0.0 <= optimizer.ask()["x"] <= 1.0
 
 
+def check_start(names: dict[str, Any]) -> None:
+    answer = names["answer"]
+    found = (answer.design["speed"], answer.expected, *answer.interval, *answer.outcome, answer.left_to_gain)
+    assert found == pytest.approx((34.4, 89.7, 88.5, 90.9, 85.3, 92.3, 4.8), abs=0.3)
+
+
 # What a page says about the results of its blocks.
-CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {"goals.md": check_goals, "methods.md": check_methods}
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "goals.md": check_goals,
+    "methods.md": check_methods,
+    "start.md": check_start,
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())

@@ -66,7 +66,7 @@ PROGRAMS = {
 # What is defined or worked out exactly, and the tests that hold it.
 EXACT = {
     "cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
-    "problems.md: The nine problems": ["tests/conformance/test_problems.py"],
+    "problems.md: The problems": ["tests/conformance/test_problems.py"],
     "problems.md: Further problems": ["tests/conformance/test_problems.py"],
     "problems.md: Many designs": ["tests/conformance/test_high_problems.py"],
     "problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],

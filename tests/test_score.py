@@ -34,7 +34,7 @@ def looped_radius(mean: Tensor, sd: Tensor) -> list[float]:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), experts=st.integers(1, 5), points=st.integers(1, 6))
-def test_radius_is_the_largest_distance_from_the_barycentre(seed: int, experts: int, points: int) -> None:
+def test_radius_is_the_largest_distance_from_the_barycenter(seed: int, experts: int, points: int) -> None:
     mean, sd = moments(experts, points, seed)
     assert radius(mean, sd).tolist() == pytest.approx(looped_radius(mean, sd), rel=1e-12, abs=1e-12)
     assert radius(mean.requires_grad_(), sd).tolist() == pytest.approx(

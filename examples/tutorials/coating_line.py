@@ -14,7 +14,7 @@ import numpy as np
 import edrbo
 
 rng = np.random.default_rng(4)
-HUMIDITIES = np.clip(np.random.default_rng(0).normal(55, 12, 365), 5, 95)  # last year's, from the weather station
+HUMIDITIES = np.clip(np.random.default_rng(0).normal(55, 12, 365), 5, 95)  # last year's
 
 
 def gloss(speed, heat, humidity):

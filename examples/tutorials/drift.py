@@ -34,16 +34,17 @@ def season(forgetting=None, forecasts=False):
 # %% [markdown]
 # ## Three seasons
 #
-# The method is `erbo`, which goes on exploring at the edge of what is known; `edrbo` is cautious just there. With
-# `forgetting=5` a load counts half after five later ones. A forecast is a sample of what tomorrow may bring, given to
-# `ask` and to `recommend`.
+# The method is `erbo`, which goes on exploring at the edge of what is known; the default is more cautious just there.
+# With `forgetting=5` a load counts half after five later ones. A forecast is a sample of what tomorrow may bring, given
+# to `ask` and to `recommend`.
 
 # %%
 lagging, _ = season()
 following, _ = season(forgetting=5)
 foreseeing, optimizer = season(forecasts=True)
 best = 2 + 0.2 * DAYS + 0.25  # tomorrow's mean load
-print(f"all loads the same: {lagging:.2f}; forgetting: {following:.2f}; with forecasts: {foreseeing:.2f}; best: {best}")
+print(f"all loads the same: {lagging:.2f}; forgetting: {following:.2f}")
+print(f"with forecasts: {foreseeing:.2f}; best: {best}")
 
 # %% [markdown]
 # The settings that were tried with forecasts, day by day, and the loads that came.
@@ -51,8 +52,8 @@ print(f"all loads the same: {lagging:.2f}; forgetting: {following:.2f}; with for
 # %%
 figure, axes = pyplot.subplots(figsize=(6, 3.4), layout="constrained")
 days = np.arange(DAYS)
-axes.plot(days, 10 * optimizer.observations.c[:, 0], "o", label="load")
-axes.plot(days, 10 * optimizer.observations.x[:, 0], "-", label="setting tried")
+axes.plot(days, optimizer.observations.c[:, 0], "o", label="load")
+axes.plot(days, 10 * optimizer.observations.x[:, 0], "-", label="setting tried")  # coded from 0 to 1
 axes.axhline(best, color="gray", ls="--", label="best for tomorrow")
 axes.set(xlabel="day")
 axes.legend()

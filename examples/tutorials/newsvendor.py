@@ -37,7 +37,8 @@ for _ in range(30):
 
 answer = optimizer.recommend()
 low, high = answer.interval
-print(f"order {answer.design['order']:.3f}: {answer.expected:.3f} a day, with 95 % between {low:.3f} and {high:.3f}")
+print(f"order {answer.design['order']:.3f}")
+print(f"{answer.expected:.3f} a day, with 95 % between {low:.3f} and {high:.3f}")
 
 # %% [markdown]
 # ## What it believes
@@ -66,5 +67,6 @@ def truth(order):
 
 best = float(np.sqrt(2 ** (1 / 20) - 1))
 ours = truth(answer.design["order"])
-print(f"the best order, {best:.3f}, earns {truth(best):.3f}; ours earns {ours:.3f}, {ours / truth(best):.1%} of it")
+print(f"the best order, {best:.3f}, earns {truth(best):.3f}")
+print(f"ours earns {ours:.3f}, {ours / truth(best):.1%} of it")
 assert ours > 0.95 * truth(best)

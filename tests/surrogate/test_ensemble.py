@@ -1,4 +1,4 @@
-"""The ensemble: the barycentre's moments, fits and their extension, hard data."""
+"""The ensemble: the barycenter's moments, fits and their extension, hard data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fitted(n: int = 12, d: int = 2, seed: int = 0) -> Ensemble:
     return Surrogate().fit(*data(n, d, seed))
 
 
-def test_the_joint_is_the_barycentre() -> None:
+def test_the_joint_is_the_barycenter() -> None:
     model, points = fitted(), uniform(5, 2, seed=2)
     mean, sd = model.moments(points)
     assert mean.shape == sd.shape == (4, 5)

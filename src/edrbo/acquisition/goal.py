@@ -2,7 +2,7 @@
 
 A model maximizes sign · y / scale (``Units``); a goal speaks of y. Goals that are a worst case over laws, or any other
 functional that better outcomes never make worse, follow from a ``Functional`` of the method's score: an upper bound of
-f gives an upper bound of the goal. The others (``GoalAcquisition``) take the experts' barycentre μ̄, σ̄ and the score's
+f gives an upper bound of the goal. The others (``GoalAcquisition``) take the experts' barycenter μ̄, σ̄ and the score's
 gain over μ̄ (for EDRBO β σ̄ − √2 ε̂) at every (x, c) and let the goal be optimistic within μ̄ ± gain itself.
 """
 

@@ -29,7 +29,7 @@ Beta = float | Literal["theory"] | TheoryBeta
 class Score(ABC):
     """s from the experts' marginal means and standard deviations, both ... × M × N; gives ... × N.
 
-    ``weights`` (M) are the experts' in the barycentre; it is passed only when they are not equal. With
+    ``weights`` (M) are the experts' in the barycenter; it is passed only when they are not equal. With
     ``integrated`` the score is that of the experts' beliefs about F(x) = Σ_j w_j f(x, c_j), not about f at each
     (x, c_j).
     """
@@ -61,7 +61,7 @@ class Score(ABC):
 
 @dataclass(frozen=True)
 class UCB(Score):
-    """u = μ + β σ of one GP; of an ensemble, that of its barycentre."""
+    """u = μ + β σ of one GP; of an ensemble, that of its barycenter."""
 
     beta: Beta = BETA
     integrated: bool = field(default=False, kw_only=True)

@@ -1,4 +1,4 @@
-"""The expert ensemble as a BoTorch ``Model``: its posterior is the Wasserstein barycentre of the experts."""
+"""The expert ensemble as a BoTorch ``Model``: its posterior is the Wasserstein barycenter of the experts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Ensemble(FantasizeMixin, Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> Posterior:
-        """The barycentre at ``X`` (... × q × d) as a plain Gaussian posterior in units of y."""
+        """The barycenter at ``X`` (... × q × d) as a plain Gaussian posterior in units of y."""
         given = isinstance(observation_noise, Tensor)
         center, joint = self.experts.joint(X, observed=not given and bool(observation_noise))
         if isinstance(observation_noise, Tensor):

@@ -30,7 +30,7 @@ class TriedRun:
 class OutcomeAnswer:
     """What to expect of one of several outcomes at the recommended design, in its own units.
 
-    aim             what it is for, in words
+    aim             what it is for, in words, with its ``unit``
     expected        posterior mean of its average over contexts, with the central 95 % ``interval``
     outcome         central 95 % interval of its next single value
     value           posterior expectation of its goal's value, with the 95 % ``value_interval``; of a limit that is the
@@ -52,6 +52,7 @@ class OutcomeAnswer:
 class Recommendation:
     """What to set, and what to expect. Values are in the user's units and direction.
 
+    design              what to set, by name
     goal                what the design is best for, as text, and its ``title`` in words
     value               posterior expectation of the goal's value, with the central 95 % ``value_interval`` of it under
                         the *true* law and that interval's ``value_parts`` (see ``interval_parts``)
@@ -72,9 +73,10 @@ class Recommendation:
     worst_case          the worst expected value when the context law moves by at most ``ball``: at or beyond this with
                         95 % probability, so that contexts nobody has seen count as what they are, unknown
     ball                Wasserstein-1 distance, as a fraction of the context ranges
-    disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycentre
+    disagreement        mean over contexts of ε̂(x, c), the experts' distance from their barycenter
     context_effect      per context variable: standard deviation of f(x, c) due to it alone
     law_error           Wasserstein-2 distance of the atoms the search used from the law they stand for, coded
+    observations        how many outcomes it stands on
     success             probability that an evaluation of the design succeeds; None as long as none has failed
     outcomes            of a study of several: what to expect of each, by name; everything above is about the main one,
                         and what is left to gain is so among designs that are believed to keep the limits

@@ -59,7 +59,7 @@ class Foretold:
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut(Foretold):
-    """Each outcome as foretold from all others, by the barycentre and by each of the M experts.
+    """Each outcome as foretold from all others, by the barycenter and by each of the M experts.
 
     In the model's units, that is for maximization. Hyper-parameters and the constant mean are those of the fit to all.
     """
@@ -112,7 +112,7 @@ def made_before(state: State, units: Units) -> Foretold:
 def _in_units_of_y(
     model: Ensemble, modelled: Tensor, mean: Tensor, sd: Tensor
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """y (n), the barycentre's mean and sd (n), and the experts' (M × n)."""
+    """y (n), the barycenter's mean and sd (n), and the experts' (M × n)."""
     expert_mean, expert_sd = model.scaling.moments(mean, sd)
     center, spread = model.barycenter(expert_mean, expert_sd)
     y = model.scaling.value(modelled)

@@ -54,9 +54,9 @@ class Optimizer(Thinker):
     >>> suggestion = optimizer.ask()
     >>> optimizer.tell(suggestion, context={"demand": 0.3}, value=1.2)
 
-    ``method`` is a name (``edrbo.method_names()``) or a ``Method``; ``forgetting`` halves a context's weight for every
-    so many later ones; ``initial`` quasi-random designs come first (``records/settings.py`` has all choices). Same seed
-    and data, same suggestions. Threads may share one.
+    ``method`` is a name (``edrbo.method_names()``; "edrbo-mean" by default) or a ``Method``; ``forgetting`` halves a
+    context's weight for every so many later ones; ``initial`` quasi-random designs come first (``Settings`` has all
+    choices). Same seed and data, same suggestions. Threads may share one.
     """
 
     def __init__(self, space: Space, method: str | Method = DEFAULT, **choices: Unpack[Choices]) -> None:

@@ -59,11 +59,18 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Maximize(Wanted):
+    """An outcome that is to be large: the main one, or with a ``weight`` beside it.
+
+    ``goal`` is what that means when the context varies; None: the goal of the study.
+    """
+
     kind = "maximize"
 
 
 @dataclass(frozen=True)
 class Minimize(Wanted):
+    """An outcome that is to be small: the main one, or with a ``weight`` beside it; ``goal`` as in ``Maximize``."""
+
     kind = "minimize"
     direction = "minimize"
 
@@ -73,7 +80,7 @@ class Limit:
     """An outcome that stays from ``lower`` to ``upper`` (one of them, or both) in a share ``probability`` of contexts.
 
     A design is recommended if that is so with a posterior probability of ``confidence``, given the data: what is not
-    known of the outcome counts, and what is not known of the law of contexts.
+    known of the outcome counts, and what is not known of the law of contexts. By default they are 0.95 and 0.9.
     """
 
     lower: float | None = None

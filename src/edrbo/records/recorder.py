@@ -67,10 +67,12 @@ class Recorder(ABC):
 
     @property
     def space(self) -> Space:
+        """What is set and what the world sets."""
         return self.state.space
 
     @property
     def observations(self) -> Observations:
+        """Outcomes in the order in which they came, with designs and contexts, without those that were dropped."""
         return self.state.observations
 
     @property
@@ -85,6 +87,7 @@ class Recorder(ABC):
 
     @property
     def context_log(self) -> ContextLog:
+        """All contexts in the order in which they came, with or without an outcome."""
         return self.state.log
 
     @property

@@ -45,7 +45,7 @@ class Beliefs(ABC):
     @property
     @abstractmethod
     def weights(self) -> Tensor | None:
-        """Each expert's weight in the barycentre (M); None when they are equal."""
+        """Each expert's weight in the barycenter (M); None when they are equal."""
 
     @property
     @abstractmethod

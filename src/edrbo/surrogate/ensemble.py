@@ -1,13 +1,13 @@
-"""The expert ensemble: its posterior is the Wasserstein barycentre of the experts'.
+"""The expert ensemble: its posterior is the Wasserstein barycenter of the experts'.
 
     paper       here                    meaning
     μ_m, σ_m    expert_moments(X)       each expert's posterior, ... × M × q
     μ̄, σ̄        barycenter(mean, sd)    mean over the experts of μ_m and of σ_m
     ε̂           radius(mean, sd)        max_m √((μ_m − μ̄)² + (σ_m − σ̄)²)
 
-The joint posterior of q > 1 points keeps the barycentre's marginals and averages the experts' correlations; so it
+The joint posterior of q > 1 points keeps the barycenter's marginals and averages the experts' correlations; so it
 is positive semi-definite, consistent under marginalization, and equal to the expert when all experts agree.
-(The barycentre of the joint Gaussians themselves has no closed form and is not marginally consistent.)
+(The barycenter of the joint Gaussians themselves has no closed form and is not marginally consistent.)
 ``edrbo.botorch`` shows it as a BoTorch ``Model``.
 """
 
@@ -39,7 +39,7 @@ Weighting = Literal["equal", "evidence"]
 class Surrogate:
     """What to fit: which experts, under which priors. ``fit`` makes an ``Ensemble`` of it.
 
-    The barycentre takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood.
+    The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood.
     """
 
     experts: tuple[str, ...] = EXPERTS
@@ -135,14 +135,14 @@ def single_gp() -> Surrogate:
 
 
 def barycenter(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Wasserstein-2 barycentre of M one-dimensional Gaussians: weighted means over the expert dimension (−2)."""
+    """Wasserstein-2 barycenter of M one-dimensional Gaussians: weighted means over the expert dimension (−2)."""
     if weights is None:
         return mean.mean(-2), sd.mean(-2)
     return (weights.unsqueeze(-1) * mean).sum(-2), (weights.unsqueeze(-1) * sd).sum(-2)
 
 
 def radius(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
-    """ε̂: the largest W₂ distance of an expert from the barycentre; ``mean``, ``sd`` are ... × M × N.
+    """ε̂: the largest W₂ distance of an expert from the barycenter; ``mean``, ``sd`` are ... × M × N.
 
     The sub-gradient goes through the arg-max expert; the root is guarded where all experts agree. An expert whose
     weight is below its equal share 1/M is heard that much less.
@@ -182,7 +182,7 @@ class Ensemble(Beliefs):
 
     @cached_property
     def weights(self) -> Tensor | None:
-        """Each expert's weight in the barycentre (... × M); None when they are equal."""
+        """Each expert's weight in the barycenter (... × M); None when they are equal."""
         return None if self.weighting == "equal" else self.log_evidence().softmax(-1)
 
     def barycenter(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
@@ -218,7 +218,7 @@ class Ensemble(Beliefs):
         return self.scaling.moments(mean, variance.sqrt())
 
     def joint(self, X: Tensor, *, observed: bool = False) -> tuple[Tensor, Tensor]:
-        """The barycentre at ``X`` (... × q × d) in units of y: mean ... × q and covariance ... × q × q, that of noisy
+        """The barycenter at ``X`` (... × q × d) in units of y: mean ... × q and covariance ... × q × q, that of noisy
         outcomes if ``observed``."""
         mean, covariance = self.gp.posterior(X)
         variance = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-14)

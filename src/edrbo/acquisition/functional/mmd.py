@@ -66,9 +66,9 @@ class _Segment(Functional):
 class MMDMidpoint(Functional):
     """The midpoint of a lower and an upper bound on ``MMD``'s worst case; far cheaper on large grids.
 
-    With V₀ = wᵀs, m = min s, ε* = MMD(δ_argmin, w), τ = (m − V₀)/ε*, S = √(Σs² − (Σs)²/n) and
-    ε′ = (V₀ − m)/S, at radius ε: V₀ + ε(τ − S)/2 up to ε′, then (V₀ + ετ + m)/2, and m from ε* on
-    (also where ε* ≤ ε′, for there m is the exact worst case).
+    With V₀ = wᵀs, m = min s, ε₁ = MMD(δ_argmin, w), τ = (m − V₀)/ε₁, S = √(Σs² − (Σs)²/n) and
+    ε′ = (V₀ − m)/S, at radius ε: V₀ + ε(τ − S)/2 up to ε′, then (V₀ + ετ + m)/2, and m from ε₁ on
+    (also where ε₁ ≤ ε′, for there m is the exact worst case).
 
     S grows with the number n of grid points, so n is part of the definition. ``grid_points`` is that n when
     the row is evaluated on fewer points that stand for such a grid; None takes the points as they are.
@@ -87,7 +87,7 @@ class MMDMidpoint(Functional):
         ball = _solver(points, self.lengthscale).ball
         mean = (points.mass * values).sum(-1)
         low, where = values.min(-1)
-        reach = torch.from_numpy(np.sqrt(ball.squared_distances()))[where]  # ε*
+        reach = torch.from_numpy(np.sqrt(ball.squared_distances()))[where]  # ε₁
         count = self.grid_points or values.shape[-1]
         square = count * (values - values.mean(-1, keepdim=True)).square().mean(-1)
         spread = torch.where(square > 0, square, 1.0).sqrt() * (square > 0)  # S; its root must not see 0

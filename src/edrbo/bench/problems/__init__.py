@@ -1,4 +1,4 @@
-"""The registry of problems. A new problem is a function, a context law and a line below.
+"""The registry of problems. A new problem is a function, a context law and a line in this file.
 
 The nine of the paper are the benchmark. The further ones, of other dimensions, laws and noise, are there to check
 that a method is not tuned to nine curves; the high ones have ten to eighteen designs, some of them whole numbers and
