@@ -1,14 +1,15 @@
 """CPU time of finding the next design under each goal, as a multiple of the mean's, at 200 observations.
 
-    OMP_NUM_THREADS=1 python benchmarks/goal_speed.py
+    OMP_NUM_THREADS=1 python benchmarks/goal_speed.py [--method edrbo]
 
-Two design variables, one to three context variables, a smooth made-up f. The mean over three seeds of the best of seven
-times; only the search is timed, on a model that is fitted already. Goals take turns, so that a busy moment of the
-machine is nobody's.
+The method is the default unless another is named. Two design variables, one to three context variables, a smooth
+made-up f. The mean over three seeds of the best of seven times; only the search is timed, on a model that is fitted
+already. Goals take turns, so that a busy moment of the machine is nobody's.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 
 import numpy as np
@@ -17,9 +18,11 @@ import torch
 from edrbo import Space, Surrogate
 from edrbo.acquisition.goal import ModelGoal
 from edrbo.acquisition.maximizer import maximize
-from edrbo.acquisition.score import BarycenterUCB
+from edrbo.acquisition.methods import get_method
+from edrbo.acquisition.score import Score
 from edrbo.context.laws import ContextHistory, Empirical
 from edrbo.records.goals import parse_goal
+from edrbo.records.settings import DEFAULT
 from edrbo.records.units import Units
 
 GOALS = (
@@ -56,26 +59,29 @@ class State:
         )
         self.model = Surrogate().fit(torch.cat([self.x, c], dim=-1), y)
 
-    def seconds(self) -> list[float]:
+    def seconds(self, score: Score) -> list[float]:
         """Of every goal."""
         model_goals = [ModelGoal(parse_goal(text), Units()) for text in GOALS]
         laws = [Empirical().points(self.history, goal.functional(soft=True).support_size, 0) for goal in model_goals]
         times = [
-            [[self._once(*pair, seed) for pair in zip(model_goals, laws, strict=True)] for seed in range(SEEDS)]
+            [[self._once(score, *pair, seed) for pair in zip(model_goals, laws, strict=True)] for seed in range(SEEDS)]
             for _ in range(TIMES)
         ]
         return np.min(times, axis=0).mean(axis=0).tolist()
 
-    def _once(self, model_goal: ModelGoal, points: object, seed: int) -> float:
+    def _once(self, score: Score, model_goal: ModelGoal, points: object, seed: int) -> float:
         started = time.process_time()
-        acquisition = model_goal.acquisition(self.model, BarycenterUCB(), points)  # type: ignore[arg-type]
+        acquisition = model_goal.acquisition(self.model, score, points)  # type: ignore[arg-type]
         maximize(acquisition.ladder(), self.space, seed=seed, starts=self.x[-30:], kinks=acquisition.has_kinks)
         return time.process_time() - started
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--method", default=DEFAULT)
+    score = get_method(parser.parse_args().method).score
     torch.set_num_threads(1)
-    found = np.array([State(d_c).seconds() for d_c in (1, 2, 3)])
+    found = np.array([State(d_c).seconds(score) for d_c in (1, 2, 3)])
     print("| goal | one context | two | three |\n|---|---:|---:|---:|")
     print(f"| `{GOALS[0]}` | " + " | ".join(f"{1e3 * one:.0f} ms" for one in found[:, 0]) + " |")
     for k, text in enumerate(GOALS[1:], start=1):
