@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,14 @@ class Ball:
         embedding = kernel @ center
         return cls(center, kernel, embedding, float(center @ embedding))
 
+    @cached_property
+    def bordered(self) -> Array:
+        """M, a row and a column of ones after it, and then one of zeros (n + 2 × n + 2)."""
+        bordered = np.pad(self.kernel, (0, 2))
+        bordered[-2, :-2] = bordered[:-2, -2] = 1.0
+        return bordered
+
+    @cached_property
     def squared_distances(self) -> Array:
         """MMD²(δ_k, w) of every point k (n)."""
         square = np.diagonal(self.kernel) - 2.0 * self.embedding + self.squared_norm

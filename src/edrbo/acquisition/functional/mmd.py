@@ -55,7 +55,7 @@ class _Segment(Functional):
     support_size: int = 0
 
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
-        distances = np.sqrt(_solver(points, self.lengthscale).ball.squared_distances())
+        distances = np.sqrt(_solver(points, self.lengthscale).ball.squared_distances)
         mean = (points.mass * values).sum(-1)
         low, where = values.min(-1)
         share = (self.radius / torch.from_numpy(distances)[where].clamp_min(1e-300)).clamp_max(1.0)
@@ -87,7 +87,7 @@ class MMDMidpoint(Functional):
         ball = _solver(points, self.lengthscale).ball
         mean = (points.mass * values).sum(-1)
         low, where = values.min(-1)
-        reach = torch.from_numpy(np.sqrt(ball.squared_distances()))[where]  # ε₁
+        reach = torch.from_numpy(np.sqrt(ball.squared_distances))[where]  # ε₁
         count = self.grid_points or values.shape[-1]
         square = count * (values - values.mean(-1, keepdim=True)).square().mean(-1)
         spread = torch.where(square > 0, square, 1.0).sqrt() * (square > 0)  # S; its root must not see 0
