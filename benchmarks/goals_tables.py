@@ -3,6 +3,7 @@
     python benchmarks/goals_tables.py collect RUNS benchmarks/results/goals-recommended.csv.gz
     OMP_NUM_THREADS=1 python benchmarks/goals_tables.py judge benchmarks/results/goals-recommended.csv.gz FILE.csv
     python benchmarks/goals_tables.py show docs/results/goals.csv [--seeds 3:10]
+    python benchmarks/goals_tables.py turns benchmarks/results/goal-turns.csv
 
 ``collect`` keeps of every run the recommended designs, a row each: problem, arm, seed, ``by`` (the goal that
 recommended it) and the coded design. ``judge`` gives each its regret under the goals and in three changed worlds
@@ -13,6 +14,9 @@ bring, and what it costs in worlds that it is not meant for.
 ``show`` prints the tables of docs/goals.md: with other methods on seeds that all problems and arms have, of edrbo alone
 on those that all problems have of it. A problem and a goal count as the same where the means over seeds differ by less
 than a thousandth of the range.
+
+``turns`` prints the table of docs/why.md about asking for the mean in every second step: of runs ``in turn`` the regret
+under their goal, beside that of the same seeds when it was asked for ``alone`` and of ``only the mean``.
 """
 
 from __future__ import annotations
@@ -197,6 +201,24 @@ def _worlds(table: Table) -> None:
         print(f"| {name}, recommends by {by} | {cells} |")
 
 
+def turns(rows: Rows) -> None:
+    kinds = ("in turn", "goal alone", "only the mean")
+    print(
+        "| goal | " + " | ".join(kinds) + " | in turn beside goal alone: better | same | worse |\n|---|" + "---:|" * 6
+    )
+    for goal in dict.fromkeys(row["goal"] for row in rows):
+        names = sorted({row["problem"] for row in rows if row["goal"] == goal})
+        means = {
+            kind: np.array(
+                [np.mean([1e3 * float(r[kind]) for r in rows if (r["goal"], r["problem"]) == (goal, n)]) for n in names]
+            )
+            for kind in kinds
+        }
+        counts = _counts(means["goal alone"] - means["in turn"])
+        cells = [f"{means[kind].mean():.1f}" for kind in kinds] + [str(count) for count in counts]
+        print(f"| {goal} | " + " | ".join(cells) + " |")
+
+
 def _numbers(table: Table) -> str:
     return ", ".join(map(str, table.seeds))
 
@@ -211,16 +233,18 @@ def _shown(values: np.ndarray) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, source in (("collect", "runs"), ("judge", "recommended"), ("show", None)):
+    for name, source in (("collect", "runs"), ("judge", "recommended"), ("show", None), ("turns", None)):
         command = commands.add_parser(name)
-        if source is None:
-            command.add_argument("--seeds", type=seed_range)
-        else:
+        if source is not None:
             command.add_argument("source", type=Path, metavar=source)
+        elif name == "show":
+            command.add_argument("--seeds", type=seed_range)
         command.add_argument("file", type=Path)
     options = parser.parse_args()
     if options.command == "show":
         show(_read(options.file), options.seeds)
+    elif options.command == "turns":
+        turns(_read(options.file))
     else:
         (collect if options.command == "collect" else judge)(options.source, options.file)
 

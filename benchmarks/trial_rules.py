@@ -189,7 +189,7 @@ def rough_contexts(beta: float, factor: float) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "mean-1.5 + hole at 6, 8 and 10": at((6, 8, 10), hole, mean(1.5)),
+    "mean-1.5 + hole at 6-8-10": at((6, 8, 10), hole, mean(1.5)),
     "mean-1.5 + hole at squares": at(tuple(k * k for k in range(3, 15)), hole, mean(1.5)),
     "mean-1.5 + wide within a half after": thrifty(mean(3.0), mean(1.5), 0.5, INITIAL),
     "restless-1.5/8": restless(1.5, 8.0),

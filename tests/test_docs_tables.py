@@ -42,6 +42,7 @@ RUNS = {
     "why.md: Journal: other rules for asking": ["benchmarks/results/trials.csv"],
     "why.md: The model itself": ["benchmarks/results/trials-2.csv"],
     "why.md: Optimism under other goals": ["benchmarks/results/trials-2.csv"],
+    "why.md: The mean in every second step": ["benchmarks/results/goal-turns.csv"],
     "why.md: Batches": ["benchmarks/results/batches.csv"],
     "why.md: Stuck runs": [
         "benchmarks/results/stuck-complicated-hartmann-103.jsonl",

@@ -194,6 +194,33 @@ def test_a_method_of_the_mean_asks_under_goals_that_cannot_be_integrated(method:
     assert 0.0 <= optimizer.ask()["x"] <= 1.0
 
 
+def next_designs(data: edrbo.Optimizer, goal: str, count: int, method: str = "edrbo-mean") -> list[float]:
+    """What would be asked for next, ``count`` designs at once, from the same data under a goal."""
+    optimizer = edrbo.Optimizer(SPACE, method, seed=0, goal=goal)
+    observed = data.observations
+    for x, c, y in zip(observed.x, observed.c, observed.y, strict=True):
+        optimizer.tell({"x": float(x[0])}, {"c": float(c[0])}, float(y))
+    return [suggestion["x"] for suggestion in optimizer.ask(count)]
+
+
+@pytest.mark.parametrize("goal", ["robust:0.3", "reach:0.9"])
+def test_every_second_suggestion_under_these_goals_is_for_the_mean(goal: str, lever_data: edrbo.Optimizer) -> None:
+    assert len(lever_data) % 2 == 0  # so that the next one is the mean's turn
+    mean = next_designs(lever_data, "expected", 2)
+    asked = next_designs(lever_data, goal, 2)
+    assert asked[0] == mean[0]
+    assert asked[1] != mean[1]  # which the goal's own turn is
+    again = next_designs(lever_data, goal, 1)
+    assert again == asked[:1]
+
+
+@pytest.mark.parametrize(("goal", "method"), [("cvar:0.2", "edrbo-mean"), ("robust:0.3", "stableopt")])
+def test_other_goals_and_methods_of_their_own_have_no_turns(goal: str, method: str) -> None:
+    optimizer = told(edrbo.Optimizer(SPACE, method, seed=0, goal=goal), 6)
+    asking = optimizer._asking(optimizer._evidence(), (None, None), [])
+    assert asking.for_suggestion(6) is asking
+
+
 def test_maximize_takes_a_goal() -> None:
     draw = np.random.default_rng(0)
 

@@ -33,6 +33,7 @@ from edrbo.acquisition.methods import Method
 from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextHistory, ContextPoints, Given, smoothed
+from edrbo.records.goals import Expected
 from edrbo.streams import in_turn
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
@@ -108,6 +109,17 @@ class Belief:
         if self.functional is None:
             return self.model_goal.acquisition(self.model, self.score, self.points)
         return RobustAcquisition(self.model, self.score, self.points, self.functional)
+
+    def for_suggestion(self, number: int) -> Belief:
+        """What the suggestion of this number is asked by: under goals that say so every second one is for the mean.
+
+        What is good on average is learned from every context, a worst law or a share from few of them; runs that ask
+        for these alone stick on wrong hills (docs/why.md has the trial). A method's own idea is not interrupted.
+        """
+        if number % 2 or self.functional is not None or not self.model_goal.goal.in_turn:
+            return self
+        points = replace(self.points, support=self.points.support[:0])
+        return replace(self, model_goal=replace(self.model_goal, goal=Expected()), points=points)
 
     def feasible(self, ladder: Sequence[Objective]) -> list[Objective]:
         """``ladder``, an acquisition's, less what the risk of failing costs."""

@@ -97,6 +97,10 @@ class Joint:
         """The range of the objective."""
         return sum(part.worth for part in self.wanted)
 
+    def for_suggestion(self, number: int) -> Joint:
+        """Every suggestion serves all outcomes at once."""
+        return self
+
     def acquisition(self) -> Climb:
         """Hopeful about what is wanted and about the limits."""
         limits = []

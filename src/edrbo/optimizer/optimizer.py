@@ -108,10 +108,12 @@ class Optimizer(Thinker):
                 belief = self._asking(evidence, question.law, pending)
                 known = self._learner.model(evidence) or belief.model
                 expecting = Expecting.by(known, belief.points, evidence, question.law[0])
-            if self._looks_around(belief, evidence, len(self._state.pending) + len(designs)):
+            under_way = len(self._state.pending) + len(designs)
+            if self._looks_around(belief, evidence, under_way):
                 x = self._roomiest(choice, designs, asked + i)
             else:
-                x = self._best(belief, choice, evidence.starts(), asked + i, costs)
+                asked_by = belief.for_suggestion(len(self) + under_way)
+                x = self._best(asked_by, choice, evidence.starts(), asked + i, costs)
             designs.append(x)
             expects.append(expecting.of(x))
             if i + 1 < count:

@@ -32,11 +32,14 @@ class Goal(ABC):
     """``value`` is required, everything else has a default that holds for goals in units of the outcome.
 
     ``monotone`` says that better outcomes never make the value worse; then an optimistic f gives an optimistic value.
+    ``in_turn`` says that every second suggestion is for the mean, whose best design is mostly near and more easily
+    found.
     """
 
     name: ClassVar[str] = ""
     kind: ClassVar[Kind] = "outcome"
     monotone: ClassVar[bool] = True
+    in_turn: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:

@@ -21,6 +21,7 @@ class Reach(Utility):
     name: ClassVar[str] = "reach"
     kind: ClassVar[Kind] = "probability"
     monotone: ClassVar[bool] = True
+    in_turn: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         finite(self, "spec")

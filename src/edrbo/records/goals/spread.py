@@ -124,6 +124,7 @@ class Robust(Goal):
     radius: float
     distance: Distance = "wasserstein"
     name: ClassVar[str] = "robust"
+    in_turn: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if finite(self, "radius") < 0:
