@@ -5,6 +5,8 @@ All of them from the committed runs. Tables of one file of runs are ``edrbo benc
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,10 @@ import numpy as np
 from edrbo.bench import problems
 from edrbo.bench.analysis.regret_table import regret_table
 from edrbo.bench.analysis.relative import relative
-from edrbo.bench.analysis.results import Results, load_results
+from edrbo.bench.analysis.results import Results, load_results, look_name
 from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import rank, statistic, summarize
-from edrbo.bench.analysis.table import Entry, Row, Table, format_pair
+from edrbo.bench.analysis.table import Entry, Row, Table, format_pair, with_places
 from edrbo.records.settings import DEFAULT
 
 RUNS = Path(__file__).parents[1] / "docs" / "results"
@@ -27,41 +29,77 @@ SHIFTS = {
     "spread": "wider",
     "worst-case": "worst in the ball",
 }
+LOOKS, LAST, ROBUST = (50, 100), 200, "robust:0.1"
+STUCK = 0.05  # of the range below the best
+INSTEAD = (DEFAULT, "ucb", "tpe", "random")
 
 
-def only_methods(results: Results, methods: tuple[str, ...]) -> Results:
-    return Results(tuple(run for run in results.runs if run.method in methods))
+def of_methods(results: Results, methods: Iterable[str]) -> Results:
+    wanted = set(methods)
+    return replace(results, runs=tuple(run for run in results.runs if run.method in wanted))
+
+
+def share(results: Results, method: str, name: str) -> float:
+    """The mean of a statistic over seeds as a share of each problem's range, averaged over problems: thousandths."""
+    of_problems = [
+        np.mean([statistic(run, name) for run in results.of(problem, method).values()])
+        / problems.get(problem).value_range
+        for problem in results.problems
+    ]
+    return 1000 * float(np.mean(of_problems))
 
 
 def recommendations(results: Results) -> Table:
-    """Regrets of the recommended design as shares of each problem's range, averaged over problems, in thousandths."""
-    ranges = {name: problems.get(name).value_range for name in results.problems}
-    rows = []
-    for method in results.methods:
-        shares = []
-        for kind in SHIFTS:
-            of_problems = [
-                np.mean([statistic(run, kind) for run in results.of(name, method).values()]) / ranges[name]
-                for name in results.problems
-            ]
-            shares.append(1000 * float(np.mean(of_problems)))
-        rows.append((method, [*shares, float(np.mean(shares[1:]))]))
-    rows.sort(key=lambda row: row[1][-1])
+    """Regrets of the recommended design in changed worlds, best first."""
+    found = {method: [share(results, method, kind) for kind in SHIFTS] for method in results.methods}
+    rows = [(method, [*shares, float(np.mean(shares[1:]))]) for method, shares in found.items()]
     columns = (*SHIFTS.values(), "mean of the last four")
-    entries = [Row(name, tuple(Entry(f"{value:.1f}", value=value) for value in values)) for name, values in rows]
-    return Table("regret of the recommended design, thousandths of the range", columns, tuple(entries))
+    return _shares("regret of the recommended design", columns, sorted(rows, key=lambda row: row[1][-1]))
+
+
+def on_the_way(results: Results) -> Table:
+    """Regrets of what is recommended after 50, 100 and 200 evaluations, for the mean and for the worst law."""
+    names = {f"mean, {n}": look_name("expected", n) for n in LOOKS} | {f"mean, {LAST}": "simple"}
+    names |= {f"robust, {n}": look_name(ROBUST, n) for n in (*LOOKS, LAST)}
+    rows = [(method, [share(results, method, name) for name in names.values()]) for method in results.methods]
+    return _shares("regret of the recommendation", tuple(names), sorted(rows, key=lambda row: row[1][2]))
+
+
+def _shares(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, Sequence[float]]]) -> Table:
+    """Thousandths of the range: a method a row, the best of each column marked."""
+    entries = [[Entry(f"{value:.1f}", value=value) for value in values] for _, values in rows]
+    marked = zip(*map(with_places, zip(*entries, strict=True)), strict=True)
+    shown = [Row(name, tuple(row)) for (name, _), row in zip(rows, marked, strict=True)]
+    return Table(f"{title}, thousandths of the range", columns, tuple(shown))
 
 
 def instead(results: Results) -> Table:
-    """Final cumulative regret, and simple regret of the recommendation, of edrbo and what people would use instead."""
-    methods = ("edrbo", "ucb", "tpe", "random")
-    both = [summarize(results, name) for name in ("final", "simple")]
+    """What people would use instead: regret after the initial designs and of the recommendation relative to the
+    default's, geometric means over problems, and seconds of all suggestions of a run."""
+    rows = []
+    for method in results.methods:
+        cells = [Entry("1", value=1.0)] * 2
+        if method != DEFAULT:
+            cells = [_relative(results, name, method) for name in ("after", "simple")]
+        seconds = float(np.mean([run.seconds.sum() for run in results.runs if run.method == method]))
+        shares = Entry(f"{share(results, method, 'simple'):.1f}")
+        rows.append(Row(method, (*cells, shares, Entry(f"{seconds:.1f}", value=seconds))))
+    columns = ("cumulative regret, ratio", "simple regret, ratio", "simple regret, thousandths", "seconds a run")
+    return Table(f"relative to {DEFAULT}", columns, tuple(rows))
+
+
+def _relative(results: Results, name: str, method: str) -> Entry:
+    one = relative(results, name, method, DEFAULT)
+    return Entry(f"{one.mean:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})", value=one.mean)
+
+
+def by_problem(results: Results, methods: Sequence[str], name: str) -> Table:
+    cells = summarize(results, name)
     rows = tuple(
-        Row(name, tuple(_three_digits(cells[name, method].mean) for cells in both for method in methods))
-        for name in results.problems
+        Row(problem, tuple(_three_digits(cells[problem, method].mean) for method in methods))
+        for problem in results.problems
     )
-    columns = (*methods, *(f"recommended: {method}" for method in methods))
-    return Table("final cumulative regret, and simple regret of the recommended design", columns, rows)
+    return Table(f"{name}, mean over seeds", tuple(methods), rows)
 
 
 def _three_digits(value: float) -> Entry:
@@ -74,26 +112,10 @@ def comparisons(results: Results, method: str, name: str) -> None:
     print(found.table().to_markdown())
 
 
-def default_method(results: Results) -> None:
-    """The default beside the paper's nine, whose runs are older, and what it recommends on all seventeen problems."""
-    own = load_results(RUNS / "default.csv.gz")
-    nine = Results(tuple(run for run in (*own.runs, *results.runs) if run.problem in problems.names()))
-    print("## The default\n")
-    print(regret_table(only_methods(nine, (DEFAULT, *PAPER)), "final").to_markdown())
-    print(recommendations(nine).to_markdown())
-    for other in (*PAPER, "edrbo-warped"):
-        print(f"after the initial designs, {DEFAULT} to {other}: {_ratio(nine, other)}")
-    further = Results(tuple(run for run in own.runs if run.problem in problems.further_names()))
-    if "edrbo" in further.methods:
-        print(f"the same on our own problems, to edrbo: {_ratio(further, 'edrbo')}")
-    for words, runs in (("the nine", nine), ("our own", further)):
-        for method in runs.methods:
-            shares = [
-                statistic(run, "simple") / problems.get(run.problem).value_range
-                for run in runs.runs
-                if run.method == method
-            ]
-            print(f"more than 5 % below the best, {words}, {method}: {sum(s > 0.05 for s in shares)} of {len(shares)}")
+def ratios(results: Results) -> None:
+    for other in results.methods:
+        if other != DEFAULT:
+            print(f"after the initial designs, {DEFAULT} to {other}: {_ratio(results, other)}")
 
 
 def _ratio(results: Results, other: str) -> str:
@@ -101,27 +123,66 @@ def _ratio(results: Results, other: str) -> str:
     return f"{one.mean:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})"
 
 
-def main() -> None:
-    results = load_results(RUNS / "regret.csv.gz")
-    default_method(results)
-    nine = only_methods(results, PAPER)
-    for name in ("final", "mean"):
-        ranks = rank(summarize(nine, name), nine.problems, nine.methods)
-        print(f"average rank of edrbo among the paper's nine, {name}: {ranks.mean[ranks.methods.index('edrbo')]:.2f}\n")
+def stuck(results: Results) -> None:
+    for method in results.methods:
+        runs = [run for run in results.runs if run.method == method]
+        far = [run.problem for run in runs if statistic(run, "simple") > STUCK * problems.get(run.problem).value_range]
+        where = ", ".join(f"{name} {far.count(name)}" for name in dict.fromkeys(far))
+        print(f"more than {STUCK:.0%} below the best, {method}: {len(far)} of {len(runs)} ({where})")
+
+
+def seconds(results: Results) -> None:
+    """Of all suggestions of a run, by method, and of the 810 runs of the paper."""
+    means = {
+        method: float(np.mean([run.seconds.sum() for run in results.runs if run.method == method]))
+        for method in results.methods
+    }
+    print(", ".join(f"{method} {mean:.1f} s" for method, mean in means.items()))
+    print(f"the paper's runs: {90 * sum(means[m] for m in PAPER if m in means) / 3600:.2f} h of one core\n")
+
+
+def comparison(results: Results) -> None:
+    """The tables of one comparison, and what the text says of it."""
+    table = regret_table(results, "final")
+    assert table is not None
+    print(table.to_markdown())
     print(recommendations(results).to_markdown())
-    print(instead(Results((*results.runs, *load_results(RUNS / "instead.csv.gz").runs))).to_markdown())
-    print("## edrbo among the paper's nine\n")
+    print(on_the_way(results).to_markdown())
+    ratios(results)
+    stuck(results)
+    seconds(results)
+    for method in ("edrbo", DEFAULT):
+        nine = of_methods(results, {*(set(PAPER) - {"edrbo"}), method})
+        for name in ("final", "mean"):
+            ranks = rank(summarize(nine, name), nine.problems, nine.methods)
+            print(f"average rank of {method} among nine, {name}: {ranks.mean[ranks.methods.index(method)]:.2f}")
     for name in ("final", "simple", "worst-case"):
-        comparisons(nine, "edrbo", name)
-    print("## edrbo-warped against edrbo, in six readings\n")
-    pair = only_methods(results, ("edrbo", "edrbo-warped"))
-    for name in ("final", "after", "mean", "simple", "shift-up", "worst-case"):
-        comparisons(pair, "edrbo-warped", name)
-    for words, runs in (("the nine", pair), ("our own", load_results(RUNS / "further.csv.gz"))):
-        one = relative(runs, "after", "edrbo-warped", "edrbo")
+        comparisons(results, DEFAULT, name)
+
+
+def main() -> None:
+    nine = load_results(RUNS / "regret.csv.gz")
+    print("# Without noise\n")
+    comparison(nine)
+    print("# With noise of 5 % of the range\n")
+    comparison(load_results(RUNS / "noise.csv.gz"))
+    print("# What people would use instead\n")
+    both = Results((*nine.runs, *load_results(RUNS / "instead.csv.gz").runs))
+    for name in ("final", "simple"):
+        print(by_problem(both, INSTEAD, name).to_markdown())
+    rivals = load_results(RUNS / "rivals.csv.gz")
+    print(instead(rivals).to_markdown())
+    for name in ("final", "simple"):
+        print(by_problem(rivals, rivals.methods, name).to_markdown())
+    print("# Elsewhere\n")
+    original = regret_table(load_results(RUNS / "original.csv.gz"), "final")
+    assert original is not None
+    print(original.to_markdown())
+    stuck(load_results(RUNS / "default.csv.gz"))
+    for words, file in (("the nine", "warped.csv.gz"), ("our own", "further.csv.gz")):
+        one = relative(load_results(RUNS / file), "after", "edrbo-warped", "edrbo")
         low, high = one.interval
-        print(f"after the initial designs, ratio of means, {words}: {one.mean:.2f} ({low:.2f} … {high:.2f})")
-        print("  " + ", ".join(f"{name} {ratio:.2f}" for name, ratio in one.ratios.items()))
+        print(f"edrbo-warped to edrbo after the initial designs, {words}: {one.mean:.2f} ({low:.2f} … {high:.2f})")
 
 
 if __name__ == "__main__":
