@@ -3,7 +3,7 @@
     python benchmarks/goals_tables.py collect RUNS benchmarks/results/goals-recommended.csv.gz
     OMP_NUM_THREADS=1 python benchmarks/goals_tables.py judge benchmarks/results/goals-recommended.csv.gz FILE.csv
     python benchmarks/goals_tables.py show docs/results/goals.csv [--seeds 3:10]
-    python benchmarks/goals_tables.py turns benchmarks/results/goal-turns.csv
+    python benchmarks/goals_tables.py turns benchmarks/results/goal-turns.csv [--seeds 0:3]
 
 ``collect`` keeps of every run the recommended designs, a row each: problem, arm, seed, ``by`` (the goal that
 recommended it) and the coded design. ``judge`` gives each its regret under the goals and in three changed worlds
@@ -201,7 +201,8 @@ def _worlds(table: Table) -> None:
         print(f"| {name}, recommends by {by} | {cells} |")
 
 
-def turns(rows: Rows) -> None:
+def turns(rows: Rows, wanted: range | None) -> None:
+    rows = [row for row in rows if wanted is None or int(row["seed"]) in wanted]
     kinds = ("in turn", "goal alone", "only the mean")
     print(
         "| goal | " + " | ".join(kinds) + " | in turn beside goal alone: better | same | worse |\n|---|" + "---:|" * 6
@@ -237,14 +238,14 @@ def main() -> None:
         command = commands.add_parser(name)
         if source is not None:
             command.add_argument("source", type=Path, metavar=source)
-        elif name == "show":
+        else:
             command.add_argument("--seeds", type=seed_range)
         command.add_argument("file", type=Path)
     options = parser.parse_args()
     if options.command == "show":
         show(_read(options.file), options.seeds)
     elif options.command == "turns":
-        turns(_read(options.file))
+        turns(_read(options.file), options.seeds)
     else:
         (collect if options.command == "collect" else judge)(options.source, options.file)
 
