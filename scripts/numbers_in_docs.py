@@ -5,7 +5,7 @@ All of them from the committed runs. Tables of one file of runs are ``edrbo benc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ SHIFTS = {
 LOOKS, LAST, ROBUST = (50, 100), 200, "robust:0.1"
 STUCK = 0.05  # of the range below the best
 INSTEAD = (DEFAULT, "ucb", "tpe", "random")
+IDENTIFY = "edrbo-identify"
 
 
 def of_methods(results: Results, methods: Iterable[str]) -> Results:
@@ -57,12 +58,27 @@ def recommendations(results: Results) -> Table:
     return _shares("regret of the recommended design", columns, sorted(rows, key=lambda row: row[1][-1]))
 
 
-def on_the_way(results: Results) -> Table:
-    """Regrets of what is recommended after 50, 100 and 200 evaluations, for the mean and for the worst law."""
-    names = {f"mean, {n}": look_name("expected", n) for n in LOOKS} | {f"mean, {LAST}": "simple"}
-    names |= {f"robust, {n}": look_name(ROBUST, n) for n in (*LOOKS, LAST)}
-    rows = [(method, [share(results, method, name) for name in names.values()]) for method in results.methods]
-    return _shares("regret of the recommendation", tuple(names), sorted(rows, key=lambda row: row[1][2]))
+def on_the_way(results: Results, planned: Mapping[int, Results]) -> Table:
+    """Regrets of what is recommended after 50, 100 and 200 evaluations, for the mean and for the worst law.
+
+    Those of ``edrbo-identify`` at 50 and 100 are of ``planned`` runs, which were told that there would be so many.
+    """
+    columns = [(goal, n) for goal in ("expected", ROBUST) for n in (*LOOKS, LAST)]
+    rows = []
+    for method in results.methods:
+        shares = []
+        for goal, n in columns:
+            runs = planned[n] if method == IDENTIFY and n in planned else results
+            last = n == len(runs.runs[0].regret)
+            shares.append(share(runs, method, "simple" if last and goal == "expected" else look_name(goal, n)))
+        rows.append((method, shares))
+    heads = tuple(f"{'mean' if goal == 'expected' else 'worst law'}, {n}" for goal, n in columns)
+    return _shares("regret of the recommendation", heads, sorted(rows, key=lambda row: row[1][2]))
+
+
+def planned_runs(name: str) -> dict[int, Results]:
+    """The runs of ``edrbo-identify`` that were told of fewer evaluations, by their number."""
+    return {n: load_results(RUNS / f"{name}-{n}.csv.gz") for n in LOOKS}
 
 
 def _shares(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, Sequence[float]]]) -> Table:
@@ -141,13 +157,13 @@ def seconds(results: Results) -> None:
     print(f"the paper's runs: {90 * sum(means[m] for m in PAPER if m in means) / 3600:.2f} h of one core\n")
 
 
-def comparison(results: Results) -> None:
+def comparison(results: Results, planned: Mapping[int, Results]) -> None:
     """The tables of one comparison, and what the text says of it."""
     table = regret_table(results, "final")
     assert table is not None
     print(table.to_markdown())
     print(recommendations(results).to_markdown())
-    print(on_the_way(results).to_markdown())
+    print(on_the_way(results, planned).to_markdown())
     ratios(results)
     stuck(results)
     seconds(results)
@@ -163,9 +179,9 @@ def comparison(results: Results) -> None:
 def main() -> None:
     nine = load_results(RUNS / "regret.csv.gz")
     print("# Without noise\n")
-    comparison(nine)
+    comparison(nine, planned_runs("identify"))
     print("# With noise of 5 % of the range\n")
-    comparison(load_results(RUNS / "noise.csv.gz"))
+    comparison(load_results(RUNS / "noise.csv.gz"), planned_runs("identify-noise"))
     print("# What people would use instead\n")
     both = Results((*nine.runs, *load_results(RUNS / "instead.csv.gz").runs))
     for name in ("final", "simple"):
@@ -183,6 +199,8 @@ def main() -> None:
         one = relative(load_results(RUNS / file), "after", "edrbo-warped", "edrbo")
         low, high = one.interval
         print(f"edrbo-warped to edrbo after the initial designs, {words}: {one.mean:.2f} ({low:.2f} … {high:.2f})")
+    for name in ("after", "simple"):
+        comparisons(load_results(RUNS / "warped.csv.gz"), "edrbo-warped", name)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from edrbo.bench import problems
 from edrbo.bench.analysis.regret_table import regret_table
 from edrbo.bench.analysis.relative import relative_table
 from edrbo.bench.analysis.results import Results, load_results
@@ -31,14 +31,25 @@ RUNS = {
     "goals.md: What was measured": ["docs/results/goals.csv", "benchmarks/results/goals-recommended.csv.gz"],
     "guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
     "guides/outcomes.md: How sure a limit is": ["benchmarks/results/outcomes.csv"],
-    "results/README.md: The default of version 0.2": [*COMPARISON, "docs/results/default.csv.gz"],
-    "results/README.md: The nine methods of the paper": COMPARISON,
-    "results/README.md: In words": COMPARISON,
+    "results/README.md: While regret counts": COMPARISON,
+    "results/README.md: If only the design in the end counts": [
+        *COMPARISON,
+        "docs/results/identify-50.csv.gz",
+        "docs/results/identify-100.csv.gz",
+    ],
+    "results/README.md: When the world changes": COMPARISON,
+    "results/README.md: With noise": [
+        "docs/results/noise.csv.gz",
+        "docs/results/identify-noise-50.csv.gz",
+        "docs/results/identify-noise-100.csv.gz",
+    ],
     "results/README.md: Do I need this at all?": [*COMPARISON, "docs/results/instead.csv.gz"],
+    "results/README.md: What an expert would build": ["docs/results/rivals.csv.gz"],
+    "results/README.md: The portfolio on the original data": ["docs/results/original.csv.gz"],
     "results/tables.md: ": COMPARISON,
     "spaces.md: What a run costs": ["benchmarks/results/cost.csv"],
     "why.md: The ablation": ["docs/results/ablation.csv.gz"],
-    "why.md: How the default was chosen": [*COMPARISON, "docs/results/further.csv.gz"],
+    "why.md: How the default was chosen": ["docs/results/warped.csv.gz", "docs/results/further.csv.gz"],
     "why.md: Journal: other rules for asking": ["benchmarks/results/trials.csv"],
     "why.md: The model itself": ["benchmarks/results/trials-2.csv"],
     "why.md: Optimism under other goals": ["benchmarks/results/trials-2.csv"],
@@ -48,7 +59,7 @@ RUNS = {
         "benchmarks/results/stuck-complicated-hartmann-103.jsonl",
         "benchmarks/results/stuck-modified-branin-101.jsonl",
     ],
-    "why.md: Targets": [*COMPARISON, "docs/results/default.csv.gz"],
+    "why.md: Targets": [*COMPARISON, "docs/results/default.csv.gz", "docs/results/original.csv.gz"],
     "why.md: Higher dimensions": ["benchmarks/results/high.csv.gz"],
 }
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
@@ -120,23 +131,39 @@ def test_the_table_of_the_ablation_is_that_of_its_runs() -> None:
     assert [row for row in rows[1:] if row not in page] == []
 
 
-def test_the_table_of_the_default_is_that_of_its_runs() -> None:
+def program(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A script of the repository, loaded as a module."""
+    monkeypatch.setattr(sys, "path", [*sys.path])  # it may put its folder there
+    name = Path(path).stem
+    spec = importlib.util.spec_from_file_location(name, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_tables_of_the_results_are_those_of_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
-    runs = [run for path in ("docs/results/default.csv.gz", *COMPARISON) for run in load_results(ROOT / path).runs]
-    shown = [run for run in runs if run.method not in ("edrbo-warped", "edrbo-identify")]
-    table = regret_table(Results(tuple(run for run in shown if run.problem in problems.names())), "final")
-    assert table is not None
-    assert [row for row in rows_of(table.to_markdown()) if row not in page] == []
+    numbers = program("scripts/numbers_in_docs.py", monkeypatch)
+    runs = {
+        name: load_results(DOCS / "results" / f"{name}.csv.gz") for name in ("regret", "noise", "instead", "rivals")
+    }
+    both = Results((*runs["regret"].runs, *runs["instead"].runs))
+    tables = [
+        numbers.recommendations(runs["regret"]),
+        numbers.instead(runs["rivals"]),
+        *(numbers.by_problem(both, numbers.INSTEAD, kind) for kind in ("final", "simple")),
+        *(regret_table(runs[name], "final") for name in ("regret", "noise")),
+        numbers.on_the_way(runs["regret"], numbers.planned_runs("identify")),
+        numbers.on_the_way(runs["noise"], numbers.planned_runs("identify-noise")),
+    ]
+    assert [row for table in tables for row in rows_of(table.to_markdown()) if row not in page] == []
 
 
 def test_the_table_of_growth_is_that_of_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path])  # the program puts its folder there
-    spec = importlib.util.spec_from_file_location("growth", ROOT / "benchmarks" / "growth.py")
-    assert spec is not None
-    assert spec.loader is not None
-    growth = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "growth", growth)
-    spec.loader.exec_module(growth)
+    growth = program("benchmarks/growth.py", monkeypatch)
     kept = growth.table(growth.RESULTS)
     assert len(kept) == len(growth.ROWS)  # all were run
     page = (DOCS / "guides" / "many-machines.md").read_text(encoding="utf-8")
