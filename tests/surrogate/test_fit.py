@@ -23,6 +23,7 @@ from edrbo.surrogate.fit import (
     Likelihood,
     default_theta,
     fit,
+    fit_experts,
     pack,
     profile_mean,
     unpack,
@@ -223,6 +224,35 @@ def test_the_best_of_several_starts_wins() -> None:
     both, alone = (fit(ALL, likelihood, start) for start in (torch.cat([bad, cold]), cold))
     value, expected = (likelihood.value_and_gradient(pack(hyper), ALL)[0] for hyper in (both, alone))
     assert bool((value >= expected - 1e-9).all())
+
+
+def ripples(seed: int) -> tuple[Likelihood, Tensor]:
+    """f ripples along both inputs, along the first twice as high; two experts start on the hill of the first input, two
+    on that of the second."""
+    rng = np.random.default_rng(seed)
+    x = torch.from_numpy(rng.uniform(size=(40, 2)))
+    wave = torch.sin(25.0 * x[:, 0]) + 0.5 * torch.sin(25.0 * x[:, 1])
+    y = (wave - wave.mean()) / wave.std() + 0.3 * torch.from_numpy(rng.standard_normal(40))
+    likelihood = Likelihood(x, (y - y.mean()) / y.std(), None, ensemble_priors(2))
+    start = default_theta(ALL, 2, likelihood.priors)
+    start[:2, :2], start[2:, :2] = torch.tensor([0.06, 0.8]).log(), torch.tensor([0.8, 0.06]).log()
+    start[:, 3] = math.log(0.3)
+    return likelihood, start
+
+
+def test_experts_on_different_hills_hear_of_each_other() -> None:
+    likelihood, start = ripples(seed=4)
+    alone, together = fit(ALL, likelihood, start), fit_experts(ALL, likelihood, start)
+    value, expected = (likelihood.value_and_gradient(pack(hyper), ALL)[0] for hyper in (together, alone))
+    assert bool((alone.lengthscale[2:].argmin(1) == 1).all())  # they did stay on the worse hill
+    assert bool((together.lengthscale.argmin(1) == 0).all())
+    assert bool((value >= expected - 1e-9).all()) and bool((value - expected > 2.0).sum() == 3)
+
+
+def test_experts_on_one_hill_are_fitted_once() -> None:
+    likelihood, start = ripples(seed=5)
+    alone, together = fit(ALL, likelihood, start), fit_experts(ALL, likelihood, start)
+    assert torch.equal(pack(alone), pack(together))
 
 
 @pytest.mark.parametrize("y", [[0.0], [0.0] * 7], ids=["one observation", "constant y"])

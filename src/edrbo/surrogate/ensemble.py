@@ -23,7 +23,7 @@ from torch import Tensor
 
 from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
 from edrbo.surrogate.exact_gp import ExactGP
-from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, profile_mean
+from edrbo.surrogate.fit import Likelihood, default_theta, fit_experts, pack, profile_mean
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.paired_gp import PairedGP
@@ -91,7 +91,7 @@ class Surrogate:
         theta = default_theta(kernels, X.shape[-1], priors)
         if start is not None:
             theta = torch.cat([pack(start), theta]) if cold else pack(start)
-        return self._at(X, Y, Yvar, fit(kernels, likelihood, theta), scaling)
+        return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, theta), scaling)
 
     def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)

@@ -36,6 +36,7 @@ OUTPUTSCALE_BOUNDS = (1e-2, 1e2)
 NOISE_BOUNDS = (1e-6, 2.0)
 SHAPE_BOUNDS = (5e-2, 50.0)
 NATS = 0.001  # a search ends when a step is foretold to gain less of the log posterior
+DISAGREEMENT = 0.7  # of logs of lengthscales, which are seldom that far apart on one hill
 RIDGE = 1e-2  # curvature in every direction, where neither data nor prior have one
 LARGEST_BATCH = 2**22  # elements of the Gram matrices that are worked on together
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -258,6 +259,25 @@ def fit(
     theta, cost = minimize_batch(negative, start.numpy(), lower, upper, max_evaluations=max_iterations, tolerance=nats)
     winner = cost.reshape(-1, count).argmin(axis=0) * count + np.arange(count)
     return unpack(torch.from_numpy(theta[winner]))
+
+
+def fit_experts(kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tensor) -> Hyperparameters:
+    """``fit``; and where the experts disagree about which inputs matter, each goes on from the others' ends too.
+
+    A posterior may have several hills (f ripples along this input or along that one), and a search ends on the one that
+    it starts at. Experts on different hills say so, and then the evidence chooses; it is rare, so it costs little.
+    """
+    found = fit(kernels, likelihood, start)
+    if not _disagree(found.lengthscale):
+        return found
+    ends = pack(found)
+    return fit(kernels, likelihood, torch.cat([ends.roll(k, 0) for k in range(len(kernels))]))
+
+
+def _disagree(lengthscale: Tensor) -> bool:
+    """Whether an input's lengthscale (M × d), beside the expert's others, differs much between experts."""
+    relative = lengthscale.log() - lengthscale.log().mean(1, keepdim=True)
+    return bool((relative.amax(0) - relative.amin(0) > DISAGREEMENT).any())
 
 
 def _bounds(likelihood: Likelihood) -> tuple[Array, Array]:
