@@ -37,6 +37,7 @@ NOISE_BOUNDS = (1e-6, 2.0)
 SHAPE_BOUNDS = (5e-2, 50.0)
 NATS = 0.001  # a search ends when a step is foretold to gain less of the log posterior
 DISAGREEMENT = 0.7  # of logs of lengthscales, which are seldom that far apart on one hill
+CHEAP = 100  # observations, up to which a search costs little
 RIDGE = 1e-2  # curvature in every direction, where neither data nor prior have one
 LARGEST_BATCH = 2**22  # elements of the Gram matrices that are worked on together
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -262,13 +263,15 @@ def fit(
 
 
 def fit_experts(kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tensor) -> Hyperparameters:
-    """``fit``; and where the experts disagree about which inputs matter, each goes on from the others' ends too.
+    """``fit``; and where experts disagree about which inputs matter, each goes on from the others' ends too.
 
-    A posterior may have several hills (f ripples along this input or along that one), and a search ends on the one that
-    it starts at. Experts on different hills say so, and then the evidence chooses; it is rare, so it costs little.
+    A posterior may have several hills (f ripples along this input or along that one, levels count by themselves or not
+    at all), and a search ends on the one that it starts at. Experts on different hills say so, and then the evidence
+    chooses. Of many data it is asked when they begin to disagree, and again when there are further starts.
     """
     found = fit(kernels, likelihood, start)
-    if not _disagree(found.lengthscale):
+    asked_before = len(start) == len(kernels) and _disagree(unpack(start).lengthscale)
+    if not _disagree(found.lengthscale) or (asked_before and likelihood.observations > CHEAP):
         return found
     ends = pack(found)
     return fit(kernels, likelihood, torch.cat([ends.roll(k, 0) for k in range(len(kernels))]))
