@@ -24,6 +24,7 @@ from kept_runs import add, ratio_of, rows
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from trial_identify import in_words, is_told, overrides, rule_of, set_looks
 from trial_models import LAWS, SURROGATES
 from trial_rules import INITIAL, RULES, Rule
 
@@ -40,7 +41,6 @@ from edrbo.records.goals import parse_goal
 from edrbo.streams import stream
 from edrbo.surrogate.ensemble import Surrogate
 
-RATE = exploring.RATE
 RESULTS = Path(__file__).parent / "results" / "trials.csv"
 LOOKS = 50, 100, 200
 KEYS = ("rule", "problem", "noise", "goal", "seed", "evaluations")
@@ -61,6 +61,8 @@ def method_of(rule: str) -> Method:
     if colon:
         surrogate, law = SURROGATES.get(model, Surrogate()), LAWS.get(model, Empirical())
         return Method(surrogate, BarycenterUCB(), law, Expectation())
+    if in_words(rule):
+        return get_method("edrbo-mean")
     return get_method("edrbo-warped" if rule.startswith("warped") else "edrbo")
 
 
@@ -73,8 +75,13 @@ def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: i
         context={f"c{k + 1}": (0.0, 1.0) for k in range(problem.d_c)},
     )
     choices = {"aim": "identify"} if rule.startswith("identify") else {}
-    exploring.RATE = float(rule[-1]) if rule[-2] == "-" and choices else RATE
-    optimizer = type("Trial", (Trial,), {"rule": staticmethod(RULES[rule])})(
+    set_looks(rule)
+    if rule in ("identify-2", "identify-4"):
+        exploring.RATE = float(rule[-1])
+    if is_told(rule):
+        choices["evaluations"] = evaluations  # type: ignore[assignment]
+    chosen = rule_of(rule, evaluations) if in_words(rule) else RULES[rule]
+    optimizer = type("Trial", (Trial,), {"rule": staticmethod(chosen), **overrides(rule)})(
         space,
         method_of(rule),
         seed=seed,
@@ -119,7 +126,8 @@ def table(options: argparse.Namespace) -> None:
     beside = options.beside
     keys = {"noise": str(options.noise), "goal": options.goal, "evaluations": str(options.evaluations)}
     found = [row for row in rows(options.out) if all(row[key] == value for key, value in keys.items())]
-    by_rule = {rule: {(r["problem"], r["seed"]): r for r in found if r["rule"] == rule} for rule in RULES}
+    names = [*RULES, *dict.fromkeys(row["rule"] for row in found if in_words(row["rule"]))]
+    by_rule = {rule: {(r["problem"], r["seed"]): r for r in found if r["rule"] == rule} for rule in names}
     shown = Table(title=f"noise {options.noise}, goal {options.goal}, {options.evaluations} evaluations")
     heads = ("rule", "runs", "problems", f"cumulative regret to {beside}'s", "95 %", "simple regret, thousandths")
     for heading in (*heads, f"{beside}'s", f"more than {STUCK:.0%} below", f"{beside}'s"):
@@ -153,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(required=True)
     runner, shower = actions.add_parser("run"), actions.add_parser("table")
-    runner.add_argument("rules", help=f"of {', '.join(RULES)}")
+    runner.add_argument("rules", help=f"of {', '.join(RULES)}; or in words, as trial_identify.py says")
     runner.add_argument("--seeds", type=seed_range, default="0:5")
     runner.add_argument("--problems", type=problem_names, default="all")
     runner.add_argument("--out", type=Path, default=RESULTS)

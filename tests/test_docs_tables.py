@@ -52,6 +52,7 @@ RUNS = {
     "why.md: How the default was chosen": ["docs/results/warped.csv.gz", "docs/results/further.csv.gz"],
     "why.md: Journal: other rules for asking": ["benchmarks/results/trials.csv"],
     "why.md: The model itself": ["benchmarks/results/trials-2.csv"],
+    "why.md: After the sixty": ["benchmarks/results/trials-3.csv"],
     "why.md: Optimism under other goals": ["benchmarks/results/trials-2.csv"],
     "why.md: The mean in every second step": ["benchmarks/results/goal-turns.csv"],
     "why.md: Batches": ["benchmarks/results/batches.csv"],
