@@ -159,7 +159,7 @@ class PairedGP:
     def _solve(self, cross: Tensor, prior: Tensor, *, spent: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and sd (M × N) of what has correlation ``cross`` (M × N × n) with the data and variance ``prior`` (M × 1
         or M × N) before them, and L⁻¹ s_f cross (M × n × N), in the place of ``cross`` if that is ``spent``."""
-        mean = torch.stack([torch.mv(*both) for both in zip(cross, self._weights, strict=True)])
+        mean = torch.stack([torch.mv(cross[m], self._weights[m]) for m in range(len(self.kernels))])
         mean += self.hyper.mean[:, None]
         right = cross.mT
         half = torch.linalg.solve_triangular(self._factor, right, upper=False, out=right if spent else None)
@@ -271,8 +271,8 @@ def _by_design(rows: Tensor, designs: int) -> Tensor:
 
 def _times(gradient: Tensor, slopes: tuple[Tensor, ...]) -> Tensor:
     """``gradient`` (M × N × n) times the slopes (N × n) of each expert, in place."""
-    for one, slope in zip(gradient, slopes, strict=True):
-        one.mul_(slope)
+    for m, slope in enumerate(slopes):
+        gradient[m].mul_(slope)
     return gradient
 
 
