@@ -110,9 +110,11 @@ def test_the_mean_of_warped_outcomes_is_that_of_the_model() -> None:
     assert found.model[0] == pytest.approx(Z95 * float(spread.square().mean().sqrt()), rel=1e-6)
 
 
-def test_mixture_quantiles_are_those_of_a_root_search() -> None:
+@pytest.mark.parametrize("apart", [1.0, 10.0])  # far apart there is nothing between, where Newton's method has no slope
+def test_mixture_quantiles_are_those_of_a_root_search(apart: float) -> None:
     rng = np.random.default_rng(5)
     mean, sd, weights = rng.normal(size=(3, 7)), rng.uniform(0.01, 2.0, (3, 7)), rng.dirichlet(np.ones(7))
+    mean, sd = apart * mean, sd / apart
     levels = (0.025, 0.5, 0.975)
     quantiles = mixture_quantiles(levels, *map(torch.from_numpy, (mean, sd, weights)))
     for level, found in zip(levels, quantiles, strict=True):

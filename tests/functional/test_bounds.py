@@ -84,6 +84,49 @@ def test_midpoint_of_a_law_on_its_minimum() -> None:
     assert gradient.tolist() == [[1.0, 0.0]]
 
 
+@pytest.mark.parametrize("grid_points", [None, 1024])
+@pytest.mark.parametrize("radius", [0.0, 0.01, 0.05, 0.2, 0.6, 0.9, 5.0])
+def test_midpoint_slopes_are_those_of_autograd(radius: float, grid_points: int | None) -> None:
+    points = random_points(4, atoms=12, support=3, dim=2, zeros=2)
+    functional, values = MMDMidpoint(radius, grid_points=grid_points), random_rows(1, 20, 15).requires_grad_()
+    expected = functional(values, points)
+    (by_values,) = torch.autograd.grad(expected.sum(), values)
+    value, slopes, none = functional.value_and_slopes(values.detach(), points)
+    torch.testing.assert_close(value, expected.detach(), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(slopes, by_values, rtol=1e-12, atol=1e-12)
+    assert none is None
+    assert MMDMidpoint(radius).value_and_slopes(torch.ones(15, dtype=torch.float64), points)[0].shape == ()
+
+
+def test_midpoint_slopes_cover_all_three_cases() -> None:
+    """Else the test above says little: rows below ε′, between ε′ and ε₁, and beyond."""
+    points = random_points(4, atoms=12, support=3, dim=2, zeros=2)
+    values = random_rows(1, 20, 15)
+    slopes = [MMDMidpoint(radius).value_and_slopes(values, points)[1] for radius in (0.01, 0.6, 5.0)]
+    sizes = {int(size) for some in slopes for size in (some != 0).sum(-1)}
+    assert {1, 15} < sizes  # m hangs on one score, S on all of them, and V₀ on those with mass
+
+
+def test_a_constant_row_has_finite_slopes() -> None:
+    points = random_points(4, atoms=12, support=0)
+    row = torch.ones(1, 12, dtype=torch.float64)
+    for radius in (0.0, 0.05, 3.0):
+        value, slopes, _ = MMDMidpoint(radius).value_and_slopes(row, points)
+        assert value.tolist() == pytest.approx([1.0])
+        assert float(slopes.sum()) == pytest.approx(1.0)
+
+
+def test_lipschitz_slopes_are_those_of_autograd() -> None:
+    points, functional = random_points(8, atoms=10, support=5), WassersteinLipschitz(0.2)
+    values, slope = random_rows(1, 6, 15).requires_grad_(), torch.ones(6, dtype=torch.float64, requires_grad=True)
+    expected = functional(values, points, slope)
+    by_values, by_slope = torch.autograd.grad(expected.sum(), [values, slope])
+    found = functional.value_and_slopes(values.detach(), points, slope.detach())
+    for one, other in zip(found, (expected.detach(), by_values, by_slope), strict=True):
+        assert one is not None
+        torch.testing.assert_close(one, other)
+
+
 def lipschitz_score(x: Tensor, contexts: Tensor) -> Tensor:
     """A score (b × m) with slope |x| in its only context."""
     return x[:, None].abs() * (contexts[:, 0] - 0.4).abs()

@@ -26,6 +26,15 @@ def test_it_is_linear_in_every_variable_between_the_points(a: float, b: float) -
     assert (found.low, found.high) == pytest.approx((found.value - 1, found.value + 1))
 
 
+def test_many_values_at_once_are_those_of_each() -> None:
+    rng = np.random.default_rng(0)
+    axes = ("a", np.array([0.0, 1.0, 4.0])), ("b", np.array([2.0])), ("c", np.array([-1.0, 3.0]))
+    expects = Expects(Interval(0.0, -1.0, 1.0), axes, rng.random((3, 1, 2, 3)))
+    contexts = np.vstack([rng.uniform(-2.0, 6.0, (20, 3)), [[0.0, 2.0, -1.0], [4.0, 2.0, 3.0], [1.0, 9.0, 0.0]]])
+    each = [expects.at(dict(zip("abc", row, strict=True))).value for row in contexts.tolist()]
+    np.testing.assert_allclose(expects.values(contexts), each, rtol=1e-13)
+
+
 def test_beyond_the_ends_it_stays_and_without_a_context_it_is_that_of_all() -> None:
     expects = bilinear()
     assert expects.at({"a": 9.0, "b": 99.0}) == expects.at({"a": 4.0, "b": 10.0})

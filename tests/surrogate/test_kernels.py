@@ -25,10 +25,10 @@ from edrbo.surrogate.kernels import (
     get_kernel,
     gram,
     gram_and_slope,
-    product_gram,
     register,
     scaled_sqdist,
 )
+from edrbo.surrogate.product_gram import averaged_gram, context_parts, product_gram, slope_factors
 from edrbo.theory import FixedSurrogate, lipschitz_constants, section_lipschitz_constants
 
 pytestmark = pytest.mark.torch_numeric
@@ -126,18 +126,28 @@ def test_gram_and_slope_scales_both() -> None:
         torch.testing.assert_close(slope[m], expected, rtol=1e-14, atol=0)
 
 
-def test_the_gram_of_sums_of_distances() -> None:
-    hyper = random_hyper(4, 2, seed=7)
+@pytest.mark.parametrize("averaged", [False, True])
+def test_the_gram_of_sums_of_distances(averaged: bool) -> None:
+    shape = random_hyper(4, 2, seed=7).shape
     a, b = uniform(4, 5, 6, seed=8, high=5.0), uniform(4, 3, 6, seed=9, high=5.0)
-    sums = (a.unsqueeze(2) + b.unsqueeze(1)).reshape(4, 15, 6)
-    value, slope = product_gram(ALL, a, b, hyper.outputscale, hyper.shape, slope=True)
-    torch.testing.assert_close(value, gram(ALL, sums, hyper.outputscale, hyper.shape), rtol=1e-13, atol=1e-300)
-    assert slope is not None
+    sums = a.unsqueeze(2) + b.unsqueeze(1)
+    weights, parts = uniform(3, seed=10), context_parts(ALL, b, shape)
+
+    def found(slope: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
+        if averaged:
+            return averaged_gram(ALL, a, parts, weights, shape, slope=slope)
+        return product_gram(ALL, a, parts, shape, slope=slope)
+
+    def expected(values: Tensor) -> Tensor:  # of 5 × 3 × 6
+        return torch.einsum("j,ijn->in", weights, values) if averaged else values.reshape(15, 6)
+
+    (value, slopes), (only, none) = found(True), found(False)
     for m, kernel in enumerate(ALL):
-        expected = hyper.outputscale[m] * kernel.value_and_slope(sums[m], hyper.shape[m])[1]
-        torch.testing.assert_close(slope[m], expected, rtol=1e-13, atol=1e-300)
-    only, none = product_gram(ALL, a, b, hyper.outputscale, hyper.shape, slope=False)
-    assert none is None
+        g, slope = kernel.value_and_slope(sums[m], shape[m])
+        scaled = slope_factors(ALL, a)[m] * slopes[m]
+        torch.testing.assert_close(value[m], expected(g), rtol=1e-13, atol=1e-300)
+        torch.testing.assert_close(scaled, expected(slope), rtol=1e-13, atol=1e-300)
+    assert none == ()
     torch.testing.assert_close(only, value, rtol=1e-13, atol=1e-300)  # other rounding: one product less
 
 

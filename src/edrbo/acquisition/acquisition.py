@@ -27,7 +27,7 @@ from edrbo.surrogate.ensemble import barycenter
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
 STEP = 1e-5  # of a symmetric difference, in the unit cube
 MEAN = UCB(beta=0.0)
-CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
+CHUNK = 2**17  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
 class RobustAcquisition:
@@ -60,9 +60,7 @@ class RobustAcquisition:
 
     def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Values (N) and gradients (N × d_x) at designs ``x``; of an ensemble without a graph."""
-        parts = [self._value_and_gradient(part) for part in self._split(x)]
-        value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
-        return value, gradient
+        return joined([self._value_and_gradient(part) for part in self._split(x)])
 
     @property
     def has_kinks(self) -> bool:
@@ -80,25 +78,15 @@ class RobustAcquisition:
         mean, sd, pullback = paired.moments_and_pullback(x)
         scores, by_mean, by_sd = self._slopes(mean, sd)
         row = scores.reshape(len(x), -1)
-        if isinstance(self.functional, WorstCase):
-            worst = self.functional.worst_case(row, self.points)  # by the envelope theorem its own change is no matter
-            mass = worst.reshape(-1)
-            return (worst * row).sum(-1), pullback(by_mean * mass, by_sd * mass)
-        with torch.enable_grad():
-            row.requires_grad_()
-            if self.functional.needs_slope:
-                slope, slope_gradient = self._largest_slope(x)
-                slope.requires_grad_()
-                value = self.functional(self._pad(row), self.points, slope)
-                by_row, by_slope = torch.autograd.grad(value.sum(), [row, slope])
-            else:
-                value = self.functional(row, self.points)
-                (by_row,) = torch.autograd.grad(value.sum(), row)
-        mass = by_row.reshape(-1)
-        gradient = pullback(by_mean * mass, by_sd * mass)
-        if self.functional.needs_slope:
-            gradient += by_slope[:, None] * slope_gradient
-        return value.detach(), gradient
+        if not self.functional.needs_slope:
+            value, by_row, _ = self.functional.value_and_slopes(row, self.points)
+            mass = by_row.reshape(-1)
+            return value, pullback(by_mean * mass, by_sd * mass)
+        slope, slope_gradient = self._largest_slope(x)
+        value, by_row, by_slope = self.functional.value_and_slopes(self._pad(row), self.points, slope)
+        assert by_slope is not None
+        mass = by_row[:, : row.shape[1]].reshape(-1)
+        return value, pullback(by_mean * mass, by_sd * mass).addcmul_(by_slope[:, None], slope_gradient)
 
     def _pad(self, row: Tensor) -> Tensor:
         """Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there."""
@@ -228,6 +216,14 @@ class RobustAcquisition:
 def in_parts(x: Tensor, width: int) -> tuple[Tensor, ...]:
     """As many designs at a time as keep the largest temporary small, of ``width`` numbers a design."""
     return torch.split(x, max(1, CHUNK // width if width else len(x)))
+
+
+def joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Values and gradients of all ``parts``, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    values, gradients = zip(*parts, strict=True)
+    return torch.cat(values), torch.cat(gradients)
 
 
 def thinned(points: ContextPoints, size: int) -> ContextPoints:

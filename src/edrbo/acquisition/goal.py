@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from edrbo.acquisition.acquisition import FAIR_ATOMS, ROUGH_ATOMS, RobustAcquisition, in_parts, thinned
+from edrbo.acquisition.acquisition import FAIR_ATOMS, ROUGH_ATOMS, RobustAcquisition, in_parts, joined, thinned
 from edrbo.acquisition.functional import (
     KL,
     MMD,
@@ -198,9 +198,7 @@ class GoalAcquisition:
 
     def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Values (N) and gradients (N × d_x) at designs ``x``, without a graph through the model."""
-        parts = [self._value_and_gradient(part) for part in self._split(x)]
-        value, gradient = (torch.cat(list(pieces)) for pieces in zip(*parts, strict=True))
-        return value, gradient
+        return joined([self._value_and_gradient(part) for part in self._split(x)])
 
     def ladder(self) -> list[GoalAcquisition]:
         """Cheaper stand-ins, cheapest first, and the acquisition itself."""

@@ -4,8 +4,8 @@ The objective comes as a ladder of stand-ins, cheapest first and the objective i
 
 1. A scrambled-Sobol' set plus the given starts (and points around the best of them) is scored on the lowest rung; the
    best are scored again on the rung below the top.
-2. From several of the best, far apart, bounded L-BFGS climbs there in the continuous variables; the best ends climb on
-   with the objective itself.
+2. From several of the best, far apart, bounded L-BFGS climbs there in the continuous variables; the best ends that
+   are not the same climb on with the objective itself.
 3. Integer and categorical variables are searched by exchanging one variable's level at a time, with climbs between,
    until nothing improves.
 
@@ -46,10 +46,10 @@ class Budget:
     iterations: int = 15  # L-BFGS iterations of each
     line_search: int = 5  # evaluations of one line search at most,
     last_line_search: int = 3  # and once the hill is known: what fails then is a kink
-    finalists: int = 3  # ends that go on with the objective itself,
+    finalists: int = 3  # ends on different hills that go on with the objective itself,
     costly_finalists: int = 2  # and of one that looks all over the context box
     tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
-    costly_tolerance: float = 1e-3  # and the first one on such an objective's stand-in
+    first_tolerance: float = 1e-3  # and the first one on a stand-in
     probes: int = 24  # points of one round of direct search, and
     probe_rounds: int = 8  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),
@@ -107,10 +107,11 @@ def maximize(
     units = _Units.of(values)
     starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
     costly = getattr(objective, "costly", False)
-    first = replace(budget, tolerance=budget.costly_tolerance) if costly else budget
+    goes_on = costly or fair is not objective
+    first = replace(budget, tolerance=budget.first_tolerance) if goes_on else budget
     ends, values = _climb(fair, starts, area, units, first)
-    count = budget.costly_finalists if costly else budget.finalists
-    best = values.argsort(descending=True, stable=True)[:count]
+    # searches that ended at one place would climb on together, and the hills that they left out might be higher
+    best = _spread_out(ends, values, budget.costly_finalists if costly else budget.finalists, apart=0.01)
     if hasattr(objective, "near"):
         objective = objective.near(ends[best])
     if fair is not objective:
@@ -153,15 +154,13 @@ def _screen(rough: Objective, area: Area, seed: int, starts: Tensor | None, budg
 
 def _spread_out(points: Tensor, values: Tensor, count: int, apart: float) -> Tensor:
     """Indices of the best points, each more than ``apart`` (largest coordinate) from those already taken."""
-    order = values.argsort(descending=True, stable=True)
+    left = values.argsort(descending=True, stable=True).numpy()
+    columns = points.numpy()[left].T.copy()  # d × N: a maximum over few columns is faster than one along short rows
     taken: list[int] = []
-    free = torch.ones(len(points), dtype=torch.bool)
-    for i in order.tolist():
-        if free[i]:
-            taken.append(i)
-            free &= (points - points[i]).abs().amax(-1) > apart
-        if len(taken) == count:
-            break
+    while len(left) and len(taken) < count:
+        taken.append(int(left[0]))
+        free = np.abs(columns - columns[:, :1]).max(axis=0) > apart
+        left, columns = left[free], columns[:, free]
     return torch.tensor(taken)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,12 @@ class ContextPoints:
         """Which columns of a context hold levels (d_c); None: none does."""
         return None if self.levels is None else self.levels.discrete
 
-    @property
+    @cached_property
     def all(self) -> Tensor:
         """Atoms, then support: (m + p) × d_c."""
         return torch.cat([self.atoms, self.support])
 
-    @property
+    @cached_property
     def mass(self) -> Tensor:
         """The law's probability of every row of ``all``: weights, then zeros (m + p)."""
         return torch.cat([self.weights, self.weights.new_zeros(len(self.support))])

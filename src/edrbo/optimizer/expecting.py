@@ -137,9 +137,7 @@ class Expecting:
     def _widened(self, drawn: Expects, atoms: Array, center: Array) -> Expects:
         """Intervals made longer by how far the table is off at the atoms (m × d_c), where the mean is ``center``."""
         assert drawn.table is not None
-        contexts = self.scale.decode(atoms)
-        named = [dict(zip(self.names, row, strict=True)) for row in contexts.tolist()]
-        off = np.array([drawn.at(context).value for context in named]) - center
+        off = drawn.values(self.scale.decode(atoms)) - center
         square = float(self.points.weights.numpy() @ off**2)
         middle, low, high = np.moveaxis(drawn.table, -1, 0)
         ends = [middle + side * np.sqrt((end - middle) ** 2 + Z95**2 * square) for side, end in ((-1, low), (1, high))]

@@ -58,6 +58,22 @@ class Expects:
             table = _along(points, table, float(context[name]))
         return Interval(*(float(number) for number in table))
 
+    def values(self, contexts: Array) -> Array:
+        """The values of the table (n) in ``contexts`` (n × its axes, in their order)."""
+        assert self.table is not None
+        each, table = np.arange(len(contexts)), self.table[..., 0]
+        table = np.broadcast_to(table, (len(contexts), *table.shape))
+        for (_, points), places in zip(self.axes, contexts.T, strict=True):
+            place = np.clip(places, points[0], points[-1])
+            upper = np.searchsorted(points, place)
+            lower = np.maximum(upper - 1, 0)
+            gap = points[upper] - points[lower]
+            share = (place - points[lower]) / np.where(gap > 0, gap, 1.0)
+            share = share.reshape(-1, *[1] * (table.ndim - 2))
+            table = (1.0 - share) * table[each, lower] + share * table[each, upper]
+        found: Array = table
+        return found
+
     def reach(self) -> Interval:
         """From the lowest to the highest of what is expected in any context."""
         if self.table is None:

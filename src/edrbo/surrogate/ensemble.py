@@ -136,6 +136,8 @@ def single_gp() -> Surrogate:
 
 def barycenter(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Wasserstein-2 barycenter of M one-dimensional Gaussians: weighted means over the expert dimension (−2)."""
+    if mean.shape[-2] == 1:  # of one expert, what it says
+        return mean.squeeze(-2), sd.squeeze(-2)
     if weights is None:
         return mean.mean(-2), sd.mean(-2)
     return (weights.unsqueeze(-1) * mean).sum(-2), (weights.unsqueeze(-1) * sd).sum(-2)

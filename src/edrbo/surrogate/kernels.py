@@ -75,8 +75,8 @@ class RationalQuadratic(Kernel):
 
     def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
         ratio = sqdist / (2.0 * shape)
-        value = torch.exp(-shape * torch.log1p(ratio))
-        return value, -0.5 * value / (1.0 + ratio)
+        value = torch.log1p(ratio).mul_(-shape).exp_()
+        return value, value / (ratio + 1.0).mul_(-2.0)
 
     def section_slope(self, shape: float) -> float:
         alpha = shape
@@ -97,7 +97,7 @@ class Matern32(Kernel):
 
     def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
         scaled = _root(sqdist, SQRT3)
-        decay = torch.exp(-scaled)
+        decay = scaled.neg().exp_()
         return torch.addcmul(decay, scaled, decay), -1.5 * decay
 
     def section_slope(self, shape: float) -> float:
@@ -114,7 +114,7 @@ class Matern52(Kernel):
 
     def value_and_slope(self, sqdist: Tensor, shape: Tensor) -> tuple[Tensor, Tensor]:
         scaled = _root(sqdist, SQRT5)
-        decay = torch.exp(-scaled)
+        decay = scaled.neg().exp_()
         linear = torch.addcmul(decay, scaled, decay)
         return torch.addcmul(linear, sqdist, decay, value=5.0 / 3.0), (-5.0 / 6.0) * linear
 
@@ -125,7 +125,7 @@ class Matern52(Kernel):
 
 def _root(sqdist: Tensor, factor: float) -> Tensor:
     """factor · r. The floor keeps autograd finite at r = 0, where both Matérn kernels are flat in r²."""
-    return factor * sqdist.clamp_min(1e-30).sqrt()
+    return factor * sqdist.clamp_min(1e-30).sqrt_()
 
 
 KERNELS: dict[str, Kernel] = {
@@ -178,64 +178,3 @@ def gram_and_slope(
         torch.mul(g, outputscale[m], out=value[m])
         torch.mul(dg, outputscale[m], out=slope[m])
     return value, slope
-
-
-def product_gram(
-    kernels: tuple[Kernel, ...], a: Tensor, b: Tensor, outputscale: Tensor, shape: Tensor, *, slope: bool
-) -> tuple[Tensor, Tensor | None]:
-    """``gram`` at r² = a_i + b_j for all i and j, and if wanted its derivative in r². Outside of autograd.
-
-    ``a`` is M × N × n, ``b`` M × k × n; the results are M × (N·k) × n, j running fastest.
-    """
-    size = (len(kernels), a.shape[1], b.shape[1], a.shape[2])
-    value = a.new_empty(size)
-    derivative = a.new_empty(size) if slope else None
-    for m, kernel in enumerate(kernels):
-        if kernel.separable:  # the exponential of a sum: no exponential of the large array
-            first = outputscale[m] * kernel.value(a[m], shape[m])
-            torch.mul(first.unsqueeze(1), kernel.value(b[m], shape[m]), out=value[m])
-            if derivative is not None:
-                torch.mul(value[m], -0.5, out=derivative[m])
-            continue
-        sqdist = a[m].unsqueeze(1) + b[m]
-        if derivative is None:
-            torch.mul(kernel.value(sqdist, shape[m]), outputscale[m], out=value[m])
-        else:
-            g, dg = kernel.value_and_slope(sqdist, shape[m])
-            torch.mul(g, outputscale[m], out=value[m])
-            torch.mul(dg, outputscale[m], out=derivative[m])
-    return value.flatten(1, 2), None if derivative is None else derivative.flatten(1, 2)
-
-
-def averaged_gram(
-    kernels: tuple[Kernel, ...],
-    a: Tensor,
-    b: Tensor,
-    weights: Tensor,
-    outputscale: Tensor,
-    shape: Tensor,
-    *,
-    slope: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """Σ_j w_j ``gram`` at r² = a_i + b_j, and if wanted its derivative in r²: M × N × n each. Outside of autograd.
-
-    ``a`` is M × N × n, ``b`` M × k × n, ``weights`` k, or N × k for those of each row's own.
-    """
-    value = torch.empty_like(a)
-    derivative = torch.empty_like(a) if slope else None
-    for m, kernel in enumerate(kernels):
-        if kernel.separable:  # what is averaged does not depend on a: k numbers fewer for every i
-            first = outputscale[m] * kernel.value(a[m], shape[m])
-            torch.mul(first, weights @ kernel.value(b[m], shape[m]), out=value[m])
-            if derivative is not None:
-                torch.mul(value[m], -0.5, out=derivative[m])
-            continue
-        sqdist = a[m].unsqueeze(1) + b[m]
-        row = (outputscale[m] * weights).unsqueeze(-2)
-        if derivative is None:
-            value[m] = (row @ kernel.value(sqdist, shape[m])).squeeze(-2)
-        else:
-            g, dg = kernel.value_and_slope(sqdist, shape[m])
-            value[m] = (row @ g).squeeze(-2)
-            derivative[m] = (row @ dg).squeeze(-2)
-    return value, derivative

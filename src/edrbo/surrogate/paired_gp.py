@@ -1,12 +1,15 @@
 """Gaussian processes on (x, c) with fixed contexts, as functions of the design x: the hot path of every search.
 
-All pairs of N designs and m contexts share their distances, r² = r²(x) + r²(c), so the contexts' part is taken once.
-Moments come with a pullback, (∂/∂mean, ∂/∂sd) → ∂/∂x, that builds no graph. The glossary is that of ``exact_gp``, and
+All pairs of N designs and m contexts share their distances, r² = r²(x) + r²(c), so the contexts' part is taken once,
+and so is all that belongs to the data alone. Moments come with a pullback, (∂/∂mean, ∂/∂sd) → ∂/∂x, that builds no
+graph. The glossary is that of ``exact_gp``, and
 
     contexts m × d_c         the last inputs; d_x = d − d_c
-    cross    M × (N·m) × n   covariance of f at all pairs with the data, the context running fastest
-    half     M × n × (N·m)   L⁻¹ crossᵀ
-    slope    as cross        ∂cross/∂r²
+    cross    M × (N·m) × n   correlation of f at all pairs with the data, the context running fastest
+    half     M × n × (N·m)   L⁻¹ s_f crossᵀ
+    slopes   M of (N·m) × n  ∂cross/∂r² up to ``slope_factors``
+
+The outputscale s_f is a factor of L and of α, where it is applied once, and not of the large arrays.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from torch import Tensor
 
 from edrbo.surrogate.beliefs import Differentiable
 from edrbo.surrogate.hyperparameters import Hyperparameters
-from edrbo.surrogate.kernels import Kernel, averaged_gram, gram, product_gram, scaled_sqdist
+from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
+from edrbo.surrogate.product_gram import averaged_gram, context_parts, product_gram, slope_factors
 
 Unbend = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]]
 MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
@@ -47,7 +51,7 @@ class PairedGP:
         """Posterior mean and standard deviation of every design ``x`` (N × d_x) in every context, the context
         running fastest: M × (N·m) each. Differentiable once, as ``ExactGP.moments``."""
         if not x.requires_grad:
-            return self._moments(x, slope=False)[:2]
+            return self._solve(self._cross(x, slope=False)[0], self._prior, spent=True)[:2]
         mean, sd = _WithPullback.apply(x, self.moments_and_pullback)  # type: ignore[no-untyped-call]
         return mean, sd
 
@@ -57,7 +61,9 @@ class PairedGP:
         ``weights`` is m, or N × m for weights of each design's own. Differentiable once in ``x`` (N × d_x).
         """
         if not x.requires_grad:
-            return self._integrated(x, weights, self._prior_variance(weights), slope=False)[:2]
+            return self._solve(self._averaged(x, weights, slope=False)[0], self._prior_variance(weights), spent=True)[
+                :2
+            ]
         make = partial(self.integrated_and_pullback, weights=weights)
         mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
         return mean, sd
@@ -69,17 +75,19 @@ class PairedGP:
 
         so that it costs one more triangular solve and a few products.
         """
-        mean, sd, half, slope = self._moments(x, slope=True)
-        assert slope is not None
-        inverse_sd = self._inverse_sd(sd, self.hyper.outputscale[:, None])
+        cross, slopes = self._cross(x, slope=True)
+        mean, sd, half = self._solve(cross, self._prior)
+        inverse_sd = self._inverse_sd(sd, self._prior)
 
         def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
             grad_sd = grad_sd * inverse_sd
-            used = torch.nonzero(((grad_mean != 0) | (grad_sd != 0)).any(0)).squeeze(-1)
-            if len(used) < MOSTLY_USED * mean.shape[1]:  # a worst case looks at few contexts
-                some = self._cross_gradient(half[..., used], grad_mean[:, used], grad_sd[:, used])
-                return self._design_gradient(x, self._gathered(some.mul_(slope[:, used]), used, len(x)))
-            grad_sqdist = self._cross_gradient(half, grad_mean, grad_sd).mul_(slope)
+            if _share_used(grad_mean) < MOSTLY_USED:  # a worst case looks at few contexts
+                used = torch.nonzero(((grad_mean != 0) | (grad_sd != 0)).any(0)).squeeze(-1)
+                if len(used) < MOSTLY_USED * mean.shape[1]:
+                    some = self._cross_gradient(half[..., used], grad_mean[:, used], grad_sd[:, used])
+                    some = _times(some, tuple(slope[used] for slope in slopes))
+                    return self._design_gradient(x, self._gathered(some, used, len(x)))
+            grad_sqdist = _times(self._cross_gradient(half, grad_mean, grad_sd), slopes)
             return self._design_gradient(x, _by_design(grad_sqdist, len(x)).sum(-2))  # over a design's contexts
 
         return mean, sd, pullback
@@ -93,12 +101,12 @@ class PairedGP:
         """The same for ``integrated``. The covariance of F(x) with the data is k̄ = Σ_j w_j k_j, so one solve per
         design serves all contexts; its prior variance wᵀK_c w does not depend on x."""
         prior = self._prior_variance(weights)
-        mean, sd, half, slope = self._integrated(x, weights, prior, slope=True)
-        assert slope is not None
+        cross, slopes = self._averaged(x, weights, slope=True)
+        mean, sd, half = self._solve(cross, prior)
         inverse_sd = self._inverse_sd(sd, prior)
 
         def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
-            grad_sqdist = self._cross_gradient(half, grad_mean, grad_sd * inverse_sd).mul_(slope)
+            grad_sqdist = _times(self._cross_gradient(half, grad_mean, grad_sd * inverse_sd), slopes)
             return self._design_gradient(x, grad_sqdist)
 
         return mean, sd, pullback
@@ -119,8 +127,8 @@ class PairedGP:
         v_j = w_j s_j / σ_j the variance is vᵀCv, C the modelled covariance. C = K_c − HᵀH, H = L⁻¹k at the contexts,
         so nothing is solved that the moments do not need.
         """
-        mean, sd, half, slope = self._moments(x, slope=True)
-        assert slope is not None
+        cross, slopes = self._cross(x, slope=True)
+        mean, sd, half = self._solve(cross, self._prior)
         center, spread, to_modelled = unbend(mean, sd)
         shape = (len(mean), len(x), -1)
         ratio = spread / sd
@@ -132,7 +140,7 @@ class PairedGP:
         variance = torch.maximum(before - together.square().sum(1), MIN_VARIANCE * before)
         of_mean = variance.sqrt()
         by_stretched = (prior - (joined * together.unsqueeze(-1)).sum(1)) / of_mean.unsqueeze(-1)
-        inverse_sd = self._inverse_sd(sd, self.hyper.outputscale[:, None])
+        inverse_sd = self._inverse_sd(sd, self._prior)
 
         def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
             by_ratio = (grad_sd.unsqueeze(-1) * by_stretched * weights).reshape(len(mean), -1)
@@ -142,36 +150,27 @@ class PairedGP:
             of_each = half * (by_sd * inverse_sd).unsqueeze(1)
             shared = (grad_sd / of_mean).unsqueeze(-1) * stretched
             of_all = (together.unsqueeze(-1) * shared.unsqueeze(1)).reshape(half.shape)
-            gradient = torch.linalg.solve_triangular(self.chol.mT, of_each + of_all, upper=True).mT.neg()
-            gradient = gradient.addcmul_(by_mean.unsqueeze(-1), self.alpha.unsqueeze(-2)).mul_(slope)
+            gradient = torch.linalg.solve_triangular(self._factor.mT, of_each + of_all, upper=True).mT.neg()
+            gradient = _times(gradient.addcmul_(by_mean.unsqueeze(-1), self._weights.unsqueeze(-2)), slopes)
             return self._design_gradient(x, _by_design(gradient, len(x)).sum(-2))
 
         return (center.reshape(shape) * weights).sum(-1), of_mean, pullback
 
-    def _moments(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        cross, slopes = self._cross(x, slope=slope)
-        return *self._solve(cross, self.hyper.outputscale[:, None]), slopes
-
-    def _integrated(
-        self, x: Tensor, weights: Tensor, prior: Tensor, *, slope: bool
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        sqdists, hyper = (self._design_sqdist(x), self._context_sqdist), self.hyper
-        cross, slopes = averaged_gram(self.kernels, *sqdists, weights, hyper.outputscale, hyper.shape, slope=slope)
-        return *self._solve(cross, prior), slopes
-
-    def _solve(self, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean and sd (M × N) of what has covariance ``cross`` (M × N × n) with the data and variance ``prior`` (M × 1
-        or M × N) before them, and L⁻¹ cross (M × n × N)."""
-        mean = self.hyper.mean[:, None] + (cross @ self.alpha.unsqueeze(-1)).squeeze(-1)
-        half = torch.linalg.solve_triangular(self.chol, cross.mT, upper=False)
-        variance = prior - torch.linalg.vector_norm(half, dim=-2).square()
-        return mean, torch.maximum(variance, MIN_VARIANCE * prior).sqrt(), half
+    def _solve(self, cross: Tensor, prior: Tensor, *, spent: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean and sd (M × N) of what has correlation ``cross`` (M × N × n) with the data and variance ``prior`` (M × 1
+        or M × N) before them, and L⁻¹ s_f cross (M × n × N), in the place of ``cross`` if that is ``spent``."""
+        mean = torch.stack([torch.mv(cross[m], self._weights[m]) for m in range(len(self.kernels))])
+        mean += self.hyper.mean[:, None]
+        right = cross.mT
+        half = torch.linalg.solve_triangular(self._factor, right, upper=False, out=right if spent else None)
+        variance = torch.sub(prior, torch.linalg.vector_norm(half, dim=-2).square_())
+        return mean, torch.maximum(variance, MIN_VARIANCE * prior).sqrt_(), half
 
     def _cross_gradient(self, half: Tensor, grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
         """∂/∂cross (M × N × n) from ∂/∂mean and (∂/∂sd)/sd (M × N); in place: the largest arrays of the hot path."""
-        gradient: Tensor = torch.linalg.solve_triangular(self.chol.mT, half, upper=True).mT
+        gradient: Tensor = torch.linalg.solve_triangular(self._factor.mT, half, upper=True).mT
         gradient.mul_(-grad_sd.unsqueeze(-1))
-        gradient.addcmul_(grad_mean.unsqueeze(-1), self.alpha.unsqueeze(-2))
+        gradient.addcmul_(grad_mean.unsqueeze(-1), self._weights.unsqueeze(-2))
         return gradient
 
     def _prior_variance(self, weights: Tensor) -> Tensor:
@@ -182,27 +181,66 @@ class PairedGP:
     @staticmethod
     def _inverse_sd(sd: Tensor, prior: Tensor) -> Tensor:
         """1/σ, and 0 where σ is at its floor and does not change."""
-        return torch.where(sd.square() > (1.0 + 1e-9) * MIN_VARIANCE * prior, sd.reciprocal(), 0.0)
+        return torch.where(sd > ((1.0 + 1e-9) * MIN_VARIANCE * prior).sqrt_(), sd.reciprocal(), 0.0)
 
-    def _cross(self, x: Tensor, *, slope: bool) -> tuple[Tensor, Tensor | None]:
-        """Covariance of f at all pairs with the data, and its derivative in r²: M × (N·m) × n."""
-        sqdists, hyper = (self._design_sqdist(x), self._context_sqdist), self.hyper
-        return product_gram(self.kernels, *sqdists, hyper.outputscale, hyper.shape, slope=slope)
+    def _cross(self, x: Tensor, *, slope: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Correlation of f at all pairs with the data (M × (N·m) × n), and if wanted what gives its slopes in r²."""
+        return product_gram(self.kernels, self._design_sqdist(x), self._parts, self.hyper.shape, slope=slope)
+
+    def _averaged(self, x: Tensor, weights: Tensor, *, slope: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The same of Σ_j w_j f(x, c_j): M × N × n."""
+        return averaged_gram(self.kernels, self._design_sqdist(x), self._parts, weights, self.hyper.shape, slope=slope)
 
     def _design_sqdist(self, x: Tensor) -> Tensor:
-        """The designs' part of r² (M × N × n)."""
-        return scaled_sqdist(x, self.x[:, : self.d_x], self.hyper.lengthscale[:, : self.d_x])
+        """The designs' part of r² (M × N × n): with z = x − ½ it is (z, z², 1) times what belongs to the data."""
+        z = x - 0.5
+        expanded = torch.cat([z, z.square(), z.new_ones(len(z), 1)], dim=-1)
+        return torch.bmm(expanded.expand(len(self.kernels), -1, -1), self._data_part).clamp_min_(0.0)
 
     def _design_gradient(self, x: Tensor, grad_sqdist: Tensor) -> Tensor:
-        """∂/∂x (N × d_x) from ∂/∂r² (M × N × n): r² = Σ (x − x_i)²/ℓ² + the contexts' part."""
-        inputs, lengthscale = self.x[:, : self.d_x], self.hyper.lengthscale[:, None, : self.d_x]
-        difference = x * grad_sqdist.sum(-1, keepdim=True) - grad_sqdist @ inputs
-        return (2.0 * difference / lengthscale.square()).sum(0)
+        """∂/∂x (N × d_x) from ∂/∂r² (M × N × n) up to ``slope_factors``, back the way of ``_design_sqdist``."""
+        by_z, by_square = torch.bmm(grad_sqdist, self._data_slopes).sum(0).chunk(2, dim=-1)
+        return torch.addcmul(by_z, x - 0.5, by_square, value=2.0)
+
+    # What belongs to the data and to the contexts: made once.
 
     @cached_property
-    def _context_sqdist(self) -> Tensor:
-        """The contexts' part of r² (M × m × n)."""
-        return scaled_sqdist(self.contexts, self.x[:, self.d_x :], self.hyper.lengthscale[:, self.d_x :])
+    def _prior(self) -> Tensor:
+        """The variance of f (M × 1)."""
+        return self.hyper.outputscale[:, None]
+
+    @cached_property
+    def _factor(self) -> Tensor:
+        """L / s_f (M × n × n)."""
+        return self.chol / self.hyper.outputscale[:, None, None]
+
+    @cached_property
+    def _weights(self) -> Tensor:
+        """s_f α (M × n)."""
+        return self.hyper.outputscale[:, None] * self.alpha
+
+    @cached_property
+    def _data_part(self) -> Tensor:
+        """r² = Σ_k z_k²/ℓ_k² − 2 z_k z_ik/ℓ_k² + z_ik²/ℓ_k² as a product with (z, z², 1): M × (2 d_x + 1) × n.
+
+        Inputs are centered on the middle of the unit cube, which keeps the rounding error near 1e-15.
+        """
+        z = self.x[:, : self.d_x].mT - 0.5  # d_x × n
+        inverse = self.hyper.lengthscale[:, : self.d_x, None].square().reciprocal()
+        linear, squares = -2.0 * inverse * z, inverse.expand(-1, -1, z.shape[-1])
+        return torch.cat([linear, squares, (inverse * z.square()).sum(1, keepdim=True)], dim=1)
+
+    @cached_property
+    def _data_slopes(self) -> Tensor:
+        """∂r²/∂(z, z²), times the ``slope_factors``: M × n × 2 d_x."""
+        factors = slope_factors(self.kernels, self.x)[:, None, None]
+        return (factors * self._data_part[:, : 2 * self.d_x]).mT.contiguous()
+
+    @cached_property
+    def _parts(self) -> tuple[Tensor, ...]:
+        """What belongs to the contexts in ``_cross`` (m × n for each expert)."""
+        sqdist = scaled_sqdist(self.contexts, self.x[:, self.d_x :], self.hyper.lengthscale[:, self.d_x :])
+        return context_parts(self.kernels, sqdist, self.hyper.shape)
 
     @cached_property
     def _context_covariance(self) -> Tensor:
@@ -229,3 +267,15 @@ class _WithPullback(torch.autograd.Function):
 def _by_design(rows: Tensor, designs: int) -> Tensor:
     """M × (N·m) × n → M × N × m × n."""
     return rows.reshape(rows.shape[0], designs, -1, rows.shape[-1])
+
+
+def _times(gradient: Tensor, slopes: tuple[Tensor, ...]) -> Tensor:
+    """``gradient`` (M × N × n) times the slopes (N × n) of each expert, in place."""
+    for m, slope in enumerate(slopes):
+        gradient[m].mul_(slope)
+    return gradient
+
+
+def _share_used(gradient: Tensor) -> float:
+    """Of the entries of ``gradient``, those that are not zero."""
+    return int(gradient.count_nonzero()) / max(gradient.numel(), 1)

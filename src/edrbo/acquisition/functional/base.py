@@ -70,6 +70,17 @@ class Functional(ABC):
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
         """``values`` (... × (m + p)) at ``points.all``, differentiable; returns (...)."""
 
+    def value_and_slopes(
+        self, values: Tensor, points: ContextPoints, slope: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The value (...) and its derivatives by ``values`` and by ``slope``, without a graph. By autograd, unless a
+        functional knows better."""
+        inputs = [part.detach().requires_grad_() for part in (values, slope) if part is not None]
+        with torch.enable_grad():
+            value = self(inputs[0], points, *inputs[1:])
+            by_values, *by_slope = torch.autograd.grad(value.sum(), inputs)
+        return value.detach(), by_values, by_slope[0] if by_slope else None
+
     def refine(self, field: Field, points: ContextPoints) -> Tensor:
         """The support (p × d_c) that matters for the designs whose scores are ``field``; by default the general one."""
         return points.support
@@ -89,6 +100,12 @@ class WorstCase(Functional):
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
         # Envelope theorem: the gradient of the minimum is that of the expectation under the minimizer.
         return (self.worst_case(values.detach(), points) * values).sum(-1)
+
+    def value_and_slopes(
+        self, values: Tensor, points: ContextPoints, slope: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, None]:
+        worst = self.worst_case(values, points)
+        return (worst * values).sum(-1), worst, None
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,29 @@ class MMDMidpoint(Functional):
         # Select before the far branches can spoil the gradient: reach 0 means the law sits on the minimum.
         return torch.where(self.radius >= reach, low, between)
 
+    def value_and_slopes(
+        self, values: Tensor, points: ContextPoints, slope: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, None]:
+        """In NumPy, which starts its operations faster than torch: rows are short. The value is c_V V₀ + c_m m + c_S S
+        with coefficients that depend on the row by ε₁ alone, which is constant where the minimizer is."""
+        mass, rows = points.mass.numpy(), values.reshape(-1, values.shape[-1]).numpy()
+        each, where = np.arange(len(rows)), rows.argmin(axis=1)
+        mean, low = rows @ mass, rows[each, where]
+        reach = np.sqrt(_solver(points, self.lengthscale).ball.squared_distances)[where]
+        centered = rows - rows.mean(axis=1, keepdims=True)
+        stretch = (self.grid_points or rows.shape[1]) / rows.shape[1]
+        spread = np.sqrt(stretch * (centered * centered).sum(axis=1))
+        share = np.minimum(self.radius / np.maximum(reach, 1e-300), 1.0)
+        near, inside = self.radius * spread <= mean - low, self.radius >= reach
+        of_mean = np.where(inside, 0.0, np.where(near, 1.0 - 0.5 * share, 0.5 * (1.0 - share)))
+        of_spread = np.where(near & ~inside, -0.5 * self.radius, 0.0)
+        by_row = of_mean[:, None] * mass
+        by_row += (of_spread * stretch / np.where(spread > 0, spread, 1.0))[:, None] * centered
+        by_row[each, where] += 1.0 - of_mean
+        value = low + of_mean * (mean - low) + of_spread * spread
+        shape = values.shape
+        return torch.from_numpy(value).reshape(shape[:-1]), torch.from_numpy(by_row).reshape(shape), None
+
 
 def _check_lengthscale(lengthscale: float) -> None:
     if not lengthscale > 0:

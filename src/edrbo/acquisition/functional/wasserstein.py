@@ -41,6 +41,12 @@ class WassersteinLipschitz(Functional):
             )
         return (points.mass * values).sum(-1) - self.radius * slope
 
+    def value_and_slopes(
+        self, values: Tensor, points: ContextPoints, slope: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        by_slope = None if slope is None else torch.full_like(slope, -self.radius)
+        return self(values, points, slope), points.mass.expand_as(values), by_slope
+
 
 @dataclass(frozen=True)
 class Wasserstein(WorstCase):
