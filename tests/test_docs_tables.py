@@ -36,6 +36,8 @@ RUNS = {
         *COMPARISON,
         "docs/results/identify-50.csv.gz",
         "docs/results/identify-100.csv.gz",
+        "docs/results/identify-robust-50.csv.gz",
+        "docs/results/identify-robust-100.csv.gz",
     ],
     "results/README.md: When the world changes": COMPARISON,
     "results/README.md: With noise": [
@@ -158,6 +160,7 @@ def test_the_tables_of_the_results_are_those_of_their_runs(monkeypatch: pytest.M
         *(numbers.by_problem(both, numbers.INSTEAD, kind) for kind in ("final", "simple")),
         *(regret_table(runs[name], "final") for name in ("regret", "noise")),
         numbers.on_the_way(runs["regret"], numbers.planned_runs("identify")),
+        numbers.told_the_goal(runs["regret"], numbers.planned_runs("identify")),
         numbers.on_the_way(runs["noise"], numbers.planned_runs("identify-noise")),
     ]
     assert [row for table in tables for row in rows_of(table.to_markdown()) if row not in page] == []
