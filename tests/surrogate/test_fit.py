@@ -250,6 +250,15 @@ def test_experts_on_different_hills_hear_of_each_other() -> None:
     assert int((value - expected > 2.0).sum()) == 3
 
 
+def test_many_data_are_not_asked_again_at_every_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    likelihood, start = ripples(seed=4)  # where they disagree already
+    monkeypatch.setattr("edrbo.surrogate.fit.CHEAP", 39)
+    alone, again = fit(ALL, likelihood, start), fit_experts(ALL, likelihood, start)
+    assert torch.equal(pack(alone), pack(again))
+    further = fit_experts(ALL, likelihood, torch.cat([start, start]))  # as when the data have doubled
+    assert bool((further.lengthscale.argmin(1) == 0).all())
+
+
 def test_experts_on_one_hill_are_fitted_once() -> None:
     likelihood, start = ripples(seed=5)
     alone, together = fit(ALL, likelihood, start), fit_experts(ALL, likelihood, start)
