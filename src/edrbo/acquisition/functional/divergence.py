@@ -115,12 +115,15 @@ def _tilt(scores: Tensor, mass: Tensor, theta: Tensor) -> tuple[Tensor, Tensor, 
 def _spend(scores: Tensor, mass: Tensor, at_minimum: Tensor, radius: float) -> Tensor:
     """θ with KL(p_θ‖w) = radius (...), where it exists; KL increases with θ.
 
-    Newton on √KL, which is nearly linear in θ at first, kept inside a bracket.
+    Newton on √KL, which is nearly linear in θ at first, kept inside a bracket. Most rows are done after a few steps;
+    those that must be bisected go on by themselves.
     """
-    variance = _tilt(scores, mass, torch.zeros_like(at_minimum))[2]
-    theta = (2.0 * radius / variance.clamp_min(1e-300)).sqrt().clamp_max(1e18)
+    shape, scores = at_minimum.shape, scores.reshape(-1, scores.shape[-1])
+    variance = _tilt(scores, mass, scores.new_zeros(len(scores)))[2]
+    found = (2.0 * radius / variance.clamp_min(1e-300)).sqrt().clamp_max(1e18)
+    left = ((radius < -at_minimum.reshape(-1).log()) & (variance > 0)).nonzero()[:, 0]
+    scores, theta = scores[left], found[left]
     low, high = torch.zeros_like(theta), torch.full_like(theta, math.inf)
-    reachable = (radius < -at_minimum.log()) & (variance > 0)
     for _ in range(MAX_STEPS):
         _, spent, variance = _tilt(scores, mass, theta)
         low = torch.where(spent <= radius, theta, low)
@@ -131,11 +134,14 @@ def _spend(scores: Tensor, mass: Tensor, at_minimum: Tensor, radius: float) -> T
         # The first of these steps that stays inside the bracket and makes real progress.
         inside = (newton > low) & (newton < high) & (newton < 16.0 * theta)
         proposed = torch.where(inside, newton, middle)
-        moving = reachable & ((proposed - theta).abs() > 1e-13 * theta)
-        theta = torch.where(moving, proposed, theta)
+        # a step within rounding has arrived, also where rounding puts it outside: to bisect would start from afar
+        arrived = (spent > 0) & ((newton - theta).abs() <= 1e-12 * theta)
+        moving = ~arrived & ((proposed - theta).abs() > 1e-13 * theta)
+        found[left] = torch.where(moving, proposed, theta)
         if not bool(moving.any()):
             break
-    return theta
+        left, scores, theta, low, high = (part[moving] for part in (left, scores, proposed, low, high))
+    return found.reshape(shape)
 
 
 def _below_threshold(scores: Tensor, mass: Tensor, radius: float) -> Tensor:
