@@ -17,6 +17,10 @@ STEP = re.compile(rf"\b(?:in )?steps?(?: of|=| )\s*({NUMBER})")
 DEFAULT = re.compile(r"\bdefault[= ]\s*(\S+)")
 DIGITS = re.compile(r"\bdigits[= ](\d+)")
 UNIT = re.compile(r"\bunit=(\S+)")
+MARKS = {  # as people write them; a unit of such a name is given by unit=
+    **dict.fromkeys(("int", "integer", "integers", "whole"), "int"),
+    **dict.fromkeys(("log", "logarithmic"), "log"),
+}
 HELP = (
     "write speed=10:60, 'speed=10:60 m/min step 0.5', rate=1e-4:1:log, layers=1:8:int, kind=a,b,c or size=small<large"
 )
@@ -50,8 +54,9 @@ def read_specification(text: str) -> Variable:
         return Categorical(tuple(part.strip() for part in text.split(",") if part.strip()))
     low, high = (None if part is None else part.replace(",", ".") for part in (found[1], found[2]))
     rest, extras = _extras(found[3])
-    marks = {mark for mark in ("log", "int") if re.search(rf"(^|[:\s]){mark}($|[:\s])", rest)}
-    unit = " ".join(part for part in re.split(r"[:\s]+", rest) if part and part not in marks)
+    words = [word for word in re.split(r"[:\s]+", rest) if word]
+    marks = {MARKS[word.casefold()] for word in words if word.casefold() in MARKS}
+    unit = " ".join(word for word in words if word.casefold() not in MARKS)
     if unit:
         extras["unit"] = unit
     try:
@@ -95,4 +100,5 @@ def specification(variable: Variable) -> str:
     text = "" if ends == ["", ""] else ":".join(ends)
     text += ":int" * (record["kind"] == "integer") + ":log" * record["log"]
     text += f" step {record['step']:.17g}" if "step" in record else ""
-    return f"{text} {record['unit']}" if "unit" in record else text
+    unit = record.get("unit", "")
+    return f"{text} {'unit=' if unit.casefold() in MARKS else ''}{unit}".rstrip()
