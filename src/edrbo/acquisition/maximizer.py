@@ -50,8 +50,8 @@ class Budget:
     costly_finalists: int = 2  # and of one that looks all over the context box
     tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
     first_tolerance: float = 1e-3  # and the first one on a stand-in
-    probes: int = 24  # points of one round of direct search, and
-    probe_rounds: int = 8  # rounds of it (objectives with kinks only)
+    probes: int = 12  # points of one round of direct search, and
+    probe_rounds: int = 10  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),
     level_moves: int = 16  # exchanges of one level in a round, and
     exchange_starts: int = 2  # designs that differ in one level and climb
@@ -171,9 +171,11 @@ def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budge
         with torch.no_grad():
             return start, objective(start)
 
+    downhill = free.numpy() / -units.spread
+
     def negative(points: Array, rows: list[int] | None = None) -> tuple[Array, Array]:
         value, gradient = _value_and_gradient(objective, torch.from_numpy(points))
-        return (units.level - value.numpy()) / units.spread, -(gradient * free).numpy() / units.spread
+        return (units.level - value.numpy()) / units.spread, gradient.numpy() * downhill
 
     if area.region is not None and area.constrained:
         inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
