@@ -59,6 +59,7 @@ class Budget:
 
 
 BUDGET = Budget()
+BLOCK = 96  # points whose distances from each other are looked at together
 
 
 @dataclass(frozen=True)
@@ -154,14 +155,21 @@ def _screen(rough: Objective, area: Area, seed: int, starts: Tensor | None, budg
 
 def _spread_out(points: Tensor, values: Tensor, count: int, apart: float) -> Tensor:
     """Indices of the best points, each more than ``apart`` (largest coordinate) from those already taken."""
-    left = values.argsort(descending=True, stable=True).numpy()
-    columns = points.numpy()[left].T.copy()  # d × N: a maximum over few columns is faster than one along short rows
-    taken: list[int] = []
-    while len(left) and len(taken) < count:
-        taken.append(int(left[0]))
-        free = np.abs(columns - columns[:, :1]).max(axis=0) > apart
-        left, columns = left[free], columns[:, free]
-    return torch.tensor(taken)
+    order = values.argsort(descending=True, stable=True).numpy()
+    columns = points.numpy()[order].T.copy()  # d × N: a maximum over few columns is faster than one along short rows
+    taken: list[int] = []  # by rank
+    for start in range(0, len(order), BLOCK):  # the best are apart long before the worst are looked at
+        block = columns[:, start : start + BLOCK]
+        near = np.abs(block[:, :, None] - block[:, None]).max(axis=0) <= apart
+        free = (np.abs(columns[:, taken, None] - block[:, None]).max(axis=0) > apart).all(axis=0)
+        while len(taken) < count and free.any():
+            best = int(free.argmax())
+            taken.append(start + best)
+            free &= ~near[best]
+            free[best] = False  # near itself unless it is not a number
+        if len(taken) >= count:
+            break
+    return torch.from_numpy(order[taken])
 
 
 def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
