@@ -13,11 +13,13 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.maximizer import Budget, maximize
+from edrbo.acquisition.maximizer import Budget, _spread_out, maximize
 from edrbo.acquisition.score import BarycenterUCB
 from edrbo.bench.problems import get
 from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, sobol_points
@@ -243,3 +245,25 @@ def test_compression_does_not_move_the_maximizer(name: str, seed: int) -> None:
         reached = float(full.evaluate(found.x[None]))
     top = max(best.value, float(sample.max()))
     assert reached >= top - 1e-3 * (top - float(sample.min()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.integers(1, 250),
+    dim=st.integers(1, 3),
+    count=st.integers(1, 40),
+    apart=st.sampled_from([0.0, 0.01, 0.1, 0.6]),
+    seed=st.integers(0, 10**6),
+)
+def test_points_spread_out_are_those_of_taking_the_best_that_is_apart(
+    size: int, dim: int, count: int, apart: float, seed: int
+) -> None:
+    """One after the other, as the definition says; with repeated points and ties."""
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.rand(size, dim, generator=generator, dtype=torch.float64).mul(20).round().div(20)
+    values = torch.rand(size, generator=generator, dtype=torch.float64).mul(10).round()
+    taken: list[int] = []
+    for i in values.argsort(descending=True, stable=True).tolist():
+        if len(taken) < count and all(float((points[i] - points[k]).abs().max()) > apart for k in taken):
+            taken.append(i)
+    assert _spread_out(points, values, count, apart).tolist() == taken

@@ -406,3 +406,7 @@ def test_what_was_worked_out_before_an_event_is_gone_on_from_rightly(notebook: N
         for here, there in ((state.pending, afresh.pending), (state.failed, afresh.failed)):
             assert list(here) == list(there)
             assert all(np.array_equal(here[key], there[key]) for key in here)
+        assert len(state.log) == len(afresh.log)
+        logs = (log.weighted(state.space.d_c, 5.0) for log in (state.log, afresh.log))
+        for here, there in zip(*logs, strict=True):
+            assert np.array_equal(here, there, equal_nan=True)

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from edrbo.acquisition.functional import Expectation, Functional, WorstCase
 from edrbo.acquisition.functional.base import Field
-from edrbo.acquisition.score import UCB, Score
+from edrbo.acquisition.score import UCB, DesignUCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs
+from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs, Scored
 from edrbo.surrogate.ensemble import barycenter
 
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
@@ -42,6 +42,7 @@ class RobustAcquisition:
         self.points = points
         self.functional = functional
         self._contexts = points.all
+        self._singles: dict[tuple[int, int], Scored | None] = {}
         if score.integrated and not functional.locally_linear:
             raise InvalidValueError(
                 f"an integrated score has no meaning under {type(functional).__name__}",
@@ -71,22 +72,36 @@ class RobustAcquisition:
 
     def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         if self.score.integrated:
-            mean, sd, pullback = self._everywhere.integrated_and_pullback(x, self._law_at(x))
+            mean, sd, to_design = self._everywhere.integrated_and_pullback(x, self._law_at(x))
             value, by_mean, by_sd = self._slopes(mean, sd)
-            return value, pullback(by_mean, by_sd)
+            return value, to_design(by_mean, by_sd)
         paired = self._at_atoms if self.functional.needs_slope else self._everywhere
-        mean, sd, pullback = paired.moments_and_pullback(x)
-        scores, by_mean, by_sd = self._slopes(mean, sd)
+        scores, pullback = self._scored(paired, x, self.score)
         row = scores.reshape(len(x), -1)
         if not self.functional.needs_slope:
             value, by_row, _ = self.functional.value_and_slopes(row, self.points)
-            mass = by_row.reshape(-1)
-            return value, pullback(by_mean * mass, by_sd * mass)
+            return value, pullback(by_row.reshape(-1))
         slope, slope_gradient = self._largest_slope(x)
         value, by_row, by_slope = self.functional.value_and_slopes(self._pad(row), self.points, slope)
         assert by_slope is not None
         mass = by_row[:, : row.shape[1]].reshape(-1)
-        return value, pullback(by_mean * mass, by_sd * mass).addcmul_(by_slope[:, None], slope_gradient)
+        return value, pullback(mass).addcmul_(by_slope[:, None], slope_gradient)
+
+    def _scored(self, paired: PairedBeliefs, x: Tensor, score: Score) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """Scores (N·m) of designs ``x`` (N × d_x), and the function that takes ∂/∂scores to ∂/∂x."""
+        if (single := self._single(paired, score)) is not None:
+            return single.value_and_pullback(x)
+        mean, sd, pullback = paired.moments_and_pullback(x)
+        scores, by_mean, by_sd = self._slopes(mean, sd, score)
+        return scores, lambda mass: pullback(by_mean * mass, by_sd * mass)
+
+    def _single(self, paired: PairedBeliefs, score: Score) -> Scored | None:
+        """The score in one piece, if it is μ + β σ and the beliefs have such a thing; made once."""
+        key = id(paired), id(score)  # both live as long as this does
+        if key not in self._singles:
+            plain = isinstance(score, UCB) and type(score) in (UCB, DesignUCB) and isinstance(score.beta, float | int)
+            self._singles[key] = paired.single(score.beta) if plain else None  # type: ignore[attr-defined]
+        return self._singles[key]
 
     def _pad(self, row: Tensor) -> Tensor:
         """Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there."""
@@ -172,9 +187,8 @@ class RobustAcquisition:
 
     def _value_and_slope(self, joint: Tensor) -> tuple[Tensor, Tensor]:
         """s at points (x, c) (N) and ∇s (N × d); under an integrated score, of the mean of f that chooses the law."""
-        mean, sd, pullback = self._anywhere.moments_and_pullback(joint)
-        value, by_mean, by_sd = self._slopes(mean, sd, MEAN if self.score.integrated else self.score)
-        return value, pullback(by_mean, by_sd)
+        value, pullback = self._scored(self._anywhere, joint, MEAN if self.score.integrated else self.score)
+        return value, pullback(torch.ones_like(value))
 
     @property
     def costly(self) -> bool:
@@ -215,7 +229,8 @@ class RobustAcquisition:
 
 def in_parts(x: Tensor, width: int) -> tuple[Tensor, ...]:
     """As many designs at a time as keep the largest temporary small, of ``width`` numbers a design."""
-    return torch.split(x, max(1, CHUNK // width if width else len(x)))
+    most = max(1, CHUNK // width if width else len(x))
+    return (x,) if len(x) <= most else torch.split(x, most)
 
 
 def joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

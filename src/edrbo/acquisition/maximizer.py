@@ -50,8 +50,8 @@ class Budget:
     costly_finalists: int = 2  # and of one that looks all over the context box
     tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
     first_tolerance: float = 1e-3  # and the first one on a stand-in
-    probes: int = 24  # points of one round of direct search, and
-    probe_rounds: int = 8  # rounds of it (objectives with kinks only)
+    probes: int = 12  # points of one round of direct search, and
+    probe_rounds: int = 10  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),
     level_moves: int = 16  # exchanges of one level in a round, and
     exchange_starts: int = 2  # designs that differ in one level and climb
@@ -59,6 +59,7 @@ class Budget:
 
 
 BUDGET = Budget()
+BLOCK = 96  # points whose distances from each other are looked at together
 
 
 @dataclass(frozen=True)
@@ -154,14 +155,21 @@ def _screen(rough: Objective, area: Area, seed: int, starts: Tensor | None, budg
 
 def _spread_out(points: Tensor, values: Tensor, count: int, apart: float) -> Tensor:
     """Indices of the best points, each more than ``apart`` (largest coordinate) from those already taken."""
-    left = values.argsort(descending=True, stable=True).numpy()
-    columns = points.numpy()[left].T.copy()  # d × N: a maximum over few columns is faster than one along short rows
-    taken: list[int] = []
-    while len(left) and len(taken) < count:
-        taken.append(int(left[0]))
-        free = np.abs(columns - columns[:, :1]).max(axis=0) > apart
-        left, columns = left[free], columns[:, free]
-    return torch.tensor(taken)
+    order = values.argsort(descending=True, stable=True).numpy()
+    columns = points.numpy()[order].T.copy()  # d × N: a maximum over few columns is faster than one along short rows
+    taken: list[int] = []  # by rank
+    for start in range(0, len(order), BLOCK):  # the best are apart long before the worst are looked at
+        block = columns[:, start : start + BLOCK]
+        near = np.abs(block[:, :, None] - block[:, None]).max(axis=0) <= apart
+        free = (np.abs(columns[:, taken, None] - block[:, None]).max(axis=0) > apart).all(axis=0)
+        while len(taken) < count and free.any():
+            best = int(free.argmax())
+            taken.append(start + best)
+            free &= ~near[best]
+            free[best] = False  # near itself unless it is not a number
+        if len(taken) >= count:
+            break
+    return torch.from_numpy(order[taken])
 
 
 def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
@@ -171,9 +179,11 @@ def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budge
         with torch.no_grad():
             return start, objective(start)
 
+    downhill = free.numpy() / -units.spread
+
     def negative(points: Array, rows: list[int] | None = None) -> tuple[Array, Array]:
         value, gradient = _value_and_gradient(objective, torch.from_numpy(points))
-        return (units.level - value.numpy()) / units.spread, -(gradient * free).numpy() / units.spread
+        return (units.level - value.numpy()) / units.spread, gradient.numpy() * downhill
 
     if area.region is not None and area.constrained:
         inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)

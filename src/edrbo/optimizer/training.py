@@ -125,12 +125,22 @@ class Evidence:
 
     def history(self, scale: ContextScale, half_life: float | None, forecast: Array | None) -> ContextHistory:
         """The contexts the law is made from: those seen, or the ``forecast`` (n × d_c) in their place."""
-        if forecast is None:
-            coded, weights = completed(*self._law(half_life), scale)
-        else:
-            coded, weights = scale.encode(forecast), np.ones(len(forecast))
+        if forecast is not None:
+            return self._history(scale, scale.encode(forecast), np.ones(len(forecast)))
+        known = self._histories.get(half_life)  # one ask wants it more than once
+        if known is None or known[0] is not scale:
+            known = scale, self._history(scale, *completed(*self._law(half_life), scale))
+            self._histories[half_life] = known
+        return known[1]
+
+    def _history(self, scale: ContextScale, coded: Array, weights: Array) -> ContextHistory:
         seen = torch.from_numpy(coded), torch.from_numpy(weights)
         return ContextHistory(*seen, *self.box(scale), Levels.of(scale))
+
+    @cached_property
+    def _histories(self) -> dict[float | None, tuple[ContextScale, ContextHistory]]:
+        """The last one of each half-life, with the scale it is coded in."""
+        return {}
 
     def likely(self, row: Array) -> Array:
         """Contexts (n × d_c) that are equally likely where ``row`` (d_c) is known in part."""

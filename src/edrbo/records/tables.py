@@ -53,6 +53,10 @@ class Tables:
             asked = (event.id for event in events if isinstance(event, e.Asked))
             keys = dict.fromkeys((*self.pending, *asked))
             yield "pending", {key: runs[key].x for key in keys if _is(runs[key], "pending")}
+        # a context of which more is told goes to the end
+        if "log" in known and after.seen[: len(self._seen)] == self._seen:
+            met = tuple(_batches(after.seen[len(self._seen) :], runs))
+            yield "log", ContextLog(self.log.batches + met) if met else self.log
         if "failed" in known and not any(isinstance(event, e.Failed) for event in events):
             yield "failed", self.failed
 

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Protocol
 
 from torch import Tensor
 
 Pullback = Callable[[Tensor, Tensor], Tensor]  # (∂/∂mean, ∂/∂sd) → ∂/∂x
 Differentiable = tuple[Tensor, Tensor, Pullback]  # mean, sd and their pullback
+
+
+class Scored(Protocol):
+    """A score of all pairs of designs and fixed contexts."""
+
+    def value_and_pullback(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """Scores (N·m) at designs ``x`` (N × d_x), the context running fastest; and what takes ∂/∂scores (N·m) to
+        ∂/∂x."""
 
 
 class PairedBeliefs(ABC):
@@ -29,6 +38,10 @@ class PairedBeliefs(ABC):
     @abstractmethod
     def moments_and_pullback(self, x: Tensor) -> Differentiable:
         """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x (N × d_x)."""
+
+    def single(self, beta: float) -> Scored | None:
+        """μ + β σ with its gradient in one piece, of beliefs that have a faster way to it than by their moments."""
+        return None
 
     @abstractmethod
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -30,6 +30,7 @@ from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.repeats import Repeats
 from edrbo.surrogate.scaling import Scaling, Warping
+from edrbo.surrogate.single_score import SingleScore
 from edrbo.surrogate.subset import MOST_FITTED, representative
 
 Weighting = Literal["equal", "evidence"]
@@ -273,6 +274,10 @@ class PairedEnsemble(PairedBeliefs):
 
     gp: PairedGP
     scaling: Scaling
+
+    def single(self, beta: float) -> SingleScore | None:
+        """μ + β σ with its gradient in one piece, where there is one simple expert."""
+        return SingleScore.of(self.gp, self.scaling, beta)
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.scaling.moments(*self.gp.moments(x))

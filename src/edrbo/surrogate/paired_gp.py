@@ -150,8 +150,8 @@ class PairedGP:
             of_each = half * (by_sd * inverse_sd).unsqueeze(1)
             shared = (grad_sd / of_mean).unsqueeze(-1) * stretched
             of_all = (together.unsqueeze(-1) * shared.unsqueeze(1)).reshape(half.shape)
-            gradient = torch.linalg.solve_triangular(self._factor.mT, of_each + of_all, upper=True).mT.neg()
-            gradient = _times(gradient.addcmul_(by_mean.unsqueeze(-1), self._weights.unsqueeze(-2)), slopes)
+            gradient = torch.linalg.solve_triangular(self.factor.mT, of_each + of_all, upper=True).mT.neg()
+            gradient = _times(gradient.addcmul_(by_mean.unsqueeze(-1), self.scaled_weights.unsqueeze(-2)), slopes)
             return self._design_gradient(x, _by_design(gradient, len(x)).sum(-2))
 
         return (center.reshape(shape) * weights).sum(-1), of_mean, pullback
@@ -159,18 +159,18 @@ class PairedGP:
     def _solve(self, cross: Tensor, prior: Tensor, *, spent: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and sd (M × N) of what has correlation ``cross`` (M × N × n) with the data and variance ``prior`` (M × 1
         or M × N) before them, and L⁻¹ s_f cross (M × n × N), in the place of ``cross`` if that is ``spent``."""
-        mean = torch.stack([torch.mv(cross[m], self._weights[m]) for m in range(len(self.kernels))])
+        mean = torch.stack([torch.mv(cross[m], self.scaled_weights[m]) for m in range(len(self.kernels))])
         mean += self.hyper.mean[:, None]
         right = cross.mT
-        half = torch.linalg.solve_triangular(self._factor, right, upper=False, out=right if spent else None)
+        half = torch.linalg.solve_triangular(self.factor, right, upper=False, out=right if spent else None)
         variance = torch.sub(prior, torch.linalg.vector_norm(half, dim=-2).square_())
         return mean, torch.maximum(variance, MIN_VARIANCE * prior).sqrt_(), half
 
     def _cross_gradient(self, half: Tensor, grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
         """∂/∂cross (M × N × n) from ∂/∂mean and (∂/∂sd)/sd (M × N); in place: the largest arrays of the hot path."""
-        gradient: Tensor = torch.linalg.solve_triangular(self._factor.mT, half, upper=True).mT
+        gradient: Tensor = torch.linalg.solve_triangular(self.factor.mT, half, upper=True).mT
         gradient.mul_(-grad_sd.unsqueeze(-1))
-        gradient.addcmul_(grad_mean.unsqueeze(-1), self._weights.unsqueeze(-2))
+        gradient.addcmul_(grad_mean.unsqueeze(-1), self.scaled_weights.unsqueeze(-2))
         return gradient
 
     def _prior_variance(self, weights: Tensor) -> Tensor:
@@ -185,21 +185,21 @@ class PairedGP:
 
     def _cross(self, x: Tensor, *, slope: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Correlation of f at all pairs with the data (M × (N·m) × n), and if wanted what gives its slopes in r²."""
-        return product_gram(self.kernels, self._design_sqdist(x), self._parts, self.hyper.shape, slope=slope)
+        return product_gram(self.kernels, self._design_sqdist(x), self.parts, self.hyper.shape, slope=slope)
 
     def _averaged(self, x: Tensor, weights: Tensor, *, slope: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The same of Σ_j w_j f(x, c_j): M × N × n."""
-        return averaged_gram(self.kernels, self._design_sqdist(x), self._parts, weights, self.hyper.shape, slope=slope)
+        return averaged_gram(self.kernels, self._design_sqdist(x), self.parts, weights, self.hyper.shape, slope=slope)
 
     def _design_sqdist(self, x: Tensor) -> Tensor:
         """The designs' part of r² (M × N × n): with z = x − ½ it is (z, z², 1) times what belongs to the data."""
         z = x - 0.5
         expanded = torch.cat([z, z.square(), z.new_ones(len(z), 1)], dim=-1)
-        return torch.bmm(expanded.expand(len(self.kernels), -1, -1), self._data_part).clamp_min_(0.0)
+        return torch.bmm(expanded.expand(len(self.kernels), -1, -1), self.data_part).clamp_min_(0.0)
 
     def _design_gradient(self, x: Tensor, grad_sqdist: Tensor) -> Tensor:
         """∂/∂x (N × d_x) from ∂/∂r² (M × N × n) up to ``slope_factors``, back the way of ``_design_sqdist``."""
-        by_z, by_square = torch.bmm(grad_sqdist, self._data_slopes).sum(0).chunk(2, dim=-1)
+        by_z, by_square = torch.bmm(grad_sqdist, self.data_slopes).sum(0).chunk(2, dim=-1)
         return torch.addcmul(by_z, x - 0.5, by_square, value=2.0)
 
     # What belongs to the data and to the contexts: made once.
@@ -210,17 +210,17 @@ class PairedGP:
         return self.hyper.outputscale[:, None]
 
     @cached_property
-    def _factor(self) -> Tensor:
+    def factor(self) -> Tensor:
         """L / s_f (M × n × n)."""
         return self.chol / self.hyper.outputscale[:, None, None]
 
     @cached_property
-    def _weights(self) -> Tensor:
+    def scaled_weights(self) -> Tensor:
         """s_f α (M × n)."""
         return self.hyper.outputscale[:, None] * self.alpha
 
     @cached_property
-    def _data_part(self) -> Tensor:
+    def data_part(self) -> Tensor:
         """r² = Σ_k z_k²/ℓ_k² − 2 z_k z_ik/ℓ_k² + z_ik²/ℓ_k² as a product with (z, z², 1): M × (2 d_x + 1) × n.
 
         Inputs are centered on the middle of the unit cube, which keeps the rounding error near 1e-15.
@@ -231,13 +231,13 @@ class PairedGP:
         return torch.cat([linear, squares, (inverse * z.square()).sum(1, keepdim=True)], dim=1)
 
     @cached_property
-    def _data_slopes(self) -> Tensor:
+    def data_slopes(self) -> Tensor:
         """∂r²/∂(z, z²), times the ``slope_factors``: M × n × 2 d_x."""
         factors = slope_factors(self.kernels, self.x)[:, None, None]
-        return (factors * self._data_part[:, : 2 * self.d_x]).mT.contiguous()
+        return (factors * self.data_part[:, : 2 * self.d_x]).mT.contiguous()
 
     @cached_property
-    def _parts(self) -> tuple[Tensor, ...]:
+    def parts(self) -> tuple[Tensor, ...]:
         """What belongs to the contexts in ``_cross`` (m × n for each expert)."""
         sqdist = scaled_sqdist(self.contexts, self.x[:, self.d_x :], self.hyper.lengthscale[:, self.d_x :])
         return context_parts(self.kernels, sqdist, self.hyper.shape)

@@ -119,6 +119,11 @@ class Expectation(WorstCase):
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         return points.mass.expand_as(values)
 
+    def value_and_slopes(
+        self, values: Tensor, points: ContextPoints, slope: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, None]:
+        return values @ points.mass, points.mass.expand_as(values), None
+
 
 @dataclass(frozen=True)
 class Minimum(WorstCase):
