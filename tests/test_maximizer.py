@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.best_apart import best_apart
 from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.maximizer import Budget, _spread_out, maximize
+from edrbo.acquisition.maximizer import Budget, maximize
 from edrbo.acquisition.score import BarycenterUCB
 from edrbo.bench.problems import get
 from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, sobol_points
@@ -266,4 +267,4 @@ def test_points_spread_out_are_those_of_taking_the_best_that_is_apart(
     for i in values.argsort(descending=True, stable=True).tolist():
         if len(taken) < count and all(float((points[i] - points[k]).abs().max()) > apart for k in taken):
             taken.append(i)
-    assert _spread_out(points, values, count, apart).tolist() == taken
+    assert best_apart(points, values, count, apart).tolist() == taken

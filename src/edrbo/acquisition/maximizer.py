@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.area import Area
+from edrbo.acquisition.best_apart import best_apart
 from edrbo.acquisition.constrained import climb_inside
 from edrbo.acquisition.neighbors import neighbors as neighbors_of
 from edrbo.space import Region, Space
@@ -59,7 +60,6 @@ class Budget:
 
 
 BUDGET = Budget()
-BLOCK = 96  # points whose distances from each other are looked at together
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ def maximize(
         candidates = _screen(rough, area, seed, starts, budget)
         values = fair(candidates)
     units = _Units.of(values)
-    starts = candidates[_spread_out(candidates, values, budget.starts, apart=0.05)]
+    starts = candidates[best_apart(candidates, values, budget.starts, apart=0.05)]
     costly = getattr(objective, "costly", False)
     goes_on = costly or fair is not objective
     first = replace(budget, tolerance=budget.first_tolerance) if goes_on else budget
     ends, values = _climb(fair, starts, area, units, first)
     # searches that ended at one place would climb on together, and the hills that they left out might be higher
-    best = _spread_out(ends, values, budget.costly_finalists if costly else budget.finalists, apart=0.01)
+    best = best_apart(ends, values, budget.costly_finalists if costly else budget.finalists, apart=0.01)
     if hasattr(objective, "near"):
         objective = objective.near(ends[best])
     if fair is not objective:
@@ -149,27 +149,8 @@ def _screen(rough: Objective, area: Area, seed: int, starts: Tensor | None, budg
     best = values.argsort(descending=True, stable=True)[: budget.kept // 2]
     kept = torch.zeros(len(points), dtype=torch.bool)
     kept[best] = True
-    kept[_spread_out(points, values, budget.kept - len(best), apart=0.1)] = True
+    kept[best_apart(points, values, budget.kept - len(best), apart=0.1)] = True
     return torch.cat([points[kept], *incumbents])
-
-
-def _spread_out(points: Tensor, values: Tensor, count: int, apart: float) -> Tensor:
-    """Indices of the best points, each more than ``apart`` (largest coordinate) from those already taken."""
-    order = values.argsort(descending=True, stable=True).numpy()
-    columns = points.numpy()[order].T.copy()  # d × N: a maximum over few columns is faster than one along short rows
-    taken: list[int] = []  # by rank
-    for start in range(0, len(order), BLOCK):  # the best are apart long before the worst are looked at
-        block = columns[:, start : start + BLOCK]
-        near = np.abs(block[:, :, None] - block[:, None]).max(axis=0) <= apart
-        free = (np.abs(columns[:, taken, None] - block[:, None]).max(axis=0) > apart).all(axis=0)
-        while len(taken) < count and free.any():
-            best = int(free.argmax())
-            taken.append(start + best)
-            free &= ~near[best]
-            free[best] = False  # near itself unless it is not a number
-        if len(taken) >= count:
-            break
-    return torch.from_numpy(order[taken])
 
 
 def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
