@@ -38,6 +38,7 @@ RUNS = {
         "docs/results/identify-100.csv.gz",
         "docs/results/identify-robust-50.csv.gz",
         "docs/results/identify-robust-100.csv.gz",
+        "docs/results/goal-told.csv.gz",
     ],
     "results/README.md: When the world changes": COMPARISON,
     "results/README.md: With noise": [
