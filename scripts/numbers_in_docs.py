@@ -14,7 +14,7 @@ import numpy as np
 from edrbo.bench import problems
 from edrbo.bench.analysis.regret_table import regret_table
 from edrbo.bench.analysis.relative import relative
-from edrbo.bench.analysis.results import Results, load_results, look_name
+from edrbo.bench.analysis.results import Results, Run, load_results, look_name
 from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import rank, statistic, summarize
 from edrbo.bench.analysis.table import Entry, Row, Table, format_pair, with_places
@@ -92,9 +92,39 @@ def told_the_goal(results: Results, planned: Mapping[int, Results]) -> Table:
     return _shares("regret under the worst law", tuple(f"worst law, {n}" for n in LOOKS), rows)
 
 
+def twice(states: Sequence[tuple[Results, Mapping[int, Results]]]) -> Table:
+    """The same seeds by two states of the code, the earlier one first, whose suggestions differ in last bits: regret
+    of what is recommended for the mean, and in how many runs of a hundred it is far off in the end.
+
+    What differs between the two is chance. ``edrbo-identify`` at 50 and 100 as in ``on_the_way``.
+    """
+    rows = []
+    for method in states[-1][0].methods:
+        shares = []
+        for n in (*LOOKS, LAST):
+            for results, planned in states:
+                runs = planned[n] if method == IDENTIFY and n in planned else results
+                last = n == len(runs.runs[0].regret)
+                shares.append(share(runs, method, "simple" if last else look_name("expected", n)))
+        off = [far_off(run) for results, _ in states for run in results.runs if run.method == method]
+        rows.append((method, [*shares, 100 * float(np.mean(off))]))
+    columns = [f"{n}, {when}" for n in (*LOOKS, LAST) for when in ("before", "now")]
+    heads = (*columns, f"% of runs more than {STUCK:.0%} off")
+    return _shares("regret of the recommendation", heads, sorted(rows, key=lambda row: row[1][4] + row[1][5]))
+
+
+def far_off(run: Run) -> bool:
+    return statistic(run, "simple") > STUCK * problems.get(run.problem).value_range
+
+
 def planned_runs(name: str) -> dict[int, Results]:
     """The runs of ``edrbo-identify`` that were told of fewer evaluations, by their number."""
     return {n: load_results(RUNS / f"{name}-{n}.csv.gz") for n in LOOKS}
+
+
+def two_states(now: Results) -> list[tuple[Results, dict[int, Results]]]:
+    before = load_results(RUNS / "regret-before.csv.gz"), planned_runs("identify-before")
+    return [before, (now, planned_runs("identify"))]
 
 
 def _shares(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, Sequence[float]]]) -> Table:
@@ -158,7 +188,7 @@ def _ratio(results: Results, other: str) -> str:
 def stuck(results: Results) -> None:
     for method in results.methods:
         runs = [run for run in results.runs if run.method == method]
-        far = [run.problem for run in runs if statistic(run, "simple") > STUCK * problems.get(run.problem).value_range]
+        far = [run.problem for run in runs if far_off(run)]
         where = ", ".join(f"{name} {far.count(name)}" for name in dict.fromkeys(far))
         print(f"more than {STUCK:.0%} below the best, {method}: {len(far)} of {len(runs)} ({where})")
 
@@ -197,6 +227,7 @@ def main() -> None:
     print("# Without noise\n")
     comparison(nine, planned_runs("identify"))
     print(told_the_goal(nine, planned_runs("identify")).to_markdown())
+    print(twice(two_states(nine)).to_markdown())
     print("# With noise of 5 % of the range\n")
     comparison(load_results(RUNS / "noise.csv.gz"), planned_runs("identify-noise"))
     print("# What people would use instead\n")

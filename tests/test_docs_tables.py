@@ -39,6 +39,9 @@ RUNS = {
         "docs/results/identify-robust-50.csv.gz",
         "docs/results/identify-robust-100.csv.gz",
         "docs/results/goal-told.csv.gz",
+        "docs/results/regret-before.csv.gz",
+        "docs/results/identify-before-50.csv.gz",
+        "docs/results/identify-before-100.csv.gz",
     ],
     "results/README.md: When the world changes": COMPARISON,
     "results/README.md: With noise": [
@@ -162,6 +165,7 @@ def test_the_tables_of_the_results_are_those_of_their_runs(monkeypatch: pytest.M
         *(regret_table(runs[name], "final") for name in ("regret", "noise")),
         numbers.on_the_way(runs["regret"], numbers.planned_runs("identify")),
         numbers.told_the_goal(runs["regret"], numbers.planned_runs("identify")),
+        numbers.twice(numbers.two_states(runs["regret"])),
         numbers.on_the_way(runs["noise"], numbers.planned_runs("identify-noise")),
     ]
     assert [row for table in tables for row in rows_of(table.to_markdown()) if row not in page] == []
