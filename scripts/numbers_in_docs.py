@@ -93,10 +93,8 @@ def told_the_goal(results: Results, planned: Mapping[int, Results]) -> Table:
 
 
 def twice(states: Sequence[tuple[Results, Mapping[int, Results]]]) -> Table:
-    """The same seeds by two states of the code, the earlier one first, whose suggestions differ in last bits: regret
-    of what is recommended for the mean, and in how many runs of a hundred it is far off in the end.
-
-    What differs between the two is chance. ``edrbo-identify`` at 50 and 100 as in ``on_the_way``.
+    """The same seeds by two states of the code, the earlier one first: regret of what is recommended for the mean, and
+    in how many runs of a hundred it is far off in the end. ``edrbo-identify`` at 50 and 100 as in ``on_the_way``.
     """
     rows = []
     for method in states[-1][0].methods:
