@@ -68,12 +68,17 @@ def on_the_way(results: Results, planned: Mapping[int, Results]) -> Table:
     for method in results.methods:
         shares = []
         for goal, n in columns:
-            runs = planned[n] if method == IDENTIFY and n in planned else results
-            last = n == len(runs.runs[0].regret)
-            shares.append(share(runs, method, "simple" if last and goal == "expected" else look_name(goal, n)))
+            shares.append(at_look(results, planned, method, goal, n))
         rows.append((method, shares))
     heads = tuple(f"{'mean' if goal == 'expected' else 'worst law'}, {n}" for goal, n in columns)
     return _shares("regret of the recommendation", heads, sorted(rows, key=lambda row: row[1][2]))
+
+
+def at_look(results: Results, planned: Mapping[int, Results], method: str, goal: str, n: int) -> float:
+    """The share after ``n`` evaluations, of ``planned`` runs where ``edrbo-identify`` was told of so many."""
+    runs = planned[n] if method == IDENTIFY and n in planned else results
+    last = n == len(runs.runs[0].regret)
+    return share(runs, method, "simple" if last and goal == "expected" else look_name(goal, n))
 
 
 def told_the_goal(results: Results, planned: Mapping[int, Results]) -> Table:
@@ -101,9 +106,7 @@ def twice(states: Sequence[tuple[Results, Mapping[int, Results]]]) -> Table:
         shares = []
         for n in (*LOOKS, LAST):
             for results, planned in states:
-                runs = planned[n] if method == IDENTIFY and n in planned else results
-                last = n == len(runs.runs[0].regret)
-                shares.append(share(runs, method, "simple" if last else look_name("expected", n)))
+                shares.append(at_look(results, planned, method, "expected", n))
         off = [far_off(run) for results, _ in states for run in results.runs if run.method == method]
         rows.append((method, [*shares, 100 * float(np.mean(off))]))
     columns = [f"{n}, {when}" for n in (*LOOKS, LAST) for when in ("before", "now")]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from edrbo.acquisition.functional import Expectation, Functional, WorstCase
 from edrbo.acquisition.functional.base import Field
-from edrbo.acquisition.score import UCB, DesignUCB, Score
+from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
@@ -42,7 +42,7 @@ class RobustAcquisition:
         self.points = points
         self.functional = functional
         self._contexts = points.all
-        self._singles: dict[tuple[int, int], Scored | None] = {}
+        self._singles: dict[tuple[int, float], Scored | None] = {}
         if score.integrated and not functional.locally_linear:
             raise InvalidValueError(
                 f"an integrated score has no meaning under {type(functional).__name__}",
@@ -97,10 +97,12 @@ class RobustAcquisition:
 
     def _single(self, paired: PairedBeliefs, score: Score) -> Scored | None:
         """The score in one piece, if it is μ + β σ and the beliefs have such a thing; made once."""
-        key = id(paired), id(score)  # both live as long as this does
+        beta = score.multiple
+        if beta is None:
+            return None
+        key = id(paired), beta  # the pairs live as long as this does
         if key not in self._singles:
-            plain = isinstance(score, UCB) and type(score) in (UCB, DesignUCB) and isinstance(score.beta, float | int)
-            self._singles[key] = paired.single(score.beta) if plain else None  # type: ignore[attr-defined]
+            self._singles[key] = paired.single(beta)
         return self._singles[key]
 
     def _pad(self, row: Tensor) -> Tensor:
