@@ -140,6 +140,7 @@ def test_ranges_as_people_write_them(text: str) -> None:
         ("1e-4:1:log", Real(1e-4, 1, log=True)),
         ("1:8:int", Integer(1, 8)),
         ("1:8:integer", Integer(1, 8)),
+        ("1.0:8.0:int", Integer(1, 8)),
         ("1 to 8 Integer", Integer(1, 8)),
         ("1-8 whole pieces", Integer(1, 8, unit="pieces")),
         ("1:1000:int:logarithmic", Integer(1, 1000, log=True)),
@@ -158,8 +159,9 @@ def test_variables_as_people_write_them(text: str, variable: Any) -> None:
 
 
 def test_variables_that_cannot_be_read() -> None:
-    for word in ("x=fast", "x=1:2.5:int", "x=9:1"):
-        with pytest.raises(InvalidSpaceError):
+    problems = {"x=fast": "neither a range", "x=1:2.5:int": "2.5 is not", "x=:5:int": "both bounds", "x=9:1": "9"}
+    for word, problem in problems.items():
+        with pytest.raises(InvalidSpaceError, match=problem):
             read_variable_word(word)
 
 

@@ -79,7 +79,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         (["new", "coating.toml", "-d", "x=0:1"], "exists already"),
         (["new", "coating.txt", "-d", "x=0:1"], "does not end in .toml"),
         (["new", "b.toml", "-d", "x=zero:one"], "neither a range nor a list of names"),
-        (["new", "b.toml", "-d", "x=0:1.5:int"], "not a number"),
+        (["new", "b.toml", "-d", "x=0:1.5:int"], "the bound 1.5 is not a whole number"),
         (["new", "b.toml"], "run this in a terminal"),
         (["new", "b.toml", "-d", "x=1:0"], "upper bound"),
         (["new", "b.toml", "-d", "x=0:1", "--method", "nonsense"], "no method is called"),

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from edrbo.errors import EdrboError, InvalidSpaceError
+from edrbo.errors import InvalidSpaceError
 
 if TYPE_CHECKING:
     from edrbo.space import Variable
@@ -59,22 +59,20 @@ def read_specification(text: str) -> Variable:
     unit = " ".join(word for word in words if word.casefold() not in MARKS)
     if unit:
         extras["unit"] = unit
-    try:
-        if "int" in marks:
-            whole = {key: part for key, part in extras.items() if key == "unit"}
-            return Integer(_whole(low), _whole(high), log="log" in marks, **whole)
-        ends = [None if part is None else float(part) for part in (low, high)]
-        return Real(ends[0], ends[1], log="log" in marks, **extras)
-    except ValueError as problem:
-        if isinstance(problem, EdrboError):
-            raise
-        raise InvalidSpaceError(f"a bound in {text!r} is not a number", HELP) from None
+    if "int" in marks:
+        whole = {key: part for key, part in extras.items() if key == "unit"}
+        return Integer(_whole(low), _whole(high), log="log" in marks, **whole)
+    ends = [None if part is None else float(part) for part in (low, high)]
+    return Real(ends[0], ends[1], log="log" in marks, **extras)
 
 
 def _whole(text: str | None) -> int:
-    if text is None or not re.fullmatch(r"[+-]?\d+", text):
-        raise ValueError
-    return int(text)
+    if text is None:
+        raise InvalidSpaceError("a whole number needs both bounds", HELP)
+    number = float(text)
+    if not number.is_integer():
+        raise InvalidSpaceError(f"the bound {text} is not a whole number", HELP)
+    return int(number)
 
 
 def _extras(rest: str) -> tuple[str, dict[str, Any]]:
