@@ -174,13 +174,14 @@ def _paired(table: Table) -> None:
     total = np.zeros(6, dtype=int)
     for goal in GOALS[1:]:
         gain = table.of("expected", "expected", goal) - table.of(goal, goal, goal)
-        counts = [_counts(gain.mean(1)), _counts(gain.mean(1)[table.gain[goal] > 1e3 * MUCH])]
-        total += np.concatenate(counts)
-        print(f"| {goal} | {_shown(gain)} | " + " | ".join(map(str, np.concatenate(counts))) + " |")
+        cells = [*counts(gain.mean(1)), *counts(gain.mean(1)[table.gain[goal] > 1e3 * MUCH])]
+        total += np.array(cells)
+        print(f"| {goal} | {_shown(gain)} | " + " | ".join(map(str, cells)) + " |")
     print("| all | | " + " | ".join(map(str, total)) + " |")
 
 
-def _counts(gain: np.ndarray) -> tuple[int, int, int]:
+def counts(gain: np.ndarray) -> tuple[int, int, int]:
+    """Of problems in which so much is gained, in thousandths: better, the same and worse."""
     better, worse = int((gain > 1e3 * SAME).sum()), int((gain < -1e3 * SAME).sum())
     return better, len(gain) - better - worse, worse
 
@@ -215,8 +216,8 @@ def turns(rows: Rows, wanted: range | None) -> None:
             )
             for kind in kinds
         }
-        counts = _counts(means["goal alone"] - means["in turn"])
-        cells = [f"{means[kind].mean():.1f}" for kind in kinds] + [str(count) for count in counts]
+        beside = counts(means["goal alone"] - means["in turn"])
+        cells = [f"{means[kind].mean():.1f}" for kind in kinds] + [str(count) for count in beside]
         print(f"| {goal} | " + " | ".join(cells) + " |")
 
 

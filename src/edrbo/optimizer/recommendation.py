@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 Admit = Callable[[Array], Array]  # designs (n × d_x) that can be chosen near points
 
 NEW_CONTEXTS = 16  # points of the context box that stand for contexts not seen yet
-SEEN = 512  # contexts at most in which two designs are compared
+SEEN = 128  # contexts at most in which two designs are compared
 NEAREST = 3  # tried runs that are named
 FAR = 0.5  # lengthscales from the nearest tried design to one that counts as untried
 
@@ -124,13 +124,18 @@ class Knowledge:
         )
 
     def better(self, x: Tensor, on_average: Tensor) -> Tensor:
-        """Of a design (d_x) and the one that is best for the mean, the better under the goal in the contexts as they
-        were seen: what was found on another law must hold on theirs."""
+        """Of a design (d_x) and the one that is best for the mean, the one with the better posterior expectation under
+        the goal in the contexts as they were seen.
+
+        ``x`` was found by the mean surface, mostly on another law. What is not known of f and of the law makes a tail
+        or a worst case worse than that surface says, more so far from what was tried.
+        """
+        if torch.equal(x, on_average):
+            return x
         law, both = self.law.thinned(SEEN), torch.stack([x, on_average])
         points = replace(self.belief.points, atoms=law.contexts, weights=law.weights)
-        value = self.model_goal.belief(self.belief.model, points)
-        with torch.no_grad():
-            return both[value.near(both).evaluate(both).argmax()]
+        seen = replace(self.answers, belief=replace(self.belief, points=points))
+        return both[int((self.model_goal.sense * seen.values(both).expected).argmax())]
 
     def nearest(self, x: Tensor) -> list[TriedRun]:
         """The tried runs nearest to the design ``x`` (d_x), by the experts' mean lengthscales."""
