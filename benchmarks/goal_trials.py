@@ -1,4 +1,4 @@
-"""Trials of other ways to ask and to recommend under goals, beside the way it is or was done: the tables of docs/why.md.
+"""Trials of other ways to ask and to recommend under goals, beside how it is or was done: tables of docs/why.md.
 
     python benchmarks/goal_trials.py [benchmarks/results/goal-trials.csv]
 

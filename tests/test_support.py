@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,9 +74,11 @@ def test_runs_are_named_by_their_suggestions() -> None:
 
 def test_words() -> None:
     answer = optimizer_with(around(0.4, 8)).recommend()
-    assert interval_words(SETTINGS, answer).count("±") == 3
-    assert f"{answer.left_to_gain:.2g}" in stopping_words(SETTINGS, answer)
+    assert interval_words(answer.interval, answer.interval_parts).count("±") == 3
+    assert f"by more than {answer.left_to_gain:.2g} mm;" in stopping_words(answer, "mm")
+    assert "would bring some 0.2 mm." in stopping_words(replace(answer, ten_more_runs=0.2), "mm")
+    assert "would bring next to nothing." in stopping_words(replace(answer, ten_more_runs=0.0), "mm")
     alone = optimizer_with(around(0.4, 1)).recommend()
     assert math.isinf(alone.interval[1])
-    assert "no scale" in interval_words(SETTINGS, alone)
-    assert "nobody can say" in stopping_words(SETTINGS, alone)
+    assert "no scale" in interval_words(alone.interval, alone.interval_parts)
+    assert "nobody can say" in stopping_words(alone, "mm")

@@ -24,7 +24,7 @@ def lever(x: float, c: float) -> float:
 
 @pytest.fixture
 def study(edrbo: Run, folder: Path) -> Study:
-    made = edrbo("new", "lever.toml", "-d", "x=0:1", "-c", "c=0:1", "--goal", "cvar:0.2", "--seed", 0)
+    made = edrbo("new", "lever.toml", "-d", "x=0:1", "-c", "c=0:1", "--goal", "cvar:0.2", "--seed", 0, "--unit", "mm")
     assert made.code == 0, made.err
     study = read_toml(folder / "lever.toml").open()
     draw = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def test_a_study_keeps_and_follows_its_goal(study: Study, edrbo: Run) -> None:
     assert found["design"]["x"] < 0.2
     assert found["title"] == "mean of the worst 20 % of contexts"
     assert found["value_interval"][0] <= found["value"] <= found["value_interval"][1]
-    assert found["price"]["on average"]["mean"] > found["price"]["recommended"]["mean"]
+    assert found["price"]["on average"]["mean"] > found["price"]["recommended"]["mean"] == found["expected"]
     words = edrbo("recommend").out
     assert "mean of the worst 20 % of contexts" in words
     assert "the price of robustness" in words
@@ -49,6 +49,14 @@ def test_a_study_keeps_and_follows_its_goal(study: Study, edrbo: Run) -> None:
     wrong = edrbo("recommend", "--goal", "median")
     assert wrong.code != 0
     assert "expected" in wrong.err
+
+
+@pytest.mark.parametrize(("goal", "unit"), [("cvar:0.2", " mm"), ("reach:0.5", ""), ("hit:1", " mm²")])
+def test_what_is_left_to_gain_is_in_the_unit_of_the_goal(goal: str, unit: str, study: Study, edrbo: Run) -> None:
+    found = edrbo("recommend", "--goal", goal, "--json").json
+    words = " ".join(edrbo("recommend", "--goal", goal).out.split())
+    assert f"no design is better by more than {found['left_to_gain']:.2g}{unit};" in words
+    assert f"The interval: ± {found['value_parts']['model']:.2g} from what is not known of f" in words
 
 
 def test_the_frontier_on_the_command_line(study: Study, edrbo: Run, folder: Path) -> None:
@@ -62,7 +70,7 @@ def test_the_frontier_on_the_command_line(study: Study, edrbo: Run, folder: Path
 
 def test_a_report_says_which_goal(study: Study) -> None:
     page = report_page(study)
-    assert "maximize value: mean of the worst 20 % of contexts" in page
+    assert "maximize value [mm]: mean of the worst 20 % of contexts" in page
     assert "mean of the worst 20 % of contexts along x" in page
     assert "the design that is best on average" in page
     assert "Mean against the goal" in page

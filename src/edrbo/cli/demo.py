@@ -78,7 +78,7 @@ def demo(
     table.add_row("  robust: less √2 × disagreement", f"{answer.robust:.4f}", "")
     table.add_row(f"  worst if demands move by {answer.ball:.0%}", f"{answer.worst_case:.4f}", f"{shifted:.4f}")
     console.print(table)
-    console.print(stopping_words(optimizer.settings, answer))
+    console.print(stopping_words(answer, optimizer.settings.unit))
     if (warning := support_words(optimizer.settings, answer)) is not None:
         console.print(warning)
     draw_belief(optimizer, out, truth=lambda order: problem.expected(order[:, None]))

@@ -71,7 +71,10 @@ def recommend(
         ["  95 % sure that this is between", range_words(found.interval, settings.unit)],
         ["  and the next single outcome between", range_words(found.outcome, settings.unit)],
         ["  cautiously: models that differ most", outcome_words(settings, found.robust)],
-        [f"  worst case, contexts move by {ball:.0%} of their range", outcome_words(settings, found.worst_case)],
+        [
+            f"  95 % sure: no worse if contexts move by {100 * ball:g} %",
+            outcome_words(settings, found.worst_case),
+        ],
         ["  models differ by", outcome_words(settings, found.disagreement)],
     ]
     rows += [[f"  {name} makes it vary by", outcome_words(settings, s)] for name, s in found.context_effect.items()]
@@ -82,8 +85,8 @@ def recommend(
         _print_price(found)
     if found.outcomes:
         _print_outcomes(found)
-    say(interval_words(settings, found))
-    say(stopping_words(settings, found))
+    say(interval_words(found.value_interval, found.value_parts))
+    say(stopping_words(found, followed.unit(settings.unit)))
     warning = support_words(settings, found)
     say(warning or nearest_words(settings, found), style="yellow" if warning else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -86,18 +87,18 @@ class GoalAnswers:
         draws = careful.values(x[None], Robust(ball))
         return float(draws.quantile(1.0 - SURE if self.model_goal.units.sign > 0 else SURE)[0])
 
-    def price(self, recommended: Tensor, on_average: Tensor, ball: float) -> dict[str, dict[str, float]]:
-        """Posterior expectations of mean, tail and worst mean in the ball, of both designs."""
+    def price(self, both: Tensor, means: Sequence[float], ball: float) -> dict[str, dict[str, float]]:
+        """Posterior expectations of mean, tail and worst mean in the ball, of the recommended design and of the one
+        that is best on average (2 × d_x), whose ``means`` are known more exactly than by draws."""
         goals = {
-            "mean": Expected(),
             f"mean of the worst {TAIL:.0%}": CVaR(TAIL),
             "worst mean in the ball": Robust(ball),
         }
-        both = recommended[None] if torch.equal(recommended, on_average) else torch.stack([recommended, on_average])
-        found = {name: self.values(both, goal).expected.tolist() for name, goal in goals.items()}
+        apart = both[:1] if torch.equal(both[0], both[1]) else both
+        found = {name: self.values(apart, goal).expected.tolist() for name, goal in goals.items()}
         return {
-            "recommended": {name: values[0] for name, values in found.items()},
-            "on average": {name: values[-1] for name, values in found.items()},
+            "recommended": {"mean": means[0], **{name: values[0] for name, values in found.items()}},
+            "on average": {"mean": means[-1], **{name: values[-1] for name, values in found.items()}},
         }
 
 

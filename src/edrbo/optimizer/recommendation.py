@@ -93,7 +93,7 @@ class Knowledge:
         rivals = Rivals(evidence.space, x, evidence.starts(), self.seed, admit)
         future = outlook(self.belief.model, self.law, rivals, self.trust, self.answers.measure)
         gains = np.quantile(future.gains, np.linspace(0.0, 1.0, 101), method="lower").tolist()
-        nearest = self.nearest(x)
+        nearest, both = self.nearest(x), torch.stack([x, on_average])
         settings = evidence.state.settings
         return Recommendation(
             design=evidence.space.decode_designs(x.numpy())[0],
@@ -102,7 +102,7 @@ class Knowledge:
             value=float(answer.value[0]),
             value_interval=(float(answer.value_lower[0]), float(answer.value_upper[0])),
             value_parts=parts,
-            price=self.answers.price(x, on_average, ball),
+            price=self.answers.price(both, evidence.units.to_user(self.values(both).mean).tolist(), ball),
             expected=float(answer.expected[0]),
             interval=(float(answer.lower[0]), float(answer.upper[0])),
             interval_parts=_named(answer.from_model, answer.from_contexts, answer.from_experts),

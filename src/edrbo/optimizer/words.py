@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from edrbo.optimizer.answer import Recommendation, TriedRun
 from edrbo.records.settings import Settings
@@ -19,22 +20,23 @@ def range_words(interval: tuple[float, float], unit: str = "") -> str:
     return f"{low:.6g} and {high:.6g}{unit and ' ' + unit}" if math.isfinite(high - low) else TOO_EARLY
 
 
-def interval_words(settings: Settings, found: Recommendation) -> str:
-    """What the interval is made of."""
-    if not math.isfinite(found.interval[1]):
+def interval_words(interval: tuple[float, float], half_widths: Mapping[str, float]) -> str:
+    """What an interval is made of: of the mean, or of the goal's value."""
+    if not math.isfinite(interval[1]):
         return "One outcome has no scale: nothing can be said of how far it is from the truth."
-    parts = [f"± {found.interval_parts[key]:.2g} from {source}" for key, source in SOURCES.items()]
+    parts = [f"± {half_widths[key]:.2g} from {source}" for key, source in SOURCES.items()]
     return f"The interval: {', '.join(parts)} (they add in squares)."
 
 
-def stopping_words(settings: Settings, found: Recommendation) -> str:
-    """What more runs would be good for."""
+def stopping_words(found: Recommendation, unit: str) -> str:
+    """What more runs would be good for; ``unit`` is that of the goal's value."""
     if not math.isfinite(found.left_to_gain):
         return "With one outcome nobody can say what is left to gain."
-    unit = settings.unit and f" {settings.unit}"
+    unit = unit and f" {unit}"
+    more = f"some {found.ten_more_runs:.1g}{unit}" if found.ten_more_runs > 0.0 else "next to nothing"
     return (
         f"With 95 % probability no design is better by more than {found.left_to_gain:.2g}{unit}; "
-        f"ten more runs would bring some {found.ten_more_runs:.1g}{unit}."
+        f"ten more runs would bring {more}."
     )
 
 

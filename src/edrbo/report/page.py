@@ -60,7 +60,10 @@ def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
     settings = facts.study.settings
     unit = settings.goal.unit(settings.unit)
     sure = _sure(found.value_interval, unit)
-    rows = [(found.title, _joined(number(found.value), unit), sure)]
+    rows = [
+        (found.title, _joined(number(found.value), unit), sure),
+        ("", "", interval_words(found.value_interval, found.value_parts)),
+    ]
     if facts.space.d_c:
         average = found.price["on average"]
         rows += [
@@ -77,17 +80,17 @@ def _recommendation(facts: Facts) -> str:
         f"<div><dt>{escape(one_line(name))}</dt><dd>{escape(_with_unit(facts, name, value))}</dd></div>"
         for name, value in found.design.items()
     )
-    unit = facts.study.settings.unit
+    unit, goal_unit = facts.study.settings.unit, facts.study.settings.goal.unit(facts.study.settings.unit)
     worse = "less" if facts.study.settings.direction == "maximize" else "more"
     rows = [
         *_goal_rows(facts),
         ("expected value", _outcome(facts, found.expected), _sure(found.interval, unit)),
-        ("", "", interval_words(facts.study.settings, found)),
+        ("", "", interval_words(found.interval, found.interval_parts)),
         ("next outcome", "", f"a single one: {_sure(found.outcome, unit)}"),
         ("robust value", _outcome(facts, found.robust), f"{worse} hopeful by as much as the models disagree"),
     ]
     if facts.space.d_c:
-        ball = f"if contexts move by {100 * found.ball:.0f} % of their range in the worst way"
+        ball = f"if contexts move by {100 * found.ball:.0f} % of their range in the worst way; 95 % sure"
         rows.append(("worst case", _outcome(facts, found.worst_case), ball))
         rows += [
             (f"spread due to {name}", _outcome(facts, effect), "standard deviation of the value at this design")
@@ -109,7 +112,7 @@ def _recommendation(facts: Facts) -> str:
     doubt = "" if warning is None else f"<p class='warn'>{escape(one_line(warning))}</p>"
     return (
         f'<section class="key"><h2>Recommendation</h2><dl class="design">{design}</dl>{doubt}'
-        f'<table class="facts">{cells}</table><p>{escape(stopping_words(facts.study.settings, found))}</p></section>'
+        f'<table class="facts">{cells}</table><p>{escape(stopping_words(found, goal_unit))}</p></section>'
     )
 
 
