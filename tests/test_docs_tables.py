@@ -61,6 +61,8 @@ RUNS = {
     "why.md: After the sixty": ["benchmarks/results/trials-3.csv"],
     "why.md: Optimism under other goals": ["benchmarks/results/trials-2.csv"],
     "why.md: The mean in every second step": ["benchmarks/results/goal-turns.csv"],
+    "why.md: Which of two designs is recommended": ["benchmarks/results/goal-trials.csv"],
+    "why.md: Other turns": ["benchmarks/results/goal-trials.csv"],
     "why.md: Batches": ["benchmarks/results/batches.csv"],
     "why.md: Stuck runs": [
         "benchmarks/results/stuck-complicated-hartmann-103.jsonl",
