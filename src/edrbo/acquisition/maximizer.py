@@ -28,6 +28,7 @@ from torch import Tensor
 from edrbo.acquisition.area import Area
 from edrbo.acquisition.best_apart import best_apart
 from edrbo.acquisition.constrained import climb_inside
+from edrbo.acquisition.guided import guided_climbs
 from edrbo.acquisition.neighbors import neighbors as neighbors_of
 from edrbo.space import Region, Space
 from edrbo.surrogate.lbfgs import minimize_batch
@@ -117,7 +118,7 @@ def maximize(
         objective = objective.near(ends[best])
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)
-        ends, values = _climb(objective, ends[best], area, units, last)
+        ends, values = _climb(objective, ends[best], area, units, last, fair if getattr(objective, "dear", False) else None)
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
@@ -153,34 +154,45 @@ def _screen(rough: Objective, area: Area, seed: int, starts: Tensor | None, budg
     return torch.cat([points[kept], *incumbents])
 
 
-def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
-    """Bounded L-BFGS from each row of ``start`` in the free columns; ends (S × d_x) and values (S)."""
+def _climb(
+    objective: Objective,
+    start: Tensor,
+    area: Area,
+    units: _Units,
+    budget: Budget,
+    guide: Objective | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Bounded L-BFGS from each row of ``start`` in the free columns, on the ``guide`` if there is one (``guided``); ends
+    (S × d_x) and values (S)."""
     free = area.free
     if not bool(free.any()):
         with torch.no_grad():
             return start, objective(start)
 
+    negative = _negative(objective, free, units)
+    if area.region is not None and area.constrained:
+        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
+        return _better(objective, start, torch.from_numpy(inside))
+    # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
+    limits = {"max_iterations": budget.iterations, "max_line_search": budget.line_search}
+    if guide is not None:
+        guiding = _negative(guide, free, units)
+        ends, costs = guided_climbs(negative, guiding, start.numpy(), free.numpy(), budget.tolerance)
+    else:
+        box = np.zeros(start.shape[1]), np.ones(start.shape[1])
+        ends, costs = minimize_batch(negative, start.numpy(), *box, ftol=budget.tolerance, gtol=1e-4, **limits)
+    return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
+
+
+def _negative(objective: Objective, free: Tensor, units: _Units) -> Callable[..., tuple[Array, Array]]:
+    """How far points (b × d_x) are below the level (b), in units of the spread, and the gradient in the free columns."""
     downhill = free.numpy() / -units.spread
 
     def negative(points: Array, rows: list[int] | None = None) -> tuple[Array, Array]:
         value, gradient = _value_and_gradient(objective, torch.from_numpy(points))
         return (units.level - value.numpy()) / units.spread, gradient.numpy() * downhill
 
-    if area.region is not None and area.constrained:
-        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
-        return _better(objective, start, torch.from_numpy(inside))
-    ends, costs = minimize_batch(
-        negative,
-        start.numpy(),
-        np.zeros(start.shape[1]),
-        np.ones(start.shape[1]),
-        max_iterations=budget.iterations,
-        # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
-        max_line_search=budget.line_search,
-        ftol=budget.tolerance,
-        gtol=1e-4,
-    )
-    return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
+    return negative
 
 
 def _better(objective: Objective, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:

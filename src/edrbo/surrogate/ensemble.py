@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
+from edrbo.surrogate.condensed import ROWS, CondensedGP, telling_rows
 from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.fit import Likelihood, default_theta, fit_experts, pack, profile_mean
 from edrbo.surrogate.hyperparameters import Hyperparameters
@@ -207,6 +208,13 @@ class Ensemble(Beliefs):
     def rough(self) -> Ensemble:
         return self.expert(0)
 
+    def condensed(self) -> Beliefs:
+        return self if self.gp.x.shape[-2] <= ROWS else self._condensed
+
+    @cached_property
+    def _condensed(self) -> Condensed:
+        return Condensed(CondensedGP.of(self.gp, telling_rows(self.gp)), self.scaling, self.weights)
+
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Each expert's marginal mean and standard deviation at ``points`` (N × d): M × N, in units of y. Fast."""
         return self.scaling.moments(*self.gp.moments(points))
@@ -263,6 +271,29 @@ class Ensemble(Beliefs):
         gain = signal * (1.0 - share) / certain
         foretold = mean[:, rows] * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
         return y, foretold, (signal * (1.0 - gain) + noise / share).sqrt()
+
+
+@dataclass(frozen=True, eq=False)
+class Condensed(Beliefs):
+    """An ensemble told by few of its observations: a stand-in."""
+
+    gp: CondensedGP
+    scaling: Scaling
+    shares: Tensor | None  # of the experts
+
+    @property
+    def weights(self) -> Tensor | None:
+        return self.shares
+
+    @property
+    def width(self) -> int:
+        return len(self.gp.kernels) * len(self.gp.x)
+
+    def rough(self) -> Condensed:
+        return Condensed(self.gp.expert(0), self.scaling, None)
+
+    def paired_with(self, contexts: Tensor) -> PairedEnsemble:
+        return PairedEnsemble(self.gp.paired_with(contexts), self.scaling)
 
 
 @dataclass(frozen=True, eq=False)

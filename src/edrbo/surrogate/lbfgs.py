@@ -41,12 +41,13 @@ def minimize_batch(
     gtol: float = 1e-6,
     max_line_search: int = 20,
 ) -> tuple[Array, Array]:
-    """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper] (p, finite).
+    """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper], finite and p, or
+    b × p where each problem has its own.
 
     ``value_and_gradient(points, rows)`` gets the rows still at work and returns values (b') and gradients
     (b' × p). Returns the best points (b × p) and their values (b).
     """
-    lower, upper = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
+    lower, upper = (np.array(np.broadcast_to(bound, start.shape), order="C") for bound in (lower, upper))
     best = np.clip(start, lower, upper)
     best_value = np.full(len(best), np.inf)
 
@@ -61,11 +62,12 @@ def minimize_batch(
                 best_value[i], best[i] = value[row], points[row]
         return value, gradient
 
-    problem, core = _Problem(lower, upper, max_iterations, ftol / EPSILON, gtol, max_line_search), _core()
+    limits, core = (max_iterations, ftol / EPSILON, gtol, max_line_search), _core()
+    problems = [_Problem(*bounds, *limits) for bounds in zip(lower, upper, strict=True)]
     if core is None:
-        _one_by_one(evaluate, best.copy(), problem)
+        _one_by_one(evaluate, best.copy(), problems)
     else:
-        _side_by_side(evaluate, [_Search(core, x, problem) for x in best])
+        _side_by_side(evaluate, [_Search(core, *each) for each in zip(best, problems, strict=True)])
     return best, best_value
 
 
@@ -121,10 +123,10 @@ def _side_by_side(evaluate: Evaluate, searches: list[_Search]) -> None:
         asking = [i for i, value, gradient in answers if searches[i].go_on(value, gradient)]
 
 
-def _one_by_one(evaluate: Evaluate, start: Array, problem: _Problem) -> None:
+def _one_by_one(evaluate: Evaluate, start: Array, problems: list[_Problem]) -> None:
     from scipy.optimize import fmin_l_bfgs_b
 
-    for i, x in enumerate(start):
+    for i, (x, problem) in enumerate(zip(start, problems, strict=True)):
 
         def one(point: Array, i: int = i) -> tuple[float, Array]:
             value, gradient = evaluate(point[None].copy(), [i])

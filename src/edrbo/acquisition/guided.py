@@ -1,0 +1,87 @@
+"""The last climbs: on an objective that is dear, with the curvature of a cheap one that is much like it.
+
+A search that knows nothing of the curvature spends most of its steps on finding it out. Here it comes from differences
+of the cheap one's gradients, all asked for at once, and is corrected by what the objective shows (the symmetric
+rank-one update). Each round goes to the lowest point of the quadratic model within a trust region, and asks the
+objective once. A climb that could not catch up with the best one ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.surrogate.lbfgs import minimize_batch
+
+Array = NDArray[np.float64]
+Cost = Callable[[Array], tuple[Array, Array]]  # points (b × p) → what is to be made small (b), and its gradient (b × p)
+
+ROUNDS = 12  # a limit that is rarely met
+REACH = 0.2  # of the first round, from where it starts, in the unit cube
+TRUSTED, CLOSER = 0.25, 0.3  # share of the foreseen gain below which the next round stays closer: so many steps
+CATCHING_UP = 3.0  # times what a climb foresees for itself it may be behind the best
+STEP = 0.01  # of the differences: about as far as there is still to go
+
+
+def guided_climbs(objective: Cost, guide: Cost, start: Array, free: NDArray[np.bool_], tolerance: float) -> tuple[Array, Array]:
+    """From each row of ``start`` (b × p) in the unit cube, in the ``free`` columns (p); ends (b × p) and the objective
+    there (b). A climb ends when it foresees or brings no more than ``tolerance``."""
+    x = np.clip(start, 0.0, 1.0)
+    cost, slope = objective(x)
+    bend = curvatures(guide, x, free)
+    reach, live = np.full(len(x), REACH), np.arange(len(x))
+    for _ in range(ROUNDS):
+        ends, gain = _lowest(x[live], slope[live], bend[live], free * reach[live, None])
+        goes_on = (gain > tolerance) & (cost[live] - CATCHING_UP * gain <= cost.min())
+        live, ends, gain = live[goes_on], ends[goes_on], gain[goes_on]
+        if len(live) == 0:
+            break
+        found, found_slope = objective(ends)
+        step, brought = ends - x[live], cost[live] - found
+        _learn(bend, live, step, found_slope - slope[live])
+        length = np.abs(step).max(axis=1)
+        # a gain as foreseen at the edge of what was trusted: go farther
+        reach[live] = np.where(brought < TRUSTED * gain, CLOSER * length, np.maximum(reach[live], 2.0 * length))
+        better = brought > 0
+        moved = live[better]
+        x[moved], cost[moved], slope[moved] = ends[better], found[better], found_slope[better]
+        live = live[(brought > tolerance) | ~better]
+        if len(live) == 0:
+            break
+    return x, cost
+
+
+def curvatures(guide: Cost, x: Array, free: NDArray[np.bool_]) -> Array:
+    """Second derivatives (b × p × p) at ``x`` (b × p) by differences into the unit cube, zero where not ``free``."""
+    columns = np.flatnonzero(free)
+    steps = np.where(x[:, columns] + STEP <= 1.0, STEP, -STEP)  # b × f
+    points = np.repeat(x[:, None], 1 + len(columns), axis=1)
+    points[:, np.arange(1, 1 + len(columns)), columns] += steps
+    slopes = guide(points.reshape(-1, x.shape[1]))[1].reshape(points.shape)
+    bend = np.zeros((*x.shape, x.shape[1]))
+    bend[:, columns] = (slopes[:, 1:] - slopes[:, :1]) / steps[:, :, None]
+    return 0.5 * (bend + bend.transpose(0, 2, 1)) * (free[:, None] & free)
+
+
+def _lowest(x: Array, slope: Array, bend: Array, reach: Array) -> tuple[Array, Array]:
+    """Where quadratic models are low within ``reach`` (b × p) of ``x``: points (b × p), and by how much (b)."""
+
+    def model(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        away = points - x[rows]
+        pull = (bend[rows] @ away[:, :, None])[:, :, 0]
+        return ((slope[rows] + 0.5 * pull) * away).sum(axis=1), slope[rows] + pull
+
+    box = np.maximum(x - reach, 0.0), np.minimum(x + reach, 1.0)
+    ends, lows = minimize_batch(model, x, *box, max_iterations=30, ftol=1e-7, gtol=1e-7)
+    return ends, -lows
+
+
+def _learn(bend: Array, rows: NDArray[np.intp], step: Array, change: Array) -> None:
+    """Make the curvatures of ``rows`` explain the ``change`` of the gradient (r × p) over ``step``, where they can."""
+    missed = change - (bend[rows] @ step[:, :, None])[:, :, 0]
+    along = (missed * step).sum(axis=1)
+    safe = np.abs(along) > 1e-3 * np.sqrt((missed * missed).sum(axis=1) * (step * step).sum(axis=1))
+    scale = np.where(safe, 1.0 / np.where(safe, along, 1.0), 0.0)
+    bend[rows] += scale[:, None, None] * missed[:, :, None] * missed[:, None]
