@@ -8,7 +8,8 @@ objective once. A climb that could not catch up with the best one ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+import os
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ Cost = Callable[[Array], tuple[Array, Array]]  # points (b × p) → what is to 
 ROUNDS = 12  # a limit that is rarely met
 REACH = 0.2  # of the first round, from where it starts, in the unit cube
 TRUSTED, CLOSER = 0.25, 0.3  # share of the foreseen gain below which the next round stays closer: so many steps
+MISSES = int(os.environ.get("MISSES", 3))  # rounds in a row without any gain after which a climb ends: there is a kink
 CATCHING_UP = 3.0  # times what a climb foresees for itself it may be behind the best
 STEP = 0.01  # of the differences: about as far as there is still to go
 
@@ -31,7 +33,7 @@ def guided_climbs(objective: Cost, guide: Cost, start: Array, free: NDArray[np.b
     x = np.clip(start, 0.0, 1.0)
     cost, slope = objective(x)
     bend = curvatures(guide, x, free)
-    reach, live = np.full(len(x), REACH), np.arange(len(x))
+    reach, live, missed = np.full(len(x), REACH), np.arange(len(x)), np.zeros(len(x), dtype=int)
     for _ in range(ROUNDS):
         ends, gain = _lowest(x[live], slope[live], bend[live], free * reach[live, None])
         goes_on = (gain > tolerance) & (cost[live] - CATCHING_UP * gain <= cost.min())
@@ -47,7 +49,8 @@ def guided_climbs(objective: Cost, guide: Cost, start: Array, free: NDArray[np.b
         better = brought > 0
         moved = live[better]
         x[moved], cost[moved], slope[moved] = ends[better], found[better], found_slope[better]
-        live = live[(brought > tolerance) | ~better]
+        missed[live] = np.where(better, 0, missed[live] + 1)
+        live = live[np.where(better, brought > tolerance, missed[live] < MISSES)]
         if len(live) == 0:
             break
     return x, cost
@@ -67,15 +70,43 @@ def curvatures(guide: Cost, x: Array, free: NDArray[np.bool_]) -> Array:
 
 def _lowest(x: Array, slope: Array, bend: Array, reach: Array) -> tuple[Array, Array]:
     """Where quadratic models are low within ``reach`` (b × p) of ``x``: points (b × p), and by how much (b)."""
+    box = np.maximum(x - reach, 0.0), np.minimum(x + reach, 1.0)
+    ends, solved = _newton(x, slope, bend, *box)
+    rest = np.flatnonzero(~solved)
+    if len(rest):
+        some = _models(x[rest], slope[rest], bend[rest])
+        bounds = (bound[rest] for bound in box)
+        ends[rest], _ = minimize_batch(some, x[rest], *bounds, max_iterations=30, ftol=1e-7, gtol=1e-7)
+    lows, _ = _models(x, slope, bend)(ends, range(len(x)))
+    return ends, -lows
 
-    def model(points: Array, rows: list[int]) -> tuple[Array, Array]:
+
+def _newton(x: Array, slope: Array, bend: Array, lower: Array, upper: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """The lowest points (b × p) of quadratic models with what is pressed against its bound held there, and whether
+    each is that of the model within the bounds (b)."""
+    held = ((x <= lower) & (slope >= 0.0)) | ((x >= upper) & (slope <= 0.0))
+    either = held[:, :, None] | held[:, None]
+    system = np.where(either, np.eye(x.shape[1]), bend)
+    values, vectors = np.linalg.eigh(system)
+    convex = values[:, 0] > 0.0
+    right = np.where(held, 0.0, slope)[:, None] @ vectors
+    step = -(vectors @ (right[:, 0] / np.where(convex[:, None], values, 1.0))[:, :, None])[:, :, 0]
+    ends = np.where(held, x, x + step)
+    inside = ((ends >= lower) & (ends <= upper)).all(axis=1)
+    after = slope + (bend @ (ends - x)[:, :, None])[:, :, 0]
+    pressed = ~held | np.where(x <= lower, after >= 0.0, True) & np.where(x >= upper, after <= 0.0, True)
+    return ends, convex & inside & pressed.all(axis=1)
+
+
+def _models(x: Array, slope: Array, bend: Array) -> Callable[[Array, Sequence[int]], tuple[Array, Array]]:
+    """slopeᵀs + ½ sᵀ bend s of s = point − x, for some rows, and its gradient."""
+
+    def model(points: Array, rows: Sequence[int]) -> tuple[Array, Array]:
         away = points - x[rows]
         pull = (bend[rows] @ away[:, :, None])[:, :, 0]
         return ((slope[rows] + 0.5 * pull) * away).sum(axis=1), slope[rows] + pull
 
-    box = np.maximum(x - reach, 0.0), np.minimum(x + reach, 1.0)
-    ends, lows = minimize_batch(model, x, *box, max_iterations=30, ftol=1e-7, gtol=1e-7)
-    return ends, -lows
+    return model
 
 
 def _learn(bend: Array, rows: NDArray[np.intp], step: Array, change: Array) -> None:

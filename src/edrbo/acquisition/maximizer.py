@@ -52,6 +52,7 @@ class Budget:
     costly_finalists: int = 2  # and of one that looks all over the context box
     tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
     first_tolerance: float = 1e-3  # and the first one on a stand-in
+    patience: int | None = None  # evaluations in a row that may bring less than that
     probes: int = 12  # points of one round of direct search, and
     probe_rounds: int = 10  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),
@@ -61,6 +62,9 @@ class Budget:
 
 
 BUDGET = Budget()
+import os
+SHORTER = float(os.environ.get("SHORTER", 10))
+PATIENCE = int(os.environ.get("PATIENCE", 3))
 
 
 @dataclass(frozen=True)
@@ -111,14 +115,15 @@ def maximize(
     costly = getattr(objective, "costly", False)
     goes_on = costly or fair is not objective
     first = replace(budget, tolerance=budget.first_tolerance) if goes_on else budget
-    ends, values = _climb(fair, starts, area, units, first)
+    dear = getattr(objective, "dear", False)
+    ends, values = _first_climb(fair, starts, area, units, first) if dear else _climb(fair, starts, area, units, first)
     # searches that ended at one place would climb on together, and the hills that they left out might be higher
     best = best_apart(ends, values, budget.costly_finalists if costly else budget.finalists, apart=0.01)
     if hasattr(objective, "near"):
         objective = objective.near(ends[best])
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)
-        ends, values = _climb(objective, ends[best], area, units, last, fair if getattr(objective, "dear", False) else None)
+        ends, values = _climb(objective, ends[best], area, units, last, fair if dear else None)
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
@@ -174,7 +179,7 @@ def _climb(
         inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
         return _better(objective, start, torch.from_numpy(inside))
     # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
-    limits = {"max_iterations": budget.iterations, "max_line_search": budget.line_search}
+    limits = {"max_iterations": budget.iterations, "max_line_search": budget.line_search, "patience": budget.patience}
     if guide is not None:
         guiding = _negative(guide, free, units)
         ends, costs = guided_climbs(negative, guiding, start.numpy(), free.numpy(), budget.tolerance)
@@ -182,6 +187,14 @@ def _climb(
         box = np.zeros(start.shape[1]), np.ones(start.shape[1])
         ends, costs = minimize_batch(negative, start.numpy(), *box, ftol=budget.tolerance, gtol=1e-4, **limits)
     return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
+
+
+def _first_climb(
+    fair: Objective, start: Tensor, area: Area, units: _Units, budget: Budget
+) -> tuple[Tensor, Tensor]:
+    """``_climb`` for goals that have ridges and kinks: it begins with shorter steps, and gives up sooner."""
+    shorter = replace(units, spread=units.spread * SHORTER)
+    return _climb(fair, start, area, shorter, replace(budget, tolerance=budget.tolerance / SHORTER, patience=PATIENCE))
 
 
 def _negative(objective: Objective, free: Tensor, units: _Units) -> Callable[..., tuple[Array, Array]]:

@@ -1,14 +1,13 @@
-"""Gaussian processes told by few rows: a stand-in for ``ExactGP`` that costs k² instead of n² a point.
+"""Gaussian processes with a variance that few rows tell: a stand-in for ``ExactGP`` that costs k² instead of n² a point.
 
-All n observations are conditioned on, but what they say is carried by f at k of the inputs (the posterior of sparse
-variational regression, Titsias 2009, with inducing points among the data). With K the prior covariance, Λ the noise and
-S the chosen rows,
+The mean is the exact one, which needs no solve. For the variance all n observations count, but what they say is carried
+by f at k of the inputs (the posterior of sparse variational regression, Titsias 2009, with inducing points among the
+data). With K the prior covariance, Λ the noise and S the chosen rows,
 
     A  = K_SS + K_Sn Λ⁻¹ K_nS
-    μ  = m + k_S A⁻¹ K_Sn Λ⁻¹ (y − m)
     σ² = k − k_S (K_SS⁻¹ − A⁻¹) k_Sᵀ,
 
-which is the exact posterior if S is all of the data, and otherwise has a σ that is too large where rows were left out.
+which is exact if S is all of the data, and otherwise a little too large where rows were left out.
 """
 
 from __future__ import annotations
@@ -26,13 +25,15 @@ from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.whitening import Product
 
 import os
-ROWS = int(os.environ.get('ROWS', 64))  # that tell the rest
+ROWS = int(os.environ.get('ROWS', 64))  # that tell the variance
+LEAST = 96  # observations from which on that is less work
 JITTER = 1e-8  # of the prior variance
 
 
 @dataclass(frozen=True, eq=False)
 class CondensedGP:
-    """M experts on k rows ``x`` (k × d), with the whitening (M × k × k) and weights (M × k) of ``PairedGP``."""
+    """M experts on the rows ``x`` (n × d) of which the first k tell the variance; the whitening (M × k × k) and weights
+    (M × n) of ``PairedGP``."""
 
     kernels: tuple[Kernel, ...]
     hyper: Hyperparameters
@@ -42,26 +43,21 @@ class CondensedGP:
 
     @classmethod
     def of(cls, gp: ExactGP, rows: Tensor) -> CondensedGP:
-        """``gp`` told by some of its rows, given by number (k)."""
-        x, scale = gp.x[rows], gp.hyper.outputscale[:, None, None]
-        sqdist = scaled_sqdist(x, gp.x, gp.hyper.lengthscale)  # M × k × n
+        """``gp`` with the variance told by some of its rows, given by number (k)."""
+        others = torch.ones(gp.x.shape[-2], dtype=torch.bool).index_fill_(0, rows, False)
+        order, scale = torch.cat([rows, others.nonzero().squeeze(-1)]), gp.hyper.outputscale[:, None]
+        sqdist = scaled_sqdist(gp.x[rows], gp.x, gp.hyper.lengthscale)  # M × k × n
         cross = gram(gp.kernels, sqdist, gp.hyper.outputscale, gp.hyper.shape)
         own = cross[..., rows]
-        own.diagonal(dim1=-2, dim2=-1).fill_(0.0).add_((1.0 + JITTER) * gp.hyper.outputscale[:, None])
+        own.diagonal(dim1=-2, dim2=-1).copy_((1.0 + JITTER) * scale.expand(-1, len(rows)))
         chol = safe_cholesky(own)
         told = torch.linalg.solve_triangular(chol, cross, upper=False)  # L_S⁻¹ K_Sn
-        precise = told / gp.noise[:, None]
-        inner = precise @ told.mT  # L_S⁻¹ (A − K_SS) L_S⁻ᵀ
-        inner.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        inner_chol = safe_cholesky(inner)
-        identity = torch.eye(len(rows), dtype=x.dtype).expand_as(own)
-        known = identity - torch.cholesky_inverse(inner_chol)
-        root = safe_cholesky(known)  # of L_Sᵀ (K_SS⁻¹ − A⁻¹) L_S
+        identity = torch.eye(len(rows), dtype=own.dtype).expand_as(own)
+        inner = identity + (told / gp.noise[:, None]) @ told.mT  # L_S⁻¹ A L_S⁻ᵀ
+        root = safe_cholesky(identity - torch.cholesky_inverse(safe_cholesky(inner)))
         inverse = torch.linalg.solve_triangular(chol, identity, upper=False)
-        residual = (gp.y - gp.hyper.mean[:, None]).unsqueeze(-1)
-        fitted = torch.cholesky_solve(precise @ residual, inner_chol)
-        weights = (inverse.mT @ fitted).squeeze(-1)
-        return cls(gp.kernels, gp.hyper, x, root.mT @ inverse * scale, scale[..., 0] * weights)
+        whitening = scale[..., None] * (root.mT @ inverse)
+        return cls(gp.kernels, gp.hyper, gp.x[order], whitening, scale * gp.alpha[:, order])
 
     def expert(self, m: int) -> CondensedGP:
         """Expert m alone, M = 1."""

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
-from edrbo.surrogate.condensed import ROWS, CondensedGP, telling_rows
+from edrbo.surrogate.condensed import LEAST, CondensedGP, telling_rows
 from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.fit import Likelihood, default_theta, fit_experts, pack, profile_mean
 from edrbo.surrogate.hyperparameters import Hyperparameters
@@ -209,7 +209,7 @@ class Ensemble(Beliefs):
         return self.expert(0)
 
     def condensed(self) -> Beliefs:
-        return self if self.gp.x.shape[-2] <= ROWS else self._condensed
+        return self if self.gp.x.shape[-2] < LEAST else self._condensed
 
     @cached_property
     def _condensed(self) -> Condensed:

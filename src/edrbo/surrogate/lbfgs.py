@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
@@ -40,16 +41,18 @@ def minimize_batch(
     ftol: float,
     gtol: float = 1e-6,
     max_line_search: int = 20,
+    patience: int | None = None,
 ) -> tuple[Array, Array]:
     """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper], finite and p, or
     b × p where each problem has its own.
 
-    ``value_and_gradient(points, rows)`` gets the rows still at work and returns values (b') and gradients
+    A search also ends when ``patience`` evaluations in a row have made its best value no better than by ``ftol``:
+    bounded L-BFGS halves its way to a kink for long. ``value_and_gradient(points, rows)`` gets the rows still at work and returns values (b') and gradients
     (b' × p). Returns the best points (b × p) and their values (b).
     """
     lower, upper = (np.array(np.broadcast_to(bound, start.shape), order="C") for bound in (lower, upper))
     best = np.clip(start, lower, upper)
-    best_value = np.full(len(best), np.inf)
+    best_value, level, waited = np.full(len(best), np.inf), np.full(len(best), np.inf), np.zeros(len(best), dtype=int)
 
     def evaluate(points: Array, rows: list[int]) -> tuple[Array, Array]:
         value, gradient = value_and_gradient(points, rows)
@@ -60,14 +63,20 @@ def minimize_batch(
         for row, i in enumerate(rows):
             if value[row] < best_value[i]:  # what was seen counts, even if the search ends elsewhere
                 best_value[i], best[i] = value[row], points[row]
+        progress = best_value[rows] < level[rows] - ftol
+        waited[rows] = np.where(progress, 0, waited[rows] + 1)
+        level[rows] = np.where(progress, best_value[rows], level[rows])
         return value, gradient
+
+    def enough(i: int) -> bool:
+        return patience is not None and bool(waited[i] >= patience)
 
     limits, core = (max_iterations, ftol / EPSILON, gtol, max_line_search), _core()
     problems = [_Problem(*bounds, *limits) for bounds in zip(lower, upper, strict=True)]
     if core is None:
-        _one_by_one(evaluate, best.copy(), problems)
+        _one_by_one(evaluate, best.copy(), problems, enough)
     else:
-        _side_by_side(evaluate, [_Search(core, *each) for each in zip(best, problems, strict=True)])
+        _side_by_side(evaluate, [_Search(core, *each) for each in zip(best, problems, strict=True)], enough)
     return best, best_value
 
 
@@ -115,34 +124,43 @@ class _Search:
                 self._task[:] = STOP, ITERATION_LIMIT
 
 
-def _side_by_side(evaluate: Evaluate, searches: list[_Search]) -> None:
+def _side_by_side(evaluate: Evaluate, searches: list[_Search], enough: Callable[[int], bool]) -> None:
     asking = [i for i, search in enumerate(searches) if search.go_on(0.0, np.zeros_like(search.x))]
     while asking:
         values, gradients = evaluate(np.stack([searches[i].x for i in asking]), asking)
         answers = zip(asking, values.tolist(), gradients, strict=True)
-        asking = [i for i, value, gradient in answers if searches[i].go_on(value, gradient)]
+        asking = [i for i, value, gradient in answers if not enough(i) and searches[i].go_on(value, gradient)]
 
 
-def _one_by_one(evaluate: Evaluate, start: Array, problems: list[_Problem]) -> None:
+class _Enough(Exception):
+    """Ends a search that cannot be told to."""
+
+
+def _one_by_one(
+    evaluate: Evaluate, start: Array, problems: list[_Problem], enough: Callable[[int], bool]
+) -> None:
     from scipy.optimize import fmin_l_bfgs_b
 
     for i, (x, problem) in enumerate(zip(start, problems, strict=True)):
 
         def one(point: Array, i: int = i) -> tuple[float, Array]:
             value, gradient = evaluate(point[None].copy(), [i])
+            if enough(i):
+                raise _Enough
             return float(value[0]), gradient[0]
 
-        fmin_l_bfgs_b(
-            one,
-            x,
-            bounds=list(zip(problem.lower, problem.upper, strict=True)),
-            m=CORRECTIONS,
-            factr=problem.factr,
-            pgtol=problem.pgtol,
-            maxls=problem.max_line_search,
-            maxiter=problem.max_iterations,
-            maxfun=sys.maxsize,
-        )
+        with suppress(_Enough):
+            fmin_l_bfgs_b(
+                one,
+                x,
+                bounds=list(zip(problem.lower, problem.upper, strict=True)),
+                m=CORRECTIONS,
+                factr=problem.factr,
+                pgtol=problem.pgtol,
+                maxls=problem.max_line_search,
+                maxiter=problem.max_iterations,
+                maxfun=sys.maxsize,
+            )
 
 
 @cache

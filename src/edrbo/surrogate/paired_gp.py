@@ -151,8 +151,8 @@ class PairedGP:
             of_each = half * (by_sd * inverse_sd).unsqueeze(1)
             shared = (grad_sd / of_mean).unsqueeze(-1) * stretched
             of_all = (together.unsqueeze(-1) * shared.unsqueeze(1)).reshape(half.shape)
-            gradient = self.whitening.back(of_each + of_all).mT.neg()
-            gradient = _times(gradient.addcmul_(by_mean.unsqueeze(-1), self.scaled_weights.unsqueeze(-2)), slopes)
+            known = self.whitening.back(of_each + of_all).mT.neg()
+            gradient = _times(self._and_of_mean(known, by_mean), slopes)
             return self._design_gradient(x, _by_design(gradient, len(x)).sum(-2))
 
         return (center.reshape(shape) * weights).sum(-1), of_mean, pullback
@@ -168,9 +168,16 @@ class PairedGP:
 
     def _cross_gradient(self, half: Tensor, grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
         """∂/∂cross (M × N × n) from ∂/∂mean and (∂/∂sd)/sd (M × N); in place: the largest arrays of the hot path."""
-        gradient = self.whitening.back(half).mT
-        gradient.mul_(-grad_sd.unsqueeze(-1))
-        gradient.addcmul_(grad_mean.unsqueeze(-1), self.scaled_weights.unsqueeze(-2))
+        known = self.whitening.back(half).mT
+        return self._and_of_mean(known.mul_(-grad_sd.unsqueeze(-1)), grad_mean)
+
+    def _and_of_mean(self, known: Tensor, grad_mean: Tensor) -> Tensor:
+        """∂/∂cross (M × N × n) from what the sd adds to it in the rows that tell it (M × N × k), and ∂/∂mean (M × N)."""
+        weights, count = self.scaled_weights.unsqueeze(-2), known.shape[-1]
+        if count == weights.shape[-1]:
+            return known.addcmul_(grad_mean.unsqueeze(-1), weights)
+        gradient = grad_mean.unsqueeze(-1) * weights
+        gradient[..., :count] += known
         return gradient
 
     def _prior_variance(self, weights: Tensor) -> Tensor:

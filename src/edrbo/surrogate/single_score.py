@@ -81,9 +81,10 @@ class SingleScore:
         """∂/∂r² (p × n) up to the slope factor, from ∂/∂μ and −(∂/∂σ)/σ at p pairs."""
         gradient: Array = self._whitening.back(half).T.numpy()
         gradient *= by_sd[:, None]
-        gradient += by_mean[:, None] * self._weights.numpy()
-        gradient *= cross
-        return gradient
+        both = by_mean[:, None] * self._weights.numpy()
+        both[:, : gradient.shape[1]] += gradient
+        both *= cross
+        return both
 
     # What belongs to the data and to the contexts: made once.
 

@@ -1,7 +1,7 @@
 """W with WᵀW = s_f² (K + noise)⁻¹: what takes a correlation with the data to that with independent unit values.
 
-Of a Gaussian process on all its data it is (L / s_f)⁻¹ and stays a triangular system; of one that is told by few rows
-(``condensed``) it is a small matrix. M experts, n rows, N columns.
+Of a Gaussian process on all its data it is (L / s_f)⁻¹ and stays a triangular system; of one whose variance is told by
+the first k of its rows (``condensed``) it is a small matrix, and looks at no others. M experts, n rows, N columns.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from torch import Tensor
 
 
 class Whitening(Protocol):
-    """Of M experts (M × n × n), or of one of them (n × n)."""
+    """Of M experts (M × k × k), or of one of them (k × k); k ≤ n."""
 
     def __getitem__(self, m: int) -> Whitening:
         """That of expert m alone."""
 
     def of(self, right: Tensor, *, spent: bool = False) -> Tensor:
-        """W right (... × n × N), in the place of ``right`` if that is ``spent``."""
+        """W right (... × k × N) of ``right`` (... × n × N), in its place if that is ``spent`` and can be."""
 
     def back(self, half: Tensor) -> Tensor:
-        """Wᵀ half (... × n × N)."""
+        """Wᵀ half (... × k × N)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Triangular:
-    """W = factor⁻¹, lower triangular."""
+    """W = factor⁻¹, lower triangular; k = n."""
 
     factor: Tensor
 
@@ -52,7 +52,7 @@ class Product:
         return Product(self.matrix[m])
 
     def of(self, right: Tensor, *, spent: bool = False) -> Tensor:
-        return self.matrix @ right
+        return self.matrix @ right[..., : self.matrix.shape[-1], :]
 
     def back(self, half: Tensor) -> Tensor:
         return self.matrix.mT @ half
