@@ -4,9 +4,9 @@
     OMP_NUM_THREADS=1 python benchmarks/search_quality.py --against other.json
 
 States of several problems and numbers of observations: half of the designs anywhere and half around the optimum, or
-those of a run of the default, which are taken from the other's file. The same model is fitted to each, and each goal's acquisition is searched. Both designs
-are compared by the acquisition itself, with the contexts that matter at the two of them, as a share of its range over
-256 designs: above zero means that this version's is better.
+those of a run of the default; they are taken from the other's file. The same model is fitted to each, and each goal's
+acquisition is searched. Both designs are compared by the acquisition itself, with the contexts that matter at the two
+of them, as a share of its range over 256 designs: above zero means that this version's is better.
 """
 
 from __future__ import annotations

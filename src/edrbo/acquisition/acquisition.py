@@ -243,7 +243,8 @@ class RobustAcquisition:
         rough = RobustAcquisition(model.rough(), score, few, worst)
         same = more is self.points and model is self.model
         fair = self if same else RobustAcquisition(model, self.score, more, self.functional)
-        return [rough, fair, self]
+        ranks_alike = self.dear and worst is not self.functional
+        return [rough, RobustAcquisition(model, score, more, worst) if ranks_alike else fair, fair, self]
 
 
 def in_parts(x: Tensor, width: int) -> tuple[Tensor, ...]:

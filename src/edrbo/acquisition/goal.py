@@ -205,7 +205,7 @@ class GoalAcquisition:
         few, more = thinned(self.points, ROUGH_ATOMS), thinned(self.points, FAIR_ATOMS)
         model = self.model.condensed()
         fair = self if more is self.points and model is self.model else self._on(model, more)
-        return [self._on(model.rough(), few), fair, self]
+        return [self._on(model.rough(), few), fair, fair, self]
 
     @property
     def dear(self) -> bool:

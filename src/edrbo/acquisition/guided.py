@@ -9,7 +9,6 @@ objective once. A climb that could not catch up with the best one ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-import os
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +19,21 @@ Array = NDArray[np.float64]
 Cost = Callable[[Array], tuple[Array, Array]]  # points (b × p) → what is to be made small (b), and its gradient (b × p)
 
 ROUNDS = 12  # a limit that is rarely met
-REACH = 0.2  # of the first round, from where it starts, in the unit cube
+REACH = 0.1  # of the first round, from where it starts, in the unit cube
 TRUSTED, CLOSER = 0.25, 0.3  # share of the foreseen gain below which the next round stays closer: so many steps
-MISSES = int(os.environ.get("MISSES", 3))  # rounds in a row without any gain after which a climb ends: there is a kink
+MISSES = 2  # rounds in a row without any gain after which a climb ends: there is a kink
 CATCHING_UP = 3.0  # times what a climb foresees for itself it may be behind the best
+WALL = 1e10
 STEP = 0.01  # of the differences: about as far as there is still to go
 
 
-def guided_climbs(objective: Cost, guide: Cost, start: Array, free: NDArray[np.bool_], tolerance: float) -> tuple[Array, Array]:
+def guided_climbs(
+    objective: Cost, guide: Cost, start: Array, free: NDArray[np.bool_], tolerance: float
+) -> tuple[Array, Array]:
     """From each row of ``start`` (b × p) in the unit cube, in the ``free`` columns (p); ends (b × p) and the objective
     there (b). A climb ends when it foresees or brings no more than ``tolerance``."""
     x = np.clip(start, 0.0, 1.0)
-    cost, slope = objective(x)
+    cost, slope = _asked(objective, x)
     bend = curvatures(guide, x, free)
     reach, live, missed = np.full(len(x), REACH), np.arange(len(x)), np.zeros(len(x), dtype=int)
     for _ in range(ROUNDS):
@@ -40,7 +42,7 @@ def guided_climbs(objective: Cost, guide: Cost, start: Array, free: NDArray[np.b
         live, ends, gain = live[goes_on], ends[goes_on], gain[goes_on]
         if len(live) == 0:
             break
-        found, found_slope = objective(ends)
+        found, found_slope = _asked(objective, ends)
         step, brought = ends - x[live], cost[live] - found
         _learn(bend, live, step, found_slope - slope[live])
         length = np.abs(step).max(axis=1)
@@ -56,13 +58,20 @@ def guided_climbs(objective: Cost, guide: Cost, start: Array, free: NDArray[np.b
     return x, cost
 
 
+def _asked(cost: Cost, points: Array) -> tuple[Array, Array]:
+    """Values (b) and gradients (b × p); where they overflow there is a wall, flat, and no crash."""
+    value, gradient = cost(points)
+    broken = ~(np.isfinite(value) & np.isfinite(gradient).all(axis=1))
+    return np.where(broken, WALL, value), np.where(broken[:, None], 0.0, gradient)
+
+
 def curvatures(guide: Cost, x: Array, free: NDArray[np.bool_]) -> Array:
     """Second derivatives (b × p × p) at ``x`` (b × p) by differences into the unit cube, zero where not ``free``."""
     columns = np.flatnonzero(free)
     steps = np.where(x[:, columns] + STEP <= 1.0, STEP, -STEP)  # b × f
     points = np.repeat(x[:, None], 1 + len(columns), axis=1)
     points[:, np.arange(1, 1 + len(columns)), columns] += steps
-    slopes = guide(points.reshape(-1, x.shape[1]))[1].reshape(points.shape)
+    slopes = _asked(guide, points.reshape(-1, x.shape[1]))[1].reshape(points.shape)
     bend = np.zeros((*x.shape, x.shape[1]))
     bend[:, columns] = (slopes[:, 1:] - slopes[:, :1]) / steps[:, :, None]
     return 0.5 * (bend + bend.transpose(0, 2, 1)) * (free[:, None] & free)

@@ -3,16 +3,16 @@
 The objective comes as a ladder of stand-ins, cheapest first and the objective itself last (one rung is fine).
 
 1. A scrambled-Sobol' set plus the given starts (and points around the best of them) is scored on the lowest rung; the
-   best are scored again on the rung below the top.
-2. From several of the best, far apart, bounded L-BFGS climbs there in the continuous variables; the best ends that
-   are not the same climb on with the objective itself.
+   best are scored again on the next one, if there are four, or on the rung below the top.
+2. From several of the best, far apart, bounded L-BFGS climbs on the rung below the top in the continuous variables; the
+   best ends that are not the same climb on with the objective itself. If that is dear, the rung below guides them.
 3. Integer and categorical variables are searched by exchanging one variable's level at a time, with climbs between,
    until nothing improves.
 
 In a region (constraints, variables that are held) all of these stay inside: points are brought there, climbs are those
 of ``constrained``, and the end is moved to the best of the designs around it that can be set.
 
-One budget for all methods, stated here.
+One budget for all methods, stated in ``budget``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from torch import Tensor
 
 from edrbo.acquisition.area import Area
 from edrbo.acquisition.best_apart import best_apart
+from edrbo.acquisition.budget import BUDGET, Budget
 from edrbo.acquisition.constrained import climb_inside
 from edrbo.acquisition.guided import guided_climbs
 from edrbo.acquisition.neighbors import neighbors as neighbors_of
@@ -35,36 +36,6 @@ from edrbo.surrogate.lbfgs import minimize_batch
 
 Objective = Callable[[Tensor], Tensor]  # N × d_x → N
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How hard to search."""
-
-    screened: int = 768  # quasi-random designs scored on the lowest rung
-    near: int = 64  # of them drawn around the best given start
-    kept: int = 40  # of them scored again
-    starts: int = 5  # local searches
-    iterations: int = 15  # L-BFGS iterations of each
-    line_search: int = 5  # evaluations of one line search at most,
-    last_line_search: int = 3  # and once the hill is known: what fails then is a kink
-    finalists: int = 3  # ends on different hills that go on with the objective itself,
-    costly_finalists: int = 2  # and of one that looks all over the context box
-    tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
-    first_tolerance: float = 1e-3  # and the first one on a stand-in
-    patience: int | None = None  # evaluations in a row that may bring less than that
-    probes: int = 12  # points of one round of direct search, and
-    probe_rounds: int = 10  # rounds of it (objectives with kinks only)
-    exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),
-    level_moves: int = 16  # exchanges of one level in a round, and
-    exchange_starts: int = 2  # designs that differ in one level and climb
-    settling_rounds: int = 4  # moves from the end to designs that can be set (regions only)
-
-
-BUDGET = Budget()
-import os
-SHORTER = float(os.environ.get("SHORTER", 10))
-PATIENCE = int(os.environ.get("PATIENCE", 3))
 
 
 @dataclass(frozen=True)
@@ -104,19 +75,22 @@ def maximize(
     """
     objective, rough = ladder[-1], ladder[0]
     fair = ladder[max(len(ladder) - 2, 0)]
+    sieve = ladder[max(len(ladder) - 3, 1)] if len(ladder) > 2 else fair
     area = Area(space, space.region if region is None else region)
     if area.region is not None and starts is not None and len(starts):
         starts = area.admit(starts)
     with torch.no_grad():
         candidates = _screen(rough, area, seed, starts, budget)
-        values = fair(candidates)
+        values = sieve(candidates)
     units = _Units.of(values)
     starts = candidates[best_apart(candidates, values, budget.starts, apart=0.05)]
     costly = getattr(objective, "costly", False)
     goes_on = costly or fair is not objective
     first = replace(budget, tolerance=budget.first_tolerance) if goes_on else budget
     dear = getattr(objective, "dear", False)
-    ends, values = _first_climb(fair, starts, area, units, first) if dear else _climb(fair, starts, area, units, first)
+    if dear:
+        first = replace(first, patience=budget.dear_patience)
+    ends, values = _climb(fair, starts, area, units, first)
     # searches that ended at one place would climb on together, and the hills that they left out might be higher
     best = best_apart(ends, values, budget.costly_finalists if costly else budget.finalists, apart=0.01)
     if hasattr(objective, "near"):
@@ -167,7 +141,7 @@ def _climb(
     budget: Budget,
     guide: Objective | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Bounded L-BFGS from each row of ``start`` in the free columns, on the ``guide`` if there is one (``guided``); ends
+    """Bounded L-BFGS from each row of ``start`` in the free columns, or with a ``guide`` what ``guided`` has; ends
     (S × d_x) and values (S)."""
     free = area.free
     if not bool(free.any()):
@@ -178,27 +152,27 @@ def _climb(
     if area.region is not None and area.constrained:
         inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
         return _better(objective, start, torch.from_numpy(inside))
-    # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
-    limits = {"max_iterations": budget.iterations, "max_line_search": budget.line_search, "patience": budget.patience}
     if guide is not None:
         guiding = _negative(guide, free, units)
         ends, costs = guided_climbs(negative, guiding, start.numpy(), free.numpy(), budget.tolerance)
     else:
-        box = np.zeros(start.shape[1]), np.ones(start.shape[1])
-        ends, costs = minimize_batch(negative, start.numpy(), *box, ftol=budget.tolerance, gtol=1e-4, **limits)
+        ends, costs = minimize_batch(
+            negative,
+            start.numpy(),
+            np.zeros(start.shape[1]),
+            np.ones(start.shape[1]),
+            max_iterations=budget.iterations,
+            # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
+            max_line_search=budget.line_search,
+            ftol=budget.tolerance,
+            gtol=1e-4,
+            patience=budget.patience,
+        )
     return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
 
 
-def _first_climb(
-    fair: Objective, start: Tensor, area: Area, units: _Units, budget: Budget
-) -> tuple[Tensor, Tensor]:
-    """``_climb`` for goals that have ridges and kinks: it begins with shorter steps, and gives up sooner."""
-    shorter = replace(units, spread=units.spread * SHORTER)
-    return _climb(fair, start, area, shorter, replace(budget, tolerance=budget.tolerance / SHORTER, patience=PATIENCE))
-
-
 def _negative(objective: Objective, free: Tensor, units: _Units) -> Callable[..., tuple[Array, Array]]:
-    """How far points (b × d_x) are below the level (b), in units of the spread, and the gradient in the free columns."""
+    """How far points (b × d_x) are below the level (b), in units of the spread, and the slope in the free columns."""
     downhill = free.numpy() / -units.spread
 
     def negative(points: Array, rows: list[int] | None = None) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Gaussian processes with a variance that few rows tell: a stand-in for ``ExactGP`` that costs k² instead of n² a point.
+"""Gaussian processes with a variance that few rows tell: a stand-in for ``ExactGP`` at k² instead of n² a point.
 
 The mean is the exact one, which needs no solve. For the variance all n observations count, but what they say is carried
 by f at k of the inputs (the posterior of sparse variational regression, Titsias 2009, with inducing points among the
@@ -24,8 +24,7 @@ from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.whitening import Product
 
-import os
-ROWS = int(os.environ.get('ROWS', 64))  # that tell the variance
+ROWS = 48  # that tell the variance
 LEAST = 96  # observations from which on that is less work
 JITTER = 1e-8  # of the prior variance
 
@@ -50,10 +49,10 @@ class CondensedGP:
         cross = gram(gp.kernels, sqdist, gp.hyper.outputscale, gp.hyper.shape)
         own = cross[..., rows]
         own.diagonal(dim1=-2, dim2=-1).copy_((1.0 + JITTER) * scale.expand(-1, len(rows)))
-        chol = safe_cholesky(own)
+        chol, noise = safe_cholesky(own), torch.maximum(gp.noise, JITTER * scale)
         told = torch.linalg.solve_triangular(chol, cross, upper=False)  # L_S⁻¹ K_Sn
         identity = torch.eye(len(rows), dtype=own.dtype).expand_as(own)
-        inner = identity + (told / gp.noise[:, None]) @ told.mT  # L_S⁻¹ A L_S⁻ᵀ
+        inner = identity + (told / noise[:, None]) @ told.mT  # L_S⁻¹ A L_S⁻ᵀ
         root = safe_cholesky(identity - torch.cholesky_inverse(safe_cholesky(inner)))
         inverse = torch.linalg.solve_triangular(chol, identity, upper=False)
         whitening = scale[..., None] * (root.mT @ inverse)
@@ -75,7 +74,8 @@ class CondensedGP:
 
 
 def telling_rows(gp: ExactGP, size: int = ROWS) -> Tensor:
-    """The numbers of ``size`` rows that are spread out in units of the experts' lengthscales, in order."""
+    """The numbers of ``size`` rows, each as far as can be from those before in units of the experts' lengthscales (of
+    their geometric mean), in order; the first row is one. Rows that lower the variance most did no better."""
     points = (gp.x / gp.hyper.lengthscale.log().mean(0).exp()).numpy()
     rows = np.zeros(size, dtype=np.int64)
     away = np.square(points - points[0]).sum(axis=1)

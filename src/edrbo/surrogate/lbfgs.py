@@ -47,8 +47,8 @@ def minimize_batch(
     b × p where each problem has its own.
 
     A search also ends when ``patience`` evaluations in a row have made its best value no better than by ``ftol``:
-    bounded L-BFGS halves its way to a kink for long. ``value_and_gradient(points, rows)`` gets the rows still at work and returns values (b') and gradients
-    (b' × p). Returns the best points (b × p) and their values (b).
+    bounded L-BFGS halves its way to a kink for long. ``value_and_gradient(points, rows)`` gets the rows still at work
+    and returns values (b') and gradients (b' × p). Returns the best points (b × p) and their values (b).
     """
     lower, upper = (np.array(np.broadcast_to(bound, start.shape), order="C") for bound in (lower, upper))
     best = np.clip(start, lower, upper)
@@ -71,8 +71,11 @@ def minimize_batch(
     def enough(i: int) -> bool:
         return patience is not None and bool(waited[i] >= patience)
 
-    limits, core = (max_iterations, ftol / EPSILON, gtol, max_line_search), _core()
-    problems = [_Problem(*bounds, *limits) for bounds in zip(lower, upper, strict=True)]
+    core = _core()
+    problems = [
+        _Problem(*bounds, max_iterations, ftol / EPSILON, gtol, max_line_search)
+        for bounds in zip(lower, upper, strict=True)
+    ]
     if core is None:
         _one_by_one(evaluate, best.copy(), problems, enough)
     else:
@@ -136,9 +139,7 @@ class _Enough(Exception):
     """Ends a search that cannot be told to."""
 
 
-def _one_by_one(
-    evaluate: Evaluate, start: Array, problems: list[_Problem], enough: Callable[[int], bool]
-) -> None:
+def _one_by_one(evaluate: Evaluate, start: Array, problems: list[_Problem], enough: Callable[[int], bool]) -> None:
     from scipy.optimize import fmin_l_bfgs_b
 
     for i, (x, problem) in enumerate(zip(start, problems, strict=True)):

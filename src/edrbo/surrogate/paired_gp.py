@@ -172,7 +172,7 @@ class PairedGP:
         return self._and_of_mean(known.mul_(-grad_sd.unsqueeze(-1)), grad_mean)
 
     def _and_of_mean(self, known: Tensor, grad_mean: Tensor) -> Tensor:
-        """∂/∂cross (M × N × n) from what the sd adds to it in the rows that tell it (M × N × k), and ∂/∂mean (M × N)."""
+        """∂/∂cross (M × N × n) from the sd's share in the rows that tell it (M × N × k), and from ∂/∂mean (M × N)."""
         weights, count = self.scaled_weights.unsqueeze(-2), known.shape[-1]
         if count == weights.shape[-1]:
             return known.addcmul_(grad_mean.unsqueeze(-1), weights)

@@ -81,7 +81,7 @@ class SingleScore:
         """∂/∂r² (p × n) up to the slope factor, from ∂/∂μ and −(∂/∂σ)/σ at p pairs."""
         gradient: Array = self._whitening.back(half).T.numpy()
         gradient *= by_sd[:, None]
-        both = by_mean[:, None] * self._weights.numpy()
+        both: Array = by_mean[:, None] * self._weights.numpy()
         both[:, : gradient.shape[1]] += gradient
         both *= cross
         return both

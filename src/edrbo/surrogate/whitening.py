@@ -36,10 +36,12 @@ class Triangular:
         return Triangular(self.factor[m])
 
     def of(self, right: Tensor, *, spent: bool = False) -> Tensor:
-        return torch.linalg.solve_triangular(self.factor, right, upper=False, out=right if spent else None)
+        half: Tensor = torch.linalg.solve_triangular(self.factor, right, upper=False, out=right if spent else None)
+        return half
 
     def back(self, half: Tensor) -> Tensor:
-        return torch.linalg.solve_triangular(self.factor.mT, half, upper=True)
+        right: Tensor = torch.linalg.solve_triangular(self.factor.mT, half, upper=True)
+        return right
 
 
 @dataclass(frozen=True, eq=False)

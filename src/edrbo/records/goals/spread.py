@@ -192,13 +192,14 @@ class MeanSd(Goal):
     def _level(self, low: Array, high: Array, weights: Array) -> Array:
         """t with t = m + s/k for f = t cut to [low, high], or the highest end if t < m + s/k there still."""
         bottom, top = low.min(-1), high.max(-1)
+        slack = 1e-13 * (np.abs(bottom) + np.abs(top))  # where one level fits all intervals both sides are rounding
         for _ in range(CLIP_STEPS):
             middle = 0.5 * (bottom + top)
             cut = np.minimum(np.maximum(middle[..., None], low), high)
             mean = cut @ weights
             cut -= mean[..., None]
             cut *= cut
-            rise = self.k * (middle - mean) <= np.sqrt(cut @ weights)
+            rise = self.k * (middle - mean - slack) <= np.sqrt(cut @ weights)
             bottom, top = np.where(rise, middle, bottom), np.where(rise, top, middle)
         return top  # exactly the highest end where nothing need be cut
 
