@@ -22,6 +22,7 @@ class Budget:
     first_tolerance: float = 1e-3  # and the first one on a stand-in
     patience: int | None = None  # evaluations in a row that may bring less than that before a climb ends as well,
     dear_patience: int = 3  # and the first one on the stand-in of a dear objective
+    apart: float = 0.0  # from a better one, at which a climb ends as well
     probes: int = 12  # points of one round of direct search, and
     probe_rounds: int = 10  # rounds of it (objectives with kinks only)
     exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),

@@ -23,6 +23,7 @@ REACH = 0.1  # of the first round, from where it starts, in the unit cube
 TRUSTED, CLOSER = 0.25, 0.3  # share of the foreseen gain below which the next round stays closer: so many steps
 MISSES = 2  # rounds in a row without any gain after which a climb ends: there is a kink
 CATCHING_UP = 3.0  # times what a climb foresees for itself it may be behind the best
+SAME = 0.02  # the distance (largest coordinate) at which two climbs are on one hill
 WALL = 1e10
 STEP = 0.01  # of the differences: about as far as there is still to go
 
@@ -39,6 +40,7 @@ def guided_climbs(
     for _ in range(ROUNDS):
         ends, gain = _lowest(x[live], slope[live], bend[live], free * reach[live, None])
         goes_on = (gain > tolerance) & (cost[live] - CATCHING_UP * gain <= cost.min())
+        goes_on &= ~_follows(ends, cost[live], x, cost)
         live, ends, gain = live[goes_on], ends[goes_on], gain[goes_on]
         if len(live) == 0:
             break
@@ -56,6 +58,12 @@ def guided_climbs(
         if len(live) == 0:
             break
     return x, cost
+
+
+def _follows(ends: Array, cost: Array, x: Array, reached: Array) -> NDArray[np.bool_]:
+    """Whether climbs would go (r × p) from ``cost`` (r) to where another one is (b × p) that is better (b)."""
+    near = np.abs(ends[:, None] - x).max(axis=2) < SAME
+    return (near & (reached < cost[:, None])).any(axis=1)
 
 
 def _asked(cost: Cost, points: Array) -> tuple[Array, Array]:

@@ -37,6 +37,8 @@ from edrbo.surrogate.lbfgs import minimize_batch
 Objective = Callable[[Tensor], Tensor]  # N × d_x → N
 Array = NDArray[np.float64]
 
+SAME = 0.02  # climbs that are no farther from each other (largest coordinate) are on one hill
+
 
 @dataclass(frozen=True)
 class Maximum:
@@ -89,7 +91,7 @@ def maximize(
     first = replace(budget, tolerance=budget.first_tolerance) if goes_on else budget
     dear = getattr(objective, "dear", False)
     if dear:
-        first = replace(first, patience=budget.dear_patience)
+        first = replace(first, patience=budget.dear_patience, apart=SAME)
     ends, values = _climb(fair, starts, area, units, first)
     # searches that ended at one place would climb on together, and the hills that they left out might be higher
     best = best_apart(ends, values, budget.costly_finalists if costly else budget.finalists, apart=0.01)
@@ -167,6 +169,7 @@ def _climb(
             ftol=budget.tolerance,
             gtol=1e-4,
             patience=budget.patience,
+            apart=budget.apart,
         )
     return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
 

@@ -42,12 +42,14 @@ def minimize_batch(
     gtol: float = 1e-6,
     max_line_search: int = 20,
     patience: int | None = None,
+    apart: float = 0.0,
 ) -> tuple[Array, Array]:
     """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper], finite and p, or
     b × p where each problem has its own.
 
     A search also ends when ``patience`` evaluations in a row have made its best value no better than by ``ftol``:
-    bounded L-BFGS halves its way to a kink for long. ``value_and_gradient(points, rows)`` gets the rows still at work
+    bounded L-BFGS halves its way to a kink for long. So does one whose best point is less than ``apart`` (largest
+    coordinate) from the better one of another search: both would end at one place. ``value_and_gradient(points, rows)`` gets the rows still at work
     and returns values (b') and gradients (b' × p). Returns the best points (b × p) and their values (b).
     """
     lower, upper = (np.array(np.broadcast_to(bound, start.shape), order="C") for bound in (lower, upper))
@@ -69,7 +71,9 @@ def minimize_batch(
         return value, gradient
 
     def enough(i: int) -> bool:
-        return patience is not None and bool(waited[i] >= patience)
+        if patience is not None and waited[i] >= patience:
+            return True
+        return apart > 0.0 and bool(((best_value < best_value[i]) & (np.abs(best - best[i]).max(axis=1) < apart)).any())
 
     core = _core()
     problems = [
