@@ -13,6 +13,8 @@ class Budget:
     near: int = 64  # of them drawn around the best given start
     kept: int = 40  # of them scored again
     starts: int = 5  # local searches
+    dear_kept: int = 28  # and of objectives that are dear
+    dear_starts: int = 4
     iterations: int = 15  # L-BFGS iterations of each
     line_search: int = 5  # evaluations of one line search at most,
     last_line_search: int = 3  # and once the hill is known: what fails then is a kink

@@ -78,6 +78,9 @@ def maximize(
     objective, rough = ladder[-1], ladder[0]
     fair = ladder[max(len(ladder) - 2, 0)]
     sieve = ladder[max(len(ladder) - 3, 1)] if len(ladder) > 2 else fair
+    dear = getattr(objective, "dear", False)
+    if dear:
+        budget = replace(budget, kept=budget.dear_kept, starts=budget.dear_starts)
     area = Area(space, space.region if region is None else region)
     if area.region is not None and starts is not None and len(starts):
         starts = area.admit(starts)
@@ -89,7 +92,6 @@ def maximize(
     costly = getattr(objective, "costly", False)
     goes_on = costly or fair is not objective
     first = replace(budget, tolerance=budget.first_tolerance) if goes_on else budget
-    dear = getattr(objective, "dear", False)
     if dear:
         first = replace(first, patience=budget.dear_patience, apart=SAME)
     ends, values = _climb(fair, starts, area, units, first)
