@@ -63,7 +63,8 @@ def guided_climbs(
 def _follows(ends: Array, cost: Array, x: Array, reached: Array) -> NDArray[np.bool_]:
     """Whether climbs would go (r × p) from ``cost`` (r) to where another one is (b × p) that is better (b)."""
     near = np.abs(ends[:, None] - x).max(axis=2) < SAME
-    return (near & (reached < cost[:, None])).any(axis=1)
+    follows: NDArray[np.bool_] = (near & (reached < cost[:, None])).any(axis=1)
+    return follows
 
 
 def _asked(cost: Cost, points: Array) -> tuple[Array, Array]:

@@ -49,8 +49,10 @@ def minimize_batch(
 
     A search also ends when ``patience`` evaluations in a row have made its best value no better than by ``ftol``:
     bounded L-BFGS halves its way to a kink for long. So does one whose best point is less than ``apart`` (largest
-    coordinate) from the better one of another search: both would end at one place. ``value_and_gradient(points, rows)`` gets the rows still at work
-    and returns values (b') and gradients (b' × p). Returns the best points (b × p) and their values (b).
+    coordinate) from the better one of another search: both would end at one place.
+
+    ``value_and_gradient(points, rows)`` gets the rows still at work and returns values (b') and gradients
+    (b' × p). Returns the best points (b × p) and their values (b).
     """
     lower, upper = (np.array(np.broadcast_to(bound, start.shape), order="C") for bound in (lower, upper))
     best = np.clip(start, lower, upper)
