@@ -166,6 +166,18 @@ def test_optimism_becomes_the_value_as_the_belief_narrows(goal, direction, rows)
     )
 
 
+@pytest.mark.parametrize("k", [0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("count", [2, 4])
+def test_mean_sd_finds_the_best_level_also_where_one_fits_all_intervals(k: float, count: int) -> None:
+    rng = np.random.default_rng(7)
+    mean, gain, weights = rng.standard_normal((400, count)), 10.0 * rng.random((400, count)), rng.random(count)
+    low, high, weights = mean - gain, mean + gain, weights / weights.sum()
+    levels = np.concatenate([np.linspace(low.min(-1), high.max(-1), 301).T, low, high], axis=1)[:, :, None]
+    tried = MeanSd(k).value(np.clip(levels, low[:, None], high[:, None]), weights, "maximize").max(1)
+    found = MeanSd(k).optimistic(mean, gain, gain, weights, "maximize")
+    assert (found >= tried - 1e-6).all()
+
+
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize("goal", [Reach(0.2), Within(-0.5, 0.4), Hit(0.3), MeanSd(0.8), MeanSd(5), CVaR(0.3)], ids=str)
 @pytest.mark.parametrize("width", [-0.4, 0.5, 5.0])

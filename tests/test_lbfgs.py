@@ -180,3 +180,44 @@ def test_it_is_deterministic() -> None:
     ]
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+@pytest.mark.usefixtures("way")
+def test_each_problem_may_have_bounds_of_its_own() -> None:
+    lower, upper = np.array([[0.0, 0.0], [1.5, -1.0]]), np.array([[1.0, 2.0], [2.0, 0.5]])
+    start = np.array([[0.5, 0.5], [1.6, 0.0]])
+    ends, values = minimize_batch(batched(quartic), start, lower, upper, max_iterations=50, ftol=1e-12)
+    assert np.allclose(ends, upper)
+    each = [
+        minimize_batch(batched(quartic), start[i : i + 1], lower[i], upper[i], max_iterations=50, ftol=1e-12)
+        for i in (0, 1)
+    ]
+    assert np.array_equal(ends, np.concatenate([end for end, _ in each]))
+    assert np.array_equal(values, np.concatenate([value for _, value in each]))
+
+
+@pytest.mark.usefixtures("way")
+def test_a_search_at_a_kink_ends_when_patience_does() -> None:
+    def kinked(x: Array) -> tuple[float, Array]:
+        return float(np.abs(x - 0.31).sum()), np.sign(x - 0.31)
+
+    paths: list[list[Path]] = [[[]], [[]]]
+    start, box = np.array([[0.9]]), (np.zeros(1), np.ones(1))
+    ends = [
+        minimize_batch(recorded(kinked, path), start, *box, max_iterations=50, ftol=1e-3, patience=wait)
+        for path, wait in zip(paths, (None, 2), strict=True)
+    ]
+    assert len(paths[1][0]) < len(paths[0][0])
+    assert paths[1][0] == paths[0][0][: len(paths[1][0])]  # the same way, not as far
+    assert ends[1][1][0] < 0.05
+
+
+@pytest.mark.usefixtures("way")
+def test_a_search_ends_where_a_better_one_has_been() -> None:
+    paths: list[Path] = [[], []]
+    start = np.array([[1.0, 1.0], [0.99, 0.99]])  # the first begins at the minimum
+    box = np.full(2, -2.0), np.full(2, 2.0)
+    ends, values = minimize_batch(recorded(rosenbrock, paths), start, *box, max_iterations=50, ftol=1e-9, apart=0.02)
+    assert len(paths[1]) == 1
+    assert np.array_equal(ends, start)
+    assert values[0] == 0.0

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from edrbo.surrogate.ensemble import Ensemble, PairedEnsemble, Surrogate, single_gp
+from edrbo.surrogate.ensemble import Ensemble, Surrogate, single_gp
+from edrbo.surrogate.paired_ensemble import PairedEnsemble
 from edrbo.surrogate.warped import WarpedSurrogate
 
 

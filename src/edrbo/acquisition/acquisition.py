@@ -197,14 +197,29 @@ class RobustAcquisition:
         """Whether scores are wanted all over the context box: then the maximizer makes do with less."""
         return len(self.points.support) > 0 and not self.functional.needs_slope
 
+    @property
+    def dear(self) -> bool:
+        """Whether it costs much more than a stand-in; the mean does not."""
+        return self._stand_in is not self.model
+
     def near(self, x: Tensor) -> RobustAcquisition:
         """The same acquisition on the contexts that matter for its functional at designs ``x`` (k × d_x)."""
         if not len(self.points.support):
             return self
-        support = self.functional.refine(self._field(x), self.points)
+        support = self.functional.refine(self.condensed()._field(x), self.points)
         if support is self.points.support:
             return self
         return RobustAcquisition(self.model, self.score, replace(self.points, support=support), self.functional)
+
+    def condensed(self) -> RobustAcquisition:
+        """The same acquisition of cheaper beliefs that say nearly the same; itself where there are none."""
+        model = self._stand_in
+        return self if model is self.model else RobustAcquisition(model, self.score, self.points, self.functional)
+
+    @property
+    def _stand_in(self) -> Beliefs:
+        """Of the model. The mean needs so few solves, or is the paper's, that it goes without."""
+        return self.model if isinstance(self.functional, Expectation) else self.model.condensed()
 
     def _field(self, x: Tensor) -> Field:
         """What the functional reduces at designs ``x`` (k × d_x), as functions of the context."""
@@ -224,9 +239,12 @@ class RobustAcquisition:
         few, more = thinned(self.points, ROUGH_ATOMS), thinned(self.points, FAIR_ATOMS)
         worst = self.functional.rough()
         score = self.score if worst.locally_linear else self.score.per_context()
-        rough = RobustAcquisition(self.model.rough(), score, few, worst)
-        fair = self if more is self.points else RobustAcquisition(self.model, self.score, more, self.functional)
-        return [rough, fair, self]
+        model = self._stand_in
+        rough = RobustAcquisition(model.rough(), score, few, worst)
+        same = more is self.points and model is self.model
+        fair = self if same else RobustAcquisition(model, self.score, more, self.functional)
+        ranks_alike = self.dear and worst is not self.functional
+        return [rough, RobustAcquisition(model, score, more, worst) if ranks_alike else fair, fair, self]
 
 
 def in_parts(x: Tensor, width: int) -> tuple[Tensor, ...]:

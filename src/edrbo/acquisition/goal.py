@@ -203,8 +203,14 @@ class GoalAcquisition:
     def ladder(self) -> list[GoalAcquisition]:
         """Cheaper stand-ins, cheapest first, and the acquisition itself."""
         few, more = thinned(self.points, ROUGH_ATOMS), thinned(self.points, FAIR_ATOMS)
-        fair = self if more is self.points else self._on(self.model, more)
-        return [self._on(self.model.rough(), few), fair, self]
+        model = self.model.condensed()
+        fair = self if more is self.points and model is self.model else self._on(model, more)
+        return [self._on(model.rough(), few), fair, fair, self]
+
+    @property
+    def dear(self) -> bool:
+        """Whether it costs much more than a stand-in."""
+        return self.model.condensed() is not self.model
 
     def near(self, x: Tensor) -> GoalAcquisition:
         """The contexts that matter are the same everywhere."""

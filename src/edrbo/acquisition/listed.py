@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from edrbo.acquisition.maximizer import BUDGET, Budget, Maximum, Objective
+from edrbo.acquisition.budget import BUDGET, Budget
+from edrbo.acquisition.maximizer import Maximum, Objective
 
 
 def best_listed(ladder: Sequence[Objective], x: Tensor, budget: Budget = BUDGET) -> Maximum:

@@ -3,16 +3,16 @@
 The objective comes as a ladder of stand-ins, cheapest first and the objective itself last (one rung is fine).
 
 1. A scrambled-Sobol' set plus the given starts (and points around the best of them) is scored on the lowest rung; the
-   best are scored again on the rung below the top.
-2. From several of the best, far apart, bounded L-BFGS climbs there in the continuous variables; the best ends that
-   are not the same climb on with the objective itself.
+   best are scored again on the next one, if there are four, or on the rung below the top.
+2. From several of the best, far apart, bounded L-BFGS climbs on the rung below the top in the continuous variables; the
+   best ends that are not the same climb on with the objective itself. If that is dear, the rung below guides them.
 3. Integer and categorical variables are searched by exchanging one variable's level at a time, with climbs between,
    until nothing improves.
 
 In a region (constraints, variables that are held) all of these stay inside: points are brought there, climbs are those
 of ``constrained``, and the end is moved to the best of the designs around it that can be set.
 
-One budget for all methods, stated here.
+One budget for all methods, stated in ``budget``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from torch import Tensor
 
 from edrbo.acquisition.area import Area
 from edrbo.acquisition.best_apart import best_apart
+from edrbo.acquisition.budget import BUDGET, Budget
 from edrbo.acquisition.constrained import climb_inside
+from edrbo.acquisition.guided import guided_climbs
 from edrbo.acquisition.neighbors import neighbors as neighbors_of
 from edrbo.space import Region, Space
 from edrbo.surrogate.lbfgs import minimize_batch
@@ -35,31 +37,7 @@ from edrbo.surrogate.lbfgs import minimize_batch
 Objective = Callable[[Tensor], Tensor]  # N × d_x → N
 Array = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Budget:
-    """How hard to search."""
-
-    screened: int = 768  # quasi-random designs scored on the lowest rung
-    near: int = 64  # of them drawn around the best given start
-    kept: int = 40  # of them scored again
-    starts: int = 5  # local searches
-    iterations: int = 15  # L-BFGS iterations of each
-    line_search: int = 5  # evaluations of one line search at most,
-    last_line_search: int = 3  # and once the hill is known: what fails then is a kink
-    finalists: int = 3  # ends on different hills that go on with the objective itself,
-    costly_finalists: int = 2  # and of one that looks all over the context box
-    tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
-    first_tolerance: float = 1e-3  # and the first one on a stand-in
-    probes: int = 12  # points of one round of direct search, and
-    probe_rounds: int = 10  # rounds of it (objectives with kinks only)
-    exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),
-    level_moves: int = 16  # exchanges of one level in a round, and
-    exchange_starts: int = 2  # designs that differ in one level and climb
-    settling_rounds: int = 4  # moves from the end to designs that can be set (regions only)
-
-
-BUDGET = Budget()
+SAME = 0.02  # climbs that are no farther from each other (largest coordinate) are on one hill
 
 
 @dataclass(frozen=True)
@@ -99,17 +77,23 @@ def maximize(
     """
     objective, rough = ladder[-1], ladder[0]
     fair = ladder[max(len(ladder) - 2, 0)]
+    sieve = ladder[max(len(ladder) - 3, 1)] if len(ladder) > 2 else fair
+    dear = getattr(objective, "dear", False)
+    if dear:
+        budget = replace(budget, kept=budget.dear_kept, starts=budget.dear_starts)
     area = Area(space, space.region if region is None else region)
     if area.region is not None and starts is not None and len(starts):
         starts = area.admit(starts)
     with torch.no_grad():
         candidates = _screen(rough, area, seed, starts, budget)
-        values = fair(candidates)
+        values = sieve(candidates)
     units = _Units.of(values)
     starts = candidates[best_apart(candidates, values, budget.starts, apart=0.05)]
     costly = getattr(objective, "costly", False)
     goes_on = costly or fair is not objective
     first = replace(budget, tolerance=budget.first_tolerance) if goes_on else budget
+    if dear:
+        first = replace(first, patience=budget.dear_patience, apart=SAME)
     ends, values = _climb(fair, starts, area, units, first)
     # searches that ended at one place would climb on together, and the hills that they left out might be higher
     best = best_apart(ends, values, budget.costly_finalists if costly else budget.finalists, apart=0.01)
@@ -117,7 +101,7 @@ def maximize(
         objective = objective.near(ends[best])
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)
-        ends, values = _climb(objective, ends[best], area, units, last)
+        ends, values = _climb(objective, ends[best], area, units, last, fair if dear else None)
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
@@ -153,34 +137,54 @@ def _screen(rough: Objective, area: Area, seed: int, starts: Tensor | None, budg
     return torch.cat([points[kept], *incumbents])
 
 
-def _climb(objective: Objective, start: Tensor, area: Area, units: _Units, budget: Budget) -> tuple[Tensor, Tensor]:
-    """Bounded L-BFGS from each row of ``start`` in the free columns; ends (S × d_x) and values (S)."""
+def _climb(
+    objective: Objective,
+    start: Tensor,
+    area: Area,
+    units: _Units,
+    budget: Budget,
+    guide: Objective | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Bounded L-BFGS from each row of ``start`` in the free columns, or with a ``guide`` what ``guided`` has; ends
+    (S × d_x) and values (S)."""
     free = area.free
     if not bool(free.any()):
         with torch.no_grad():
             return start, objective(start)
 
+    negative = _negative(objective, free, units)
+    if area.region is not None and area.constrained:
+        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
+        return _better(objective, start, torch.from_numpy(inside))
+    if guide is not None:
+        guiding = _negative(guide, free, units)
+        ends, costs = guided_climbs(negative, guiding, start.numpy(), free.numpy(), budget.tolerance)
+    else:
+        ends, costs = minimize_batch(
+            negative,
+            start.numpy(),
+            np.zeros(start.shape[1]),
+            np.ones(start.shape[1]),
+            max_iterations=budget.iterations,
+            # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
+            max_line_search=budget.line_search,
+            ftol=budget.tolerance,
+            gtol=1e-4,
+            patience=budget.patience,
+            apart=budget.apart,
+        )
+    return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
+
+
+def _negative(objective: Objective, free: Tensor, units: _Units) -> Callable[..., tuple[Array, Array]]:
+    """How far points (b × d_x) are below the level (b), in units of the spread, and the slope in the free columns."""
     downhill = free.numpy() / -units.spread
 
     def negative(points: Array, rows: list[int] | None = None) -> tuple[Array, Array]:
         value, gradient = _value_and_gradient(objective, torch.from_numpy(points))
         return (units.level - value.numpy()) / units.spread, gradient.numpy() * downhill
 
-    if area.region is not None and area.constrained:
-        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
-        return _better(objective, start, torch.from_numpy(inside))
-    ends, costs = minimize_batch(
-        negative,
-        start.numpy(),
-        np.zeros(start.shape[1]),
-        np.ones(start.shape[1]),
-        max_iterations=budget.iterations,
-        # a worst case has kinks, where a line search finds nothing: give up soon, the best point seen counts
-        max_line_search=budget.line_search,
-        ftol=budget.tolerance,
-        gtol=1e-4,
-    )
-    return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
+    return negative
 
 
 def _better(objective: Objective, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:

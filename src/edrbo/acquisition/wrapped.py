@@ -22,10 +22,17 @@ class Wrapped:
         """Whether the objective takes long."""
         return bool(getattr(self.objective, "costly", False))
 
+    @property
+    def dear(self) -> bool:
+        """Whether it costs much more than a stand-in."""
+        return bool(getattr(self.objective, "dear", False))
+
     def near(self, x: Tensor) -> Self:
         """With the contexts that matter at designs ``x`` (k × d_x)."""
-        near = self.objective.near(x) if hasattr(self.objective, "near") else self.objective
-        return self if near is self.objective else replace(self, objective=near)
+        return self._around(self.objective.near(x) if hasattr(self.objective, "near") else self.objective)
+
+    def _around(self, objective: Any) -> Self:
+        return self if objective is self.objective else replace(self, objective=objective)
 
 
 def wrap(ladder: Sequence[Objective], make: Callable[[Objective], Objective]) -> list[Objective]:

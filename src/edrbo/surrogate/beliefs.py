@@ -69,6 +69,10 @@ class Beliefs(ABC):
     def rough(self) -> Beliefs:
         """A cheap stand-in that ranks designs much alike, for screening many of them."""
 
+    def condensed(self) -> Beliefs:
+        """A cheaper stand-in that says nearly the same, for searching; itself where there is none."""
+        return self
+
     @abstractmethod
     def paired_with(self, contexts: Tensor) -> PairedBeliefs:
         """The beliefs on all pairs of any designs with these contexts (m × d_c)."""

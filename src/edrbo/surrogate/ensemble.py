@@ -21,16 +21,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
+from edrbo.surrogate.beliefs import Beliefs
+from edrbo.surrogate.condensed import LEAST, CondensedGP, telling_rows
 from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.fit import Likelihood, default_theta, fit_experts, pack, profile_mean
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
-from edrbo.surrogate.paired_gp import PairedGP
+from edrbo.surrogate.paired_ensemble import CondensedEnsemble, PairedEnsemble
 from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.repeats import Repeats
-from edrbo.surrogate.scaling import Scaling, Warping
-from edrbo.surrogate.single_score import SingleScore
+from edrbo.surrogate.scaling import Scaling
 from edrbo.surrogate.subset import MOST_FITTED, representative
 
 Weighting = Literal["equal", "evidence"]
@@ -207,6 +207,13 @@ class Ensemble(Beliefs):
     def rough(self) -> Ensemble:
         return self.expert(0)
 
+    def condensed(self) -> Beliefs:
+        return self if self.gp.x.shape[-2] < LEAST else self._condensed
+
+    @cached_property
+    def _condensed(self) -> CondensedEnsemble:
+        return CondensedEnsemble(CondensedGP.of(self.gp, telling_rows(self.gp)), self.scaling, self.weights)
+
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Each expert's marginal mean and standard deviation at ``points`` (N × d): M × N, in units of y. Fast."""
         return self.scaling.moments(*self.gp.moments(points))
@@ -263,40 +270,3 @@ class Ensemble(Beliefs):
         gain = signal * (1.0 - share) / certain
         foretold = mean[:, rows] * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
         return y, foretold, (signal * (1.0 - gain) + noise / share).sqrt()
-
-
-@dataclass(frozen=True, eq=False)
-class PairedEnsemble(PairedBeliefs):
-    """An ensemble on (x, c) with fixed contexts, as a function of the design; in units of y.
-
-    Faster than the ensemble itself, since what belongs to the contexts is worked out once.
-    """
-
-    gp: PairedGP
-    scaling: Scaling
-
-    def single(self, beta: float) -> SingleScore | None:
-        """μ + β σ with its gradient in one piece, where there is one simple expert."""
-        return SingleScore.of(self.gp, self.scaling, beta)
-
-    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self.scaling.moments(*self.gp.moments(x))
-
-    def moments_and_pullback(self, x: Tensor) -> Differentiable:
-        return self._with_units(*self.gp.moments_and_pullback(x))
-
-    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        if isinstance(self.scaling, Warping):
-            return self.gp.bent(x, weights, self.scaling.moments_and_pullback)
-        return self.scaling.moments(*self.gp.integrated(x, weights))
-
-    def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
-        """Of warped outcomes the belief is the Gaussian one with the same mean, and with the variance
-        Σ_ij w_i w_j σ_i σ_j ρ_ij: the standard deviations of f and the correlations of the modelled values."""
-        if isinstance(self.scaling, Warping):
-            return self.gp.bent_and_pullback(x, weights, self.scaling.moments_and_pullback)
-        return self._with_units(*self.gp.integrated_and_pullback(x, weights))
-
-    def _with_units(self, mean: Tensor, sd: Tensor, pullback: Pullback) -> Differentiable:
-        center, spread, to_modelled = self.scaling.moments_and_pullback(mean, sd)
-        return center, spread, lambda grad_mean, grad_sd: pullback(*to_modelled(grad_mean, grad_sd))

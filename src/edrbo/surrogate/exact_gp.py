@@ -24,6 +24,7 @@ from torch import Tensor
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
 from edrbo.surrogate.paired_gp import PairedGP
+from edrbo.surrogate.whitening import Triangular
 
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 
@@ -161,7 +162,9 @@ class ExactGP:
 
     def paired_with(self, contexts: Tensor) -> PairedGP:
         """For many designs and few contexts (m × d_c, the last inputs): their part of r² is worked out there, once."""
-        return PairedGP(self.kernels, self.hyper, self.x, self.chol, self.alpha, contexts)
+        scale = self.hyper.outputscale[:, None]
+        whitening = Triangular(self.chol / scale[:, None])
+        return PairedGP(self.kernels, self.hyper, self.x, whitening, scale * self.alpha, contexts)
 
     def log_evidence(self) -> Tensor:
         """Log marginal likelihood of the outcomes (... × M)."""

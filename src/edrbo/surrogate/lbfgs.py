@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
@@ -40,15 +41,22 @@ def minimize_batch(
     ftol: float,
     gtol: float = 1e-6,
     max_line_search: int = 20,
+    patience: int | None = None,
+    apart: float = 0.0,
 ) -> tuple[Array, Array]:
-    """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper] (p, finite).
+    """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper], finite and p, or
+    b × p where each problem has its own.
+
+    A search also ends when ``patience`` evaluations in a row have made its best value no better than by ``ftol``:
+    bounded L-BFGS halves its way to a kink for long. So does one whose best point is less than ``apart`` (largest
+    coordinate) from the better one of another search: both would end at one place.
 
     ``value_and_gradient(points, rows)`` gets the rows still at work and returns values (b') and gradients
     (b' × p). Returns the best points (b × p) and their values (b).
     """
-    lower, upper = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
+    lower, upper = (np.array(np.broadcast_to(bound, start.shape), order="C") for bound in (lower, upper))
     best = np.clip(start, lower, upper)
-    best_value = np.full(len(best), np.inf)
+    best_value, level, waited = np.full(len(best), np.inf), np.full(len(best), np.inf), np.zeros(len(best), dtype=int)
 
     def evaluate(points: Array, rows: list[int]) -> tuple[Array, Array]:
         value, gradient = value_and_gradient(points, rows)
@@ -59,13 +67,25 @@ def minimize_batch(
         for row, i in enumerate(rows):
             if value[row] < best_value[i]:  # what was seen counts, even if the search ends elsewhere
                 best_value[i], best[i] = value[row], points[row]
+        progress = best_value[rows] < level[rows] - ftol
+        waited[rows] = np.where(progress, 0, waited[rows] + 1)
+        level[rows] = np.where(progress, best_value[rows], level[rows])
         return value, gradient
 
-    problem, core = _Problem(lower, upper, max_iterations, ftol / EPSILON, gtol, max_line_search), _core()
+    def enough(i: int) -> bool:
+        if patience is not None and waited[i] >= patience:
+            return True
+        return apart > 0.0 and bool(((best_value < best_value[i]) & (np.abs(best - best[i]).max(axis=1) < apart)).any())
+
+    core = _core()
+    problems = [
+        _Problem(*bounds, max_iterations, ftol / EPSILON, gtol, max_line_search)
+        for bounds in zip(lower, upper, strict=True)
+    ]
     if core is None:
-        _one_by_one(evaluate, best.copy(), problem)
+        _one_by_one(evaluate, best.copy(), problems, enough)
     else:
-        _side_by_side(evaluate, [_Search(core, x, problem) for x in best])
+        _side_by_side(evaluate, [_Search(core, *each) for each in zip(best, problems, strict=True)], enough)
     return best, best_value
 
 
@@ -113,34 +133,41 @@ class _Search:
                 self._task[:] = STOP, ITERATION_LIMIT
 
 
-def _side_by_side(evaluate: Evaluate, searches: list[_Search]) -> None:
+def _side_by_side(evaluate: Evaluate, searches: list[_Search], enough: Callable[[int], bool]) -> None:
     asking = [i for i, search in enumerate(searches) if search.go_on(0.0, np.zeros_like(search.x))]
     while asking:
         values, gradients = evaluate(np.stack([searches[i].x for i in asking]), asking)
         answers = zip(asking, values.tolist(), gradients, strict=True)
-        asking = [i for i, value, gradient in answers if searches[i].go_on(value, gradient)]
+        asking = [i for i, value, gradient in answers if not enough(i) and searches[i].go_on(value, gradient)]
 
 
-def _one_by_one(evaluate: Evaluate, start: Array, problem: _Problem) -> None:
+class _Enough(Exception):
+    """Ends a search that cannot be told to."""
+
+
+def _one_by_one(evaluate: Evaluate, start: Array, problems: list[_Problem], enough: Callable[[int], bool]) -> None:
     from scipy.optimize import fmin_l_bfgs_b
 
-    for i, x in enumerate(start):
+    for i, (x, problem) in enumerate(zip(start, problems, strict=True)):
 
         def one(point: Array, i: int = i) -> tuple[float, Array]:
             value, gradient = evaluate(point[None].copy(), [i])
+            if enough(i):
+                raise _Enough
             return float(value[0]), gradient[0]
 
-        fmin_l_bfgs_b(
-            one,
-            x,
-            bounds=list(zip(problem.lower, problem.upper, strict=True)),
-            m=CORRECTIONS,
-            factr=problem.factr,
-            pgtol=problem.pgtol,
-            maxls=problem.max_line_search,
-            maxiter=problem.max_iterations,
-            maxfun=sys.maxsize,
-        )
+        with suppress(_Enough):
+            fmin_l_bfgs_b(
+                one,
+                x,
+                bounds=list(zip(problem.lower, problem.upper, strict=True)),
+                m=CORRECTIONS,
+                factr=problem.factr,
+                pgtol=problem.pgtol,
+                maxls=problem.max_line_search,
+                maxiter=problem.max_iterations,
+                maxfun=sys.maxsize,
+            )
 
 
 @cache

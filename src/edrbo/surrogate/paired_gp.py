@@ -6,10 +6,10 @@ graph. The glossary is that of ``exact_gp``, and
 
     contexts m × d_c         the last inputs; d_x = d − d_c
     cross    M × (N·m) × n   correlation of f at all pairs with the data, the context running fastest
-    half     M × n × (N·m)   L⁻¹ s_f crossᵀ
+    half     M × n × (N·m)   W crossᵀ, with the ``whitening`` W = L⁻¹ s_f
     slopes   M of (N·m) × n  ∂cross/∂r² up to ``slope_factors``
 
-The outputscale s_f is a factor of L and of α, where it is applied once, and not of the large arrays.
+The outputscale s_f is a factor of W and of α, where it is applied once, and not of the large arrays.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from edrbo.surrogate.beliefs import Differentiable
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
 from edrbo.surrogate.product_gram import averaged_gram, context_parts, product_gram, slope_factors
+from edrbo.surrogate.whitening import Whitening
 
 Unbend = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]]
 MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
@@ -39,8 +40,8 @@ class PairedGP:
     kernels: tuple[Kernel, ...]
     hyper: Hyperparameters
     x: Tensor
-    chol: Tensor
-    alpha: Tensor
+    whitening: Whitening
+    scaled_weights: Tensor  # s_f α (M × n)
     contexts: Tensor
 
     @property
@@ -150,27 +151,33 @@ class PairedGP:
             of_each = half * (by_sd * inverse_sd).unsqueeze(1)
             shared = (grad_sd / of_mean).unsqueeze(-1) * stretched
             of_all = (together.unsqueeze(-1) * shared.unsqueeze(1)).reshape(half.shape)
-            gradient = torch.linalg.solve_triangular(self.factor.mT, of_each + of_all, upper=True).mT.neg()
-            gradient = _times(gradient.addcmul_(by_mean.unsqueeze(-1), self.scaled_weights.unsqueeze(-2)), slopes)
+            known = self.whitening.back(of_each + of_all).mT.neg()
+            gradient = _times(self._and_of_mean(known, by_mean), slopes)
             return self._design_gradient(x, _by_design(gradient, len(x)).sum(-2))
 
         return (center.reshape(shape) * weights).sum(-1), of_mean, pullback
 
     def _solve(self, cross: Tensor, prior: Tensor, *, spent: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and sd (M × N) of what has correlation ``cross`` (M × N × n) with the data and variance ``prior`` (M × 1
-        or M × N) before them, and L⁻¹ s_f cross (M × n × N), in the place of ``cross`` if that is ``spent``."""
+        or M × N) before them, and W crossᵀ (M × n × N), in the place of ``cross`` if that is ``spent``."""
         mean = torch.stack([torch.mv(cross[m], self.scaled_weights[m]) for m in range(len(self.kernels))])
         mean += self.hyper.mean[:, None]
-        right = cross.mT
-        half = torch.linalg.solve_triangular(self.factor, right, upper=False, out=right if spent else None)
+        half = self.whitening.of(cross.mT, spent=spent)
         variance = torch.sub(prior, torch.linalg.vector_norm(half, dim=-2).square_())
         return mean, torch.maximum(variance, MIN_VARIANCE * prior).sqrt_(), half
 
     def _cross_gradient(self, half: Tensor, grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
         """∂/∂cross (M × N × n) from ∂/∂mean and (∂/∂sd)/sd (M × N); in place: the largest arrays of the hot path."""
-        gradient: Tensor = torch.linalg.solve_triangular(self.factor.mT, half, upper=True).mT
-        gradient.mul_(-grad_sd.unsqueeze(-1))
-        gradient.addcmul_(grad_mean.unsqueeze(-1), self.scaled_weights.unsqueeze(-2))
+        known = self.whitening.back(half).mT
+        return self._and_of_mean(known.mul_(-grad_sd.unsqueeze(-1)), grad_mean)
+
+    def _and_of_mean(self, known: Tensor, grad_mean: Tensor) -> Tensor:
+        """∂/∂cross (M × N × n) from the sd's share in the rows that tell it (M × N × k), and from ∂/∂mean (M × N)."""
+        weights, count = self.scaled_weights.unsqueeze(-2), known.shape[-1]
+        if count == weights.shape[-1]:
+            return known.addcmul_(grad_mean.unsqueeze(-1), weights)
+        gradient = grad_mean.unsqueeze(-1) * weights
+        gradient[..., :count] += known
         return gradient
 
     def _prior_variance(self, weights: Tensor) -> Tensor:
@@ -208,16 +215,6 @@ class PairedGP:
     def _prior(self) -> Tensor:
         """The variance of f (M × 1)."""
         return self.hyper.outputscale[:, None]
-
-    @cached_property
-    def factor(self) -> Tensor:
-        """L / s_f (M × n × n)."""
-        return self.chol / self.hyper.outputscale[:, None, None]
-
-    @cached_property
-    def scaled_weights(self) -> Tensor:
-        """s_f α (M × n)."""
-        return self.hyper.outputscale[:, None] * self.alpha
 
     @cached_property
     def data_part(self) -> Tensor:

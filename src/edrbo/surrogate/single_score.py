@@ -18,6 +18,7 @@ from torch import Tensor
 
 from edrbo.surrogate.paired_gp import MIN_VARIANCE, MOSTLY_USED, PairedGP
 from edrbo.surrogate.scaling import Scaling
+from edrbo.surrogate.whitening import Whitening
 
 Array = NDArray[np.float64]
 ScorePullback = Callable[[Tensor], Tensor]  # ∂/∂scores (N·m) → ∂/∂x (N × d_x)
@@ -41,7 +42,7 @@ class SingleScore:
         """Scores (N·m) at designs ``x`` (N × d_x), the context running fastest, and their pullback; no graph."""
         z = x.detach().numpy() - 0.5
         cross = self._cross(z)
-        half = torch.linalg.solve_triangular(self._factor, torch.from_numpy(cross).T, upper=False)  # n × (N·m)
+        half = self._whitening.of(torch.from_numpy(cross).T)  # n × (N·m)
         rows = half.T.numpy()
         variance = self._prior - np.einsum("pn,pn->p", rows, rows)
         floor = MIN_VARIANCE * self._prior
@@ -78,11 +79,12 @@ class SingleScore:
 
     def _by_sqdist(self, half: Tensor, cross: Array, by_mean: Array, by_sd: Array) -> Array:
         """∂/∂r² (p × n) up to the slope factor, from ∂/∂μ and −(∂/∂σ)/σ at p pairs."""
-        gradient: Array = torch.linalg.solve_triangular(self._factor.T, half, upper=True).T.numpy()
+        gradient: Array = self._whitening.back(half).T.numpy()
         gradient *= by_sd[:, None]
-        gradient += by_mean[:, None] * self._weights.numpy()
-        gradient *= cross
-        return gradient
+        both: Array = by_mean[:, None] * self._weights.numpy()
+        both[:, : gradient.shape[1]] += gradient
+        both *= cross
+        return both
 
     # What belongs to the data and to the contexts: made once.
 
@@ -100,8 +102,8 @@ class SingleScore:
         return self.scaling.shift + self.scaling.scale * float(self.gp.hyper.mean[0])
 
     @cached_property
-    def _factor(self) -> Tensor:
-        return self.gp.factor[0]
+    def _whitening(self) -> Whitening:
+        return self.gp.whitening[0]
 
     @cached_property
     def _weights(self) -> Tensor:

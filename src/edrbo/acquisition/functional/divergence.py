@@ -10,13 +10,17 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.functional.base import WorstCase, check_radius
 from edrbo.context.laws import ContextPoints
 
 __all__ = ["KL", "ChiSquare"]
+
+Array = NDArray[np.float64]
 
 MAX_STEPS = 200  # a limit that is not met: Newton needs about ten steps, bisection alone about a hundred
 
@@ -34,15 +38,16 @@ class KL(WorstCase):
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
         scores, mass = _unit_scores(values, points)
-        lowest = _given_minimum(scores, mass)
         if self.radius == 0.0:
-            worst = mass.expand_as(scores)
-        else:
-            at_minimum = (mass * (lowest > 0)).sum(-1)
-            tilted = _tilt(scores, mass, _spend(scores, mass, at_minimum, self.radius))[0]
-            everything = (self.radius >= -at_minimum.log()).unsqueeze(-1)
-            worst = torch.where(everything, lowest, tilted)
-        return _pad(worst, values)
+            return _pad(mass.expand_as(scores), values)
+        lowest = _given_minimum(scores, mass)
+        at_minimum = (mass * (lowest > 0)).sum(-1)
+        # in NumPy, which starts its operations faster than torch: rows are short
+        rows, law = scores.reshape(-1, scores.shape[-1]).numpy(), mass.numpy()
+        theta = _spend(rows, law, at_minimum.reshape(-1).numpy(), self.radius)
+        tilted = torch.from_numpy(_tilt(rows, law, theta)[0]).reshape(scores.shape)
+        everything = (self.radius >= -at_minimum.log()).unsqueeze(-1)
+        return _pad(torch.where(everything, lowest, tilted), values)
 
 
 @dataclass(frozen=True)
@@ -102,46 +107,49 @@ def _pad(worst: Tensor, values: Tensor) -> Tensor:
     return torch.nn.functional.pad(worst, (0, values.shape[-1] - worst.shape[-1]))
 
 
-def _tilt(scores: Tensor, mass: Tensor, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """p ∝ w exp(−θ s) (... × m), its divergence KL(p‖w) (...) and variance of the score (...)."""
-    unscaled = mass * torch.exp(-theta.unsqueeze(-1) * scores)
-    total = unscaled.sum(-1)
-    tilted = unscaled / total.unsqueeze(-1)
-    mean = (tilted * scores).sum(-1)
-    variance = (tilted * (scores - mean.unsqueeze(-1)).square()).sum(-1)
-    return tilted, (-theta * mean - total.log()).clamp_min(0.0), variance
+def _tilt(scores: Array, mass: Array, theta: Array) -> tuple[Array, Array, Array]:
+    """p ∝ w exp(−θ s) (b × m), its divergence KL(p‖w) (b) and variance of the score (b)."""
+    tilted = np.exp(-theta[:, None] * scores)
+    tilted *= mass
+    total = tilted.sum(axis=1)
+    tilted /= total[:, None]
+    mean = np.einsum("bm,bm->b", tilted, scores)
+    away = scores - mean[:, None]
+    variance = np.einsum("bm,bm,bm->b", tilted, away, away)
+    return tilted, np.maximum(-theta * mean - np.log(total), 0.0), variance
 
 
-def _spend(scores: Tensor, mass: Tensor, at_minimum: Tensor, radius: float) -> Tensor:
-    """θ with KL(p_θ‖w) = radius (...), where it exists; KL increases with θ.
+def _spend(scores: Array, mass: Array, at_minimum: Array, radius: float) -> Array:
+    """θ with KL(p_θ‖w) = radius (b), where it exists, for scores (b × m); KL increases with θ.
 
     Newton on √KL, which is nearly linear in θ at first, kept inside a bracket. Most rows are done after a few steps;
     those that must be bisected go on by themselves.
     """
-    shape, scores = at_minimum.shape, scores.reshape(-1, scores.shape[-1])
-    variance = _tilt(scores, mass, scores.new_zeros(len(scores)))[2]
-    found = (2.0 * radius / variance.clamp_min(1e-300)).sqrt().clamp_max(1e18)
-    left = ((radius < -at_minimum.reshape(-1).log()) & (variance > 0)).nonzero()[:, 0]
+    variance = _tilt(scores, mass, np.zeros(len(scores)))[2]
+    found = np.minimum(np.sqrt(2.0 * radius / np.maximum(variance, 1e-300)), 1e18)
+    left = np.flatnonzero((radius < -np.log(at_minimum)) & (variance > 0))
     scores, theta = scores[left], found[left]
-    low, high = torch.zeros_like(theta), torch.full_like(theta, math.inf)
+    low, high = np.zeros_like(theta), np.full_like(theta, math.inf)
     for _ in range(MAX_STEPS):
         _, spent, variance = _tilt(scores, mass, theta)
-        low = torch.where(spent <= radius, theta, low)
-        high = torch.where(spent > radius, theta, high)
-        root = spent.sqrt()
-        newton = theta + (math.sqrt(radius) - root) * 2.0 * root / (theta * variance).clamp_min(1e-300)
-        middle = torch.where(high.isfinite(), 0.5 * (low + high), 4.0 * theta)
+        low = np.where(spent <= radius, theta, low)
+        high = np.where(spent > radius, theta, high)
+        root = np.sqrt(spent)
+        newton = theta + (math.sqrt(radius) - root) * 2.0 * root / np.maximum(theta * variance, 1e-300)
+        middle = np.where(np.isfinite(high), 0.5 * (low + high), 4.0 * theta)
         # The first of these steps that stays inside the bracket and makes real progress.
         inside = (newton > low) & (newton < high) & (newton < 16.0 * theta)
-        proposed = torch.where(inside, newton, middle)
+        proposed = np.where(inside, newton, middle)
         # a step within rounding has arrived, also where rounding puts it outside: to bisect would start from afar
-        arrived = (spent > 0) & ((newton - theta).abs() <= 1e-12 * theta)
-        moving = ~arrived & ((proposed - theta).abs() > 1e-13 * theta)
-        found[left] = torch.where(moving, proposed, theta)
-        if not bool(moving.any()):
+        arrived = (spent > 0) & (np.abs(newton - theta) <= 1e-12 * theta)
+        moving = ~arrived & (np.abs(proposed - theta) > 1e-13 * theta)
+        found[left] = np.where(moving, proposed, theta)
+        if not moving.any():
             break
-        left, scores, theta, low, high = (part[moving] for part in (left, scores, proposed, low, high))
-    return found.reshape(shape)
+        if not moving.all():
+            left, scores, low, high = left[moving], scores[moving], low[moving], high[moving]
+        theta = proposed[moving]
+    return found
 
 
 def _below_threshold(scores: Tensor, mass: Tensor, radius: float) -> Tensor:

@@ -1,0 +1,73 @@
+"""An ensemble on (x, c) with fixed contexts, and the stand-in for one whose variance few observations tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
+from edrbo.surrogate.condensed import CondensedGP
+from edrbo.surrogate.paired_gp import PairedGP
+from edrbo.surrogate.scaling import Scaling, Warping
+from edrbo.surrogate.single_score import SingleScore
+
+
+@dataclass(frozen=True, eq=False)
+class PairedEnsemble(PairedBeliefs):
+    """An ensemble on (x, c) with fixed contexts, as a function of the design; in units of y.
+
+    Faster than the ensemble itself, since what belongs to the contexts is worked out once.
+    """
+
+    gp: PairedGP
+    scaling: Scaling
+
+    def single(self, beta: float) -> SingleScore | None:
+        """μ + β σ with its gradient in one piece, where there is one simple expert."""
+        return SingleScore.of(self.gp, self.scaling, beta)
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.scaling.moments(*self.gp.moments(x))
+
+    def moments_and_pullback(self, x: Tensor) -> Differentiable:
+        return self._with_units(*self.gp.moments_and_pullback(x))
+
+    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        if isinstance(self.scaling, Warping):
+            return self.gp.bent(x, weights, self.scaling.moments_and_pullback)
+        return self.scaling.moments(*self.gp.integrated(x, weights))
+
+    def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
+        """Of warped outcomes the belief is the Gaussian one with the same mean, and with the variance
+        Σ_ij w_i w_j σ_i σ_j ρ_ij: the standard deviations of f and the correlations of the modelled values."""
+        if isinstance(self.scaling, Warping):
+            return self.gp.bent_and_pullback(x, weights, self.scaling.moments_and_pullback)
+        return self._with_units(*self.gp.integrated_and_pullback(x, weights))
+
+    def _with_units(self, mean: Tensor, sd: Tensor, pullback: Pullback) -> Differentiable:
+        center, spread, to_modelled = self.scaling.moments_and_pullback(mean, sd)
+        return center, spread, lambda grad_mean, grad_sd: pullback(*to_modelled(grad_mean, grad_sd))
+
+
+@dataclass(frozen=True, eq=False)
+class CondensedEnsemble(Beliefs):
+    """What stands in for an ensemble in a search."""
+
+    gp: CondensedGP
+    scaling: Scaling
+    shares: Tensor | None  # of the experts
+
+    @property
+    def weights(self) -> Tensor | None:
+        return self.shares
+
+    @property
+    def width(self) -> int:
+        return len(self.gp.kernels) * len(self.gp.x)
+
+    def rough(self) -> CondensedEnsemble:
+        return CondensedEnsemble(self.gp.expert(0), self.scaling, None)
+
+    def paired_with(self, contexts: Tensor) -> PairedEnsemble:
+        return PairedEnsemble(self.gp.paired_with(contexts), self.scaling)
