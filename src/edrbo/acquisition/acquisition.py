@@ -27,7 +27,7 @@ from edrbo.surrogate.ensemble import barycenter
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
 STEP = 1e-5  # of a symmetric difference, in the unit cube
 MEAN = UCB(beta=0.0)
-CHUNK = 2**17  # elements of the largest temporary (experts × points × observations): stays in cache
+CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
 class RobustAcquisition:

@@ -64,7 +64,10 @@ class CondensedEnsemble(Beliefs):
 
     @property
     def width(self) -> int:
-        return len(self.gp.kernels) * len(self.gp.x)
+        kernels = self.gp.kernels
+        # of separable kernels (the rough one) only the rows that tell the variance are held for each pair
+        separable = all(kernel.separable for kernel in kernels)
+        return len(kernels) * (self.gp.whitening.shape[-1] if separable else len(self.gp.x))
 
     def rough(self) -> CondensedEnsemble:
         return CondensedEnsemble(self.gp.expert(0), self.scaling, None)

@@ -52,9 +52,29 @@ class PairedGP:
         """Posterior mean and standard deviation of every design ``x`` (N × d_x) in every context, the context
         running fastest: M × (N·m) each. Differentiable once, as ``ExactGP.moments``."""
         if not x.requires_grad:
-            return self._solve(self._cross(x, slope=False)[0], self._prior, spent=True)[:2]
+            return self._moments_alone(self._design_sqdist(x))
         mean, sd = _WithPullback.apply(x, self.moments_and_pullback)  # type: ignore[no-untyped-call]
         return mean, sd
+
+    def _moments_alone(self, sqdist: Tensor) -> tuple[Tensor, Tensor]:
+        """``moments`` of designs whose part of r² is ``sqdist`` (M × N × n), one expert after the other: with no
+        gradient to come nothing large is kept, and what is at work stays in cache."""
+        count = sqdist.shape[1] * len(self.contexts)
+        mean, explained = sqdist.new_empty(len(sqdist), count), sqdist.new_empty(len(sqdist), count)
+        for m, kernel in enumerate(self.kernels):
+            known, part, shape = self.whitening[m], self.parts[m], self.hyper.shape[m]
+            told = known.rows
+            if kernel.separable and told < sqdist.shape[-1]:  # all pairs only of the rows that tell the variance
+                designs = kernel.value(sqdist[m], shape)
+                torch.mm(designs, (part * self.scaled_weights[m]).mT, out=mean[m].view(len(designs), -1))
+                cross = (designs[:, None, :told] * part[:, :told]).flatten(0, 1)
+            else:
+                cross = product_gram((kernel,), sqdist[m : m + 1], (part,), shape[None], slope=False)[0][0]
+                torch.mv(cross, self.scaled_weights[m], out=mean[m])
+            half = known.of(cross.mT, spent=True)
+            torch.linalg.vector_norm(half, dim=-2, out=explained[m])
+        variance = torch.sub(self._prior, explained.square_())
+        return mean.add_(self.hyper.mean[:, None]), torch.maximum(variance, MIN_VARIANCE * self._prior).sqrt_()
 
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean and standard deviation of F(x) = Σ_j w_j f(x, c_j), which is Gaussian: M × N each.
