@@ -97,7 +97,9 @@ class PairedGP:
         so that it costs one more triangular solve and a few products.
         """
         cross, slopes = self._cross(x, slope=True)
-        mean, sd, half = self._solve(cross, self._prior)
+        if self.whitening.rows == cross.shape[-1]:  # solutions take the place of ``cross``, where some slopes are
+            slopes = tuple(one.clone() if k.separable else one for k, one in zip(self.kernels, slopes, strict=True))
+        mean, sd, half = self._solve(cross, self._prior, spent=True)
         inverse_sd = self._inverse_sd(sd, self._prior)
 
         def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
@@ -105,8 +107,9 @@ class PairedGP:
             if _share_used(grad_mean) < MOSTLY_USED:  # a worst case looks at few contexts
                 used = torch.nonzero(((grad_mean != 0) | (grad_sd != 0)).any(0)).squeeze(-1)
                 if len(used) < MOSTLY_USED * mean.shape[1]:
-                    some = self._cross_gradient(half[..., used], grad_mean[:, used], grad_sd[:, used])
-                    some = _times(some, tuple(slope[used] for slope in slopes))
+                    chosen = half.mT.index_select(1, used).mT
+                    some = self._cross_gradient(chosen, grad_mean[:, used], grad_sd[:, used])
+                    some = _times(some, tuple(slope.index_select(0, used) for slope in slopes))
                     return self._design_gradient(x, self._gathered(some, used, len(x)))
             grad_sqdist = _times(self._cross_gradient(half, grad_mean, grad_sd), slopes)
             return self._design_gradient(x, _by_design(grad_sqdist, len(x)).sum(-2))  # over a design's contexts
