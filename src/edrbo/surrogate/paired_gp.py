@@ -62,8 +62,7 @@ class PairedGP:
         count = sqdist.shape[1] * len(self.contexts)
         mean, explained = sqdist.new_empty(len(sqdist), count), sqdist.new_empty(len(sqdist), count)
         for m, kernel in enumerate(self.kernels):
-            known, part, shape = self.whitening[m], self.parts[m], self.hyper.shape[m]
-            told = known.rows
+            known, told, part, shape = self.whitening[m], self.whitening.rows, self.parts[m], self.hyper.shape[m]
             if kernel.separable and told < sqdist.shape[-1]:  # all pairs only of the rows that tell the variance
                 designs = kernel.value(sqdist[m], shape)
                 torch.mm(designs, (part * self.scaled_weights[m]).mT, out=mean[m].view(len(designs), -1))
@@ -71,8 +70,7 @@ class PairedGP:
             else:
                 cross = product_gram((kernel,), sqdist[m : m + 1], (part,), shape[None], slope=False)[0][0]
                 torch.mv(cross, self.scaled_weights[m], out=mean[m])
-            half = known.of(cross.mT, spent=True)
-            torch.linalg.vector_norm(half, dim=-2, out=explained[m])
+            torch.linalg.vector_norm(known.of(cross.mT, spent=True), dim=-2, out=explained[m])
         variance = torch.sub(self._prior, explained.square_())
         return mean.add_(self.hyper.mean[:, None]), torch.maximum(variance, MIN_VARIANCE * self._prior).sqrt_()
 
@@ -82,9 +80,8 @@ class PairedGP:
         ``weights`` is m, or N × m for weights of each design's own. Differentiable once in ``x`` (N × d_x).
         """
         if not x.requires_grad:
-            return self._solve(self._averaged(x, weights, slope=False)[0], self._prior_variance(weights), spent=True)[
-                :2
-            ]
+            cross, _ = self._averaged(x, weights, slope=False)
+            return self._solve(cross, self._prior_variance(weights), spent=True)[:2]
         make = partial(self.integrated_and_pullback, weights=weights)
         mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
         return mean, sd
