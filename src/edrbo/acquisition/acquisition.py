@@ -27,7 +27,7 @@ from edrbo.surrogate.ensemble import barycenter
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
 STEP = 1e-5  # of a symmetric difference, in the unit cube
 MEAN = UCB(beta=0.0)
-CHUNK = 2**17  # elements of the largest temporary (experts × points × observations): stays in cache
+CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
 class RobustAcquisition:
@@ -96,13 +96,13 @@ class RobustAcquisition:
         return scores, lambda mass: pullback(by_mean * mass, by_sd * mass)
 
     def _single(self, paired: PairedBeliefs, score: Score) -> Scored | None:
-        """The score in one piece, if it is μ + β σ and the beliefs have such a thing; made once."""
+        """The score in one piece, if it is μ̄ + β σ̄ and the beliefs have such a thing; made once."""
         beta = score.multiple
         if beta is None:
             return None
         key = id(paired), beta  # the pairs live as long as this does
         if key not in self._singles:
-            self._singles[key] = paired.single(beta)
+            self._singles[key] = paired.upper(beta, self.model.weights)
         return self._singles[key]
 
     def _pad(self, row: Tensor) -> Tensor:
@@ -225,7 +225,10 @@ class RobustAcquisition:
         """What the functional reduces at designs ``x`` (k × d_x), as functions of the context."""
 
         def values(designs: Tensor, contexts: Tensor) -> Tensor:
-            moments = self._anywhere.moments(torch.cat([x[designs], contexts], dim=-1))
+            joint, score = torch.cat([x[designs], contexts], dim=-1), MEAN if self.score.integrated else self.score
+            if (single := self._single(self._anywhere, score)) is not None:
+                return single.value_and_pullback(joint)[0]
+            moments = self._anywhere.moments(joint)
             return barycenter(*moments, self.model.weights)[0] if self.score.integrated else self._score(moments)
 
         def values_and_slopes(designs: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:

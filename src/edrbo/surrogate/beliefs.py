@@ -40,8 +40,12 @@ class PairedBeliefs(ABC):
         """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x (N × d_x)."""
 
     def single(self, beta: float) -> Scored | None:
-        """μ + β σ with its gradient in one piece, of beliefs that have a faster way to it than by their moments."""
+        """μ + β σ of one expert with its gradient in one piece, where there is a faster way to it than by moments."""
         return None
+
+    def upper(self, beta: float, weights: Tensor | None) -> Scored | None:
+        """The same of the barycenter, with the experts' ``weights`` (M) or None for equal ones."""
+        return self.single(beta)
 
     @abstractmethod
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -76,11 +76,11 @@ class CondensedGP:
 def telling_rows(gp: ExactGP, size: int = ROWS) -> Tensor:
     """The numbers of ``size`` rows, each as far as can be from those before in units of the experts' lengthscales (of
     their geometric mean), in order; the first row is one. Rows that lower the variance most did no better."""
-    points = (gp.x / gp.hyper.lengthscale.log().mean(0).exp()).numpy()
+    points = np.ascontiguousarray((gp.x / gp.hyper.lengthscale.log().mean(0).exp()).numpy().T)  # d × n
     rows = np.zeros(size, dtype=np.int64)
-    away = np.square(points - points[0]).sum(axis=1)
+    away = np.square(points - points[:, :1]).sum(axis=0)
     for k in range(1, size):
         # ties by the first, and distances to nine digits: which row is taken must not hang on last bits
-        rows[k] = int(np.round(away, 9).argmax())
-        np.minimum(away, np.square(points - points[rows[k]]).sum(axis=1), out=away)
+        rows[k] = row = int(np.rint(1e9 * away).argmax())
+        np.minimum(away, np.square(points - points[:, row : row + 1]).sum(axis=0), out=away)
     return torch.from_numpy(np.sort(rows))

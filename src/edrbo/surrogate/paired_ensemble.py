@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
+from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback, Scored
 from edrbo.surrogate.condensed import CondensedGP
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.scaling import Scaling, Warping
+from edrbo.surrogate.shared_score import SharedScore
 from edrbo.surrogate.single_score import SingleScore
 
 
@@ -26,6 +27,9 @@ class PairedEnsemble(PairedBeliefs):
     def single(self, beta: float) -> SingleScore | None:
         """μ + β σ with its gradient in one piece, where there is one simple expert."""
         return SingleScore.of(self.gp, self.scaling, beta)
+
+    def upper(self, beta: float, weights: Tensor | None) -> Scored | None:
+        return self.single(beta) or SharedScore.of(self.gp, self.scaling, beta, weights)
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.scaling.moments(*self.gp.moments(x))
@@ -64,7 +68,10 @@ class CondensedEnsemble(Beliefs):
 
     @property
     def width(self) -> int:
-        return len(self.gp.kernels) * len(self.gp.x)
+        kernels = self.gp.kernels
+        # of separable kernels (the rough one) only the rows that tell the variance are held for each pair
+        separable = all(kernel.separable for kernel in kernels)
+        return len(kernels) * (self.gp.whitening.shape[-1] if separable else len(self.gp.x))
 
     def rough(self) -> CondensedEnsemble:
         return CondensedEnsemble(self.gp.expert(0), self.scaling, None)

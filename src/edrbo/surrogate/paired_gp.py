@@ -52,9 +52,27 @@ class PairedGP:
         """Posterior mean and standard deviation of every design ``x`` (N × d_x) in every context, the context
         running fastest: M × (N·m) each. Differentiable once, as ``ExactGP.moments``."""
         if not x.requires_grad:
-            return self._solve(self._cross(x, slope=False)[0], self._prior, spent=True)[:2]
+            return self._moments_alone(self._design_sqdist(x))
         mean, sd = _WithPullback.apply(x, self.moments_and_pullback)  # type: ignore[no-untyped-call]
         return mean, sd
+
+    def _moments_alone(self, sqdist: Tensor) -> tuple[Tensor, Tensor]:
+        """``moments`` of designs whose part of r² is ``sqdist`` (M × N × n), one expert after the other: with no
+        gradient to come nothing large is kept, and what is at work stays in cache."""
+        count = sqdist.shape[1] * len(self.contexts)
+        mean, explained = sqdist.new_empty(len(sqdist), count), sqdist.new_empty(len(sqdist), count)
+        for m, kernel in enumerate(self.kernels):
+            known, told, part, shape = self.whitening[m], self.whitening.rows, self.parts[m], self.hyper.shape[m]
+            if kernel.separable and told < sqdist.shape[-1]:  # all pairs only of the rows that tell the variance
+                designs = kernel.value(sqdist[m], shape)
+                torch.mm(designs, (part * self.scaled_weights[m]).mT, out=mean[m].view(len(designs), -1))
+                cross = (designs[:, None, :told] * part[:, :told]).flatten(0, 1)
+            else:
+                cross = product_gram((kernel,), sqdist[m : m + 1], (part,), shape[None], slope=False)[0][0]
+                torch.mv(cross, self.scaled_weights[m], out=mean[m])
+            torch.linalg.vector_norm(known.of(cross.mT, spent=True), dim=-2, out=explained[m])
+        variance = torch.sub(self._prior, explained.square_())
+        return mean.add_(self.hyper.mean[:, None]), torch.maximum(variance, MIN_VARIANCE * self._prior).sqrt_()
 
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean and standard deviation of F(x) = Σ_j w_j f(x, c_j), which is Gaussian: M × N each.
@@ -62,9 +80,8 @@ class PairedGP:
         ``weights`` is m, or N × m for weights of each design's own. Differentiable once in ``x`` (N × d_x).
         """
         if not x.requires_grad:
-            return self._solve(self._averaged(x, weights, slope=False)[0], self._prior_variance(weights), spent=True)[
-                :2
-            ]
+            cross, _ = self._averaged(x, weights, slope=False)
+            return self._solve(cross, self._prior_variance(weights), spent=True)[:2]
         make = partial(self.integrated_and_pullback, weights=weights)
         mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
         return mean, sd
@@ -77,7 +94,9 @@ class PairedGP:
         so that it costs one more triangular solve and a few products.
         """
         cross, slopes = self._cross(x, slope=True)
-        mean, sd, half = self._solve(cross, self._prior)
+        if self.whitening.rows == cross.shape[-1]:  # solutions take the place of ``cross``, where some slopes are
+            slopes = tuple(one.clone() if k.separable else one for k, one in zip(self.kernels, slopes, strict=True))
+        mean, sd, half = self._solve(cross, self._prior, spent=True)
         inverse_sd = self._inverse_sd(sd, self._prior)
 
         def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
@@ -85,8 +104,9 @@ class PairedGP:
             if _share_used(grad_mean) < MOSTLY_USED:  # a worst case looks at few contexts
                 used = torch.nonzero(((grad_mean != 0) | (grad_sd != 0)).any(0)).squeeze(-1)
                 if len(used) < MOSTLY_USED * mean.shape[1]:
-                    some = self._cross_gradient(half[..., used], grad_mean[:, used], grad_sd[:, used])
-                    some = _times(some, tuple(slope[used] for slope in slopes))
+                    chosen = half.mT.index_select(1, used).mT
+                    some = self._cross_gradient(chosen, grad_mean[:, used], grad_sd[:, used])
+                    some = _times(some, tuple(slope.index_select(0, used) for slope in slopes))
                     return self._design_gradient(x, self._gathered(some, used, len(x)))
             grad_sqdist = _times(self._cross_gradient(half, grad_mean, grad_sd), slopes)
             return self._design_gradient(x, _by_design(grad_sqdist, len(x)).sum(-2))  # over a design's contexts

@@ -19,6 +19,10 @@ class Whitening(Protocol):
     def __getitem__(self, m: int) -> Whitening:
         """That of expert m alone."""
 
+    @property
+    def rows(self) -> int:
+        """k: of how many of the n rows it looks at, the first ones."""
+
     def of(self, right: Tensor, *, spent: bool = False) -> Tensor:
         """W right (... × k × N) of ``right`` (... × n × N), in its place if that is ``spent`` and can be."""
 
@@ -34,6 +38,10 @@ class Triangular:
 
     def __getitem__(self, m: int) -> Triangular:
         return Triangular(self.factor[m])
+
+    @property
+    def rows(self) -> int:
+        return self.factor.shape[-1]
 
     def of(self, right: Tensor, *, spent: bool = False) -> Tensor:
         half: Tensor = torch.linalg.solve_triangular(self.factor, right, upper=False, out=right if spent else None)
@@ -53,8 +61,12 @@ class Product:
     def __getitem__(self, m: int) -> Product:
         return Product(self.matrix[m])
 
+    @property
+    def rows(self) -> int:
+        return self.matrix.shape[-1]
+
     def of(self, right: Tensor, *, spent: bool = False) -> Tensor:
-        return self.matrix @ right[..., : self.matrix.shape[-1], :]
+        return (right.mT[..., : self.rows] @ self.matrix.mT).mT  # each column in one piece, as the other has it
 
     def back(self, half: Tensor) -> Tensor:
-        return self.matrix.mT @ half
+        return (half.mT @ self.matrix).mT

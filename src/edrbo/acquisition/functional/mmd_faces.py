@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from edrbo.acquisition.functional.ball import Array, Ball
 
-__all__ = ["descend"]
+__all__ = ["descend", "first_guess"]
 
 Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
@@ -57,6 +57,22 @@ def descend(scores: Array, start: Array, ball: Ball, radius: float) -> Array:
         joined = np.where(there, joins, -1)
     minimizers: Array = p / p.sum(1, keepdims=True)
     return minimizers
+
+
+def first_guess(scores: Array, ball: Ball, radius: float) -> Array:
+    """Distributions (b × n) from which ``descend`` has a short way, where nothing like ``scores`` (b × n) was solved.
+
+    On the face of the law and the minimum, all points that the target has below zero leave at once, until there are
+    none. That alone need not lead to the solution, but it is near.
+    """
+    active = np.tile(ball.center > 0, (len(scores), 1))
+    active[np.arange(len(scores)), scores.argmin(1)] = True
+    while True:
+        target, _ = _target(active, scores, ball, radius)
+        below = target < 0
+        if not below.any():
+            return target
+        active &= ~below
 
 
 def _move(p: Array, target: Array) -> tuple[Array, Index]:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edrbo.acquisition.functional.ball import Array, Ball
-from edrbo.acquisition.functional.mmd_faces import descend
+from edrbo.acquisition.functional.mmd_faces import descend, first_guess
 
 __all__ = ["Solver"]
 
@@ -46,15 +46,15 @@ class Solver:
 
     def _descend(self, scores: Array, radius: float) -> Array:
         """Minimizers (b × n) of rows whose minimum lies outside the ball."""
-        p = descend(scores, self._start(scores), self.ball, radius)
+        p = descend(scores, self._start(scores, radius), self.ball, radius)
         self._scores = np.concatenate([self._scores, scores])[-MEMORY:]
         self._p = np.concatenate([self._p, p])[-MEMORY:]
         return self.ball.pull_inside(p, radius)
 
-    def _start(self, scores: Array) -> Array:
-        """The solutions of the most similar rows in memory; without any, all mass on the minimum (b × n)."""
+    def _start(self, scores: Array, radius: float) -> Array:
+        """The solutions of the most similar rows in memory; without any, a guess (b × n)."""
         if len(self._p) == 0:
-            return _all_on(scores.argmin(1), scores.shape[1])
+            return first_guess(scores, self.ball, radius)
         like = ((self._scores**2).sum(1) - 2.0 * scores @ self._scores.T).argmin(1)
         start: Array = self._p[like]
         return start

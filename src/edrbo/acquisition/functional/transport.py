@@ -22,6 +22,8 @@ from edrbo.context.laws import ContextPoints
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
+OVER, WITHIN = 0, 1  # the budget
+SCORE, COST = 0, 1
 MAX_CUTS = 500  # a limit that is not met: ten to thirty cuts are usual
 FIRST_STEPS = {1: (1.0, 4.0), 2: (0.5, 1.0, 2.0)}  # in radii, downhill from every atom: by order, what a move is like
 ROUNDS = 1  # of column generation, and
@@ -62,42 +64,49 @@ def cheapest_plans(values: Tensor, weights: Tensor, costs: Tensor, budget: float
     """
     v, w, c = values.numpy(), weights.numpy(), costs.numpy()  # rows are few and short: torch is slow to start
     low = v.min(axis=-1, keepdims=True)
-    scale = np.maximum(v.max(axis=-1) - low[:, 0], 1e-300)
+    least_gain = 1e-13 * np.maximum(v.max(axis=-1) - low[:, 0], 1e-300)
     # λ = 0: all mass to the nearest of the minimizers; λ = ∞: all mass stays.
-    over = np.where((v == low)[:, None], c, np.inf).argmin(axis=-1)
-    within = np.broadcast_to(np.arange(len(w)), over.shape).copy()
-    over_line, within_line = _line(v, w, c, over), _line(v, w, c, within)
-    live = (over_line[1] > budget) & (within_line[1] < budget) & (within_line[0] > over_line[0])
+    plans = np.empty((2, len(v), len(w)), dtype=np.intp)
+    plans[OVER] = np.where((v == low)[:, None], c, np.inf).argmin(axis=-1)
+    plans[WITHIN] = np.arange(len(w))
+    lines = np.stack([_lines(v, w, c, plan) for plan in plans])  # 2 × b × 2
+    costly, cheap = lines[OVER, :, COST] > budget, lines[WITHIN, :, COST] < budget
+    live = np.flatnonzero(costly & cheap & (lines[WITHIN, :, SCORE] > lines[OVER, :, SCORE]))
+    scores, own = v[live], c if c.ndim == 2 else c[live]
     for _ in range(MAX_CUTS):
-        rows = np.flatnonzero(live)
-        if len(rows) == 0:
+        if len(live) == 0:
             break
-        (score_a, cost_a), (score_b, cost_b) = over_line[:, rows], within_line[:, rows]
-        multiplier = (score_b - score_a) / (cost_a - cost_b)
-        scores, own = v[rows], c if c.ndim == 2 else c[rows]
-        plan = (scores[:, None] + multiplier[:, None, None] * own).argmin(axis=-1)
-        line = _line(scores, w, own, plan)
-        gain = score_a + multiplier * cost_a - (line[0] + multiplier * line[1])
-        live[rows] = better = gain > 1e-13 * scale[rows]
-        for side, side_line, chosen in (
-            (over, over_line, better & (line[1] > budget)),
-            (within, within_line, better & (line[1] <= budget)),
-        ):
-            side[rows[chosen]] = plan[chosen]
-            side_line[:, rows[chosen]] = line[:, chosen]
-    gap = over_line[1] - within_line[1]
+        over, within = lines[OVER, live], lines[WITHIN, live]
+        multiplier = (within[:, SCORE] - over[:, SCORE]) / (over[:, COST] - within[:, COST])
+        total = multiplier[:, None, None] * own
+        total += scores[:, None]
+        plan = total.argmin(axis=-1)
+        line = _lines(scores, w, own, plan)
+        known, found = over[:, SCORE] + multiplier * over[:, COST], line[:, SCORE] + multiplier * line[:, COST]
+        better = known - found > least_gain[live]
+        if not better.all():
+            live, plan, line = live[better], plan[better], line[better]
+            scores, own = scores[better], own if own.ndim == 2 else own[better]
+        side = np.where(line[:, COST] > budget, OVER, WITHIN)
+        plans[side, live], lines[side, live] = plan, line
+    (over_score, over_cost), (within_score, within_cost) = lines[OVER].T, lines[WITHIN].T
+    gap = over_cost - within_cost
     positive = np.where(gap > 0, gap, 1.0)
-    share = np.clip((budget - within_line[1]) / positive, 0.0, 1.0)
+    share = np.clip((budget - within_cost) / positive, 0.0, 1.0)
     # where even the plan to the minimum is within the budget, cost is no matter
-    multiplier = np.where(over_line[1] > budget, np.maximum(within_line[0] - over_line[0], 0.0) / positive, 0.0)
-    return Plans(*map(torch.from_numpy, (over, within, share, multiplier)))
+    price = np.where(over_cost > budget, np.maximum(within_score - over_score, 0.0) / positive, 0.0)
+    return Plans(*map(torch.from_numpy, (plans[OVER], plans[WITHIN], share, price)))
 
 
-def _line(values: Array, weights: Array, costs: Array, plan: Integers) -> Array:
-    """Mean score and mean moving cost of plans (b × m targets): 2 × b."""
-    rows, atoms = np.arange(len(plan))[:, None], np.arange(len(weights))
-    spent = costs[atoms, plan] if costs.ndim == 2 else costs[rows, atoms, plan]
-    return np.stack([values[rows, plan] @ weights, spent @ weights])
+def _lines(values: Array, weights: Array, costs: Array, plan: Integers) -> Array:
+    """Mean score and mean moving cost of plans (b × m targets): b × 2."""
+    size = values.shape[1]
+    places = np.arange(0, plan.size * size, size) if costs.ndim == 3 else np.arange(0, len(weights) * size, size)
+    at = plan + (places.reshape(plan.shape) if costs.ndim == 3 else places)  # in the costs as one row of numbers
+    found = np.take(values, plan + np.arange(0, len(plan) * size, size)[:, None])
+    line: Array = np.empty((len(plan), 2))
+    line[:, SCORE], line[:, COST] = found @ weights, np.take(costs, at) @ weights
+    return line
 
 
 def worst_targets(field: Field, points: ContextPoints, radius: float, order: int, rounds: int = ROUNDS) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 import torch
@@ -70,7 +71,7 @@ class Wasserstein(WorstCase):
             raise InvalidValueError(f"order is {self.order}", "Wasserstein-1 and Wasserstein-2 are known")
 
     def worst_case(self, values: Tensor, points: ContextPoints) -> Tensor:
-        costs = moving_costs(points.atoms, points.all, self.order)
+        costs = _costs(points, self.order)
         rows = values.reshape(-1, values.shape[-1])
         budget, step = self.radius**self.order, max(1, CHUNK // costs.numel())
         worst = [
@@ -86,6 +87,12 @@ class Wasserstein(WorstCase):
         return _OneTarget(self.radius, self.order)
 
 
+@lru_cache(maxsize=4)
+def _costs(points: ContextPoints, order: int) -> Tensor:
+    """``moving_costs`` (m × (m + p)) between ``points``, which one maximization asks for many times."""
+    return moving_costs(points.atoms, points.all, order)
+
+
 @dataclass(frozen=True)
 class _OneTarget(Functional):
     """The worst case when mass moves to one point only, the same share of every atom: above ``Wasserstein``."""
@@ -95,7 +102,7 @@ class _OneTarget(Functional):
     support_size: int = 0
 
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:
-        cost = points.weights @ moving_costs(points.atoms, points.all, self.order)
+        cost = points.weights @ _costs(points, self.order)
         share = (self.radius**self.order / cost.clamp_min(1e-300)).clamp_max(1.0)
         mean = (points.mass * values).sum(-1)
         return mean + (share * (values - mean[..., None])).amin(-1).clamp_max(0.0)
