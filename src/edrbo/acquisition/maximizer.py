@@ -29,15 +29,13 @@ from edrbo.acquisition.area import Area
 from edrbo.acquisition.best_apart import best_apart
 from edrbo.acquisition.budget import BUDGET, Budget
 from edrbo.acquisition.constrained import climb_inside
-from edrbo.acquisition.guided import guided_climbs
+from edrbo.acquisition.guided import SAME, guided_climbs
 from edrbo.acquisition.neighbors import neighbors as neighbors_of
 from edrbo.space import Region, Space
 from edrbo.surrogate.lbfgs import minimize_batch
 
 Objective = Callable[[Tensor], Tensor]  # N × d_x → N
 Array = NDArray[np.float64]
-
-SAME = 0.02  # climbs that are no farther from each other (largest coordinate) are on one hill
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,8 @@ class Wrapped:
 
     def near(self, x: Tensor) -> Self:
         """With the contexts that matter at designs ``x`` (k × d_x)."""
-        return self._around(self.objective.near(x) if hasattr(self.objective, "near") else self.objective)
-
-    def _around(self, objective: Any) -> Self:
-        return self if objective is self.objective else replace(self, objective=objective)
+        near = self.objective.near(x) if hasattr(self.objective, "near") else self.objective
+        return self if near is self.objective else replace(self, objective=near)
 
 
 def wrap(ladder: Sequence[Objective], make: Callable[[Objective], Objective]) -> list[Objective]:

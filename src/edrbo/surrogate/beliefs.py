@@ -39,13 +39,10 @@ class PairedBeliefs(ABC):
     def moments_and_pullback(self, x: Tensor) -> Differentiable:
         """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x (N × d_x)."""
 
-    def single(self, beta: float) -> Scored | None:
-        """μ + β σ of one expert with its gradient in one piece, where there is a faster way to it than by moments."""
-        return None
-
     def upper(self, beta: float, weights: Tensor | None) -> Scored | None:
-        """The same of the barycenter, with the experts' ``weights`` (M) or None for equal ones."""
-        return self.single(beta)
+        """μ̄ + β σ̄ of the barycenter with its gradient in one piece, of beliefs that have a faster way to it than by
+        moments; ``weights`` (M) are the experts', None for equal ones."""
+        return None
 
     @abstractmethod
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
