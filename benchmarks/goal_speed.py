@@ -79,16 +79,21 @@ class State:
         return time.process_time() - started
 
 
+def show(found: np.ndarray) -> None:
+    """Seconds of contexts × goals, the mean's first: in milliseconds, and the others' as multiples of it."""
+    print("| goal | one context | two | three |\n|---|---:|---:|---:|")
+    print(f"| `{GOALS[0]}` | " + " | ".join(f"{1e3 * one:.0f} ms" for one in found[:, 0]) + " |")
+    for k, text in enumerate(GOALS[1:], start=1):
+        print(f"| `{text}` | " + " | ".join(f"{one:.2f}" for one in found[:, k] / found[:, 0]) + " |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", default=DEFAULT)
     score = get_method(parser.parse_args().method).score
     torch.set_num_threads(1)
     found = np.array([State(d_c).seconds(score) for d_c in (1, 2, 3)])
-    print("| goal | one context | two | three |\n|---|---:|---:|---:|")
-    print(f"| `{GOALS[0]}` | " + " | ".join(f"{1e3 * one:.0f} ms" for one in found[:, 0]) + " |")
-    for k, text in enumerate(GOALS[1:], start=1):
-        print(f"| `{text}` | " + " | ".join(f"{one:.2f}" for one in found[:, k] / found[:, 0]) + " |")
+    show(found)
 
 
 if __name__ == "__main__":

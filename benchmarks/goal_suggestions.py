@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 import torch
-from goal_speed import GOALS
+from goal_speed import GOALS, show
 
 from edrbo import Optimizer, Space
 
@@ -51,11 +51,7 @@ def main() -> None:
         [[[seconds(goal, d_c, seed) for goal in GOALS] for d_c in (1, 2, 3)] for seed in range(SEEDS)]
         for _ in range(TIMES)
     ]
-    found = np.min(times, axis=0).mean(axis=0)  # contexts × goals
-    print("| goal | one context | two | three |\n|---|---:|---:|---:|")
-    print(f"| `{GOALS[0]}` | " + " | ".join(f"{1e3 * one:.0f} ms" for one in found[:, 0]) + " |")
-    for k, text in enumerate(GOALS[1:], start=1):
-        print(f"| `{text}` | " + " | ".join(f"{one:.2f}" for one in found[:, k] / found[:, 0]) + " |")
+    show(np.min(times, axis=0).mean(axis=0))
 
 
 if __name__ == "__main__":
