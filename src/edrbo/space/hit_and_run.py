@@ -12,6 +12,7 @@ from edrbo.space.tables import Array
 
 ROUNDS = 10  # directions
 SHRINKS = 10  # lengths tried along each
+DRAWN_IN = 0.1  # of the way to the middle, before the first step
 Mask = NDArray[np.bool_]
 
 
@@ -23,9 +24,10 @@ class Place(Relations, Protocol):
 
 def mix(place: Place, points: Array, seed: int) -> Array:
     """``points`` (n × d) inside, moved at random in the free columns; what was inside stays so."""
-    random, points = np.random.default_rng(seed), points.copy()
+    random = np.random.default_rng(seed)
     if not place.free.any():
-        return points
+        return points.copy()
+    points = _drawn_in(place, points)
     for _ in range(ROUNDS):
         direction = _along(place, points, random.standard_normal(points.shape) * place.free)
         low, high = _box_interval(points, direction)
@@ -44,6 +46,13 @@ def mix(place: Place, points: Array, seed: int) -> Array:
             if not len(rows):
                 break
     return points
+
+
+def _drawn_in(place: Place, points: Array) -> Array:
+    """``points`` (n × d) a little toward their middle, those that are inside there too: where several walls meet, most
+    directions lead out, and a walk might never leave the corner."""
+    nearer = points + DRAWN_IN * (points.mean(axis=0) - points) * place.free
+    return np.where(place.inside(nearer)[:, None], nearer, points)
 
 
 def _along(place: Place, points: Array, direction: Array) -> Array:
