@@ -59,6 +59,18 @@ def test_what_is_left_to_gain_is_in_the_unit_of_the_goal(goal: str, unit: str, s
     assert f"The interval: ± {found['value_parts']['model']:.2g} from what is not known of f" in words
 
 
+def test_a_bound_is_called_so_only_where_it_is_one(study: Study, edrbo: Run) -> None:
+    assert "95 % sure: no worse if contexts move by 20 %" in edrbo("recommend", "--ball", "0.2").out
+    assert "no worse if" not in edrbo("recommend", "--ball", "0").out
+    assert edrbo("new", "alone.toml", "-d", "x=0:1", "--goal", "hit:1").code == 0
+    for x, value in ((0.2, 0.5), (0.6, 1.5)):
+        edrbo("tell", "--study", "alone.toml", "-d", f"x={x}", "--value", str(value))
+    words = edrbo("recommend", "--study", "alone.toml").out
+    assert "from 2 outcomes" in words
+    assert "no worse if" not in words
+    assert "price of robustness" not in words
+
+
 def test_the_frontier_on_the_command_line(study: Study, edrbo: Run, folder: Path) -> None:
     found = edrbo("tradeoff", "--out", "frontier.svg", "--json").json
     assert found["goal"] == "cvar:0.2"

@@ -76,7 +76,11 @@ def demo(
         table.add_row(f"    ± from {words}", f"{answer.interval_parts[source]:.4f}", "")
     table.add_row("  next single day", "{:.4f} … {:.4f}".format(*answer.outcome), "")
     table.add_row("  robust: less √2 × disagreement", f"{answer.robust:.4f}", "")
-    table.add_row(f"  worst if demands move by {answer.ball:.0%}", f"{answer.worst_case:.4f}", f"{shifted:.4f}")
+    table.add_row(
+        f"  95 % sure: no worse if demands move by {100 * answer.ball:g} %",
+        f"{answer.worst_case:.4f}",
+        f"{shifted:.4f}",
+    )
     console.print(table)
     console.print(stopping_words(answer, optimizer.settings.unit))
     if (warning := support_words(optimizer.settings, answer)) is not None:

@@ -71,17 +71,16 @@ def recommend(
         ["  95 % sure that this is between", range_words(found.interval, settings.unit)],
         ["  and the next single outcome between", range_words(found.outcome, settings.unit)],
         ["  cautiously: models that differ most", outcome_words(settings, found.robust)],
-        [
-            f"  95 % sure: no worse if contexts move by {100 * ball:g} %",
-            outcome_words(settings, found.worst_case),
-        ],
-        ["  models differ by", outcome_words(settings, found.disagreement)],
     ]
+    if found.context_effect and ball > 0:  # otherwise it is the expected value, and no bound
+        worst = f"  95 % sure: no worse if contexts move by {100 * ball:g} %"
+        rows.append([worst, outcome_words(settings, found.worst_case)])
+    rows.append(["  models differ by", outcome_words(settings, found.disagreement)])
     rows += [[f"  {name} makes it vary by", outcome_words(settings, s)] for name, s in found.context_effect.items()]
     if (success := success_words(settings, found)) is not None:
         rows.append(["a run of it succeeds with", success])
     print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
-    if followed != Expected():
+    if followed != Expected() and found.context_effect:
         _print_price(found)
     if found.outcomes:
         _print_outcomes(found)

@@ -89,7 +89,7 @@ def _recommendation(facts: Facts) -> str:
         ("next outcome", "", f"a single one: {_sure(found.outcome, unit)}"),
         ("robust value", _outcome(facts, found.robust), f"{worse} hopeful by as much as the models disagree"),
     ]
-    if facts.space.d_c:
+    if found.context_effect:  # otherwise the worst case is the expected value, and no bound
         ball = f"if contexts move by {100 * found.ball:.0f} % of their range in the worst way; 95 % sure"
         rows.append(("worst case", _outcome(facts, found.worst_case), ball))
         rows += [
