@@ -77,7 +77,7 @@ def demo(
     table.add_row("  next single day", "{:.4f} … {:.4f}".format(*answer.outcome), "")
     table.add_row("  robust: less √2 × disagreement", f"{answer.robust:.4f}", "")
     table.add_row(
-        f"  95 % sure: no worse if demands move by {100 * answer.ball:g} %",
+        f"  worst if demands move {100 * answer.ball:g} %, 95 % sure",
         f"{answer.worst_case:.4f}",
         f"{shifted:.4f}",
     )
