@@ -43,8 +43,7 @@ MAY_IMPORT_AT_TOP = {
     "botorch": ("botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
     "gpytorch": ("botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
     "scipy": ("bench",),
-    "optuna": ("study", "optuna", "bench.learners.optuna_samplers"),
-    "sqlalchemy": ("study",),
+    "optuna": ("optuna", "bench.learners.optuna_samplers"),
     "dask": ("bench.run.dask_cluster",),
     "distributed": ("bench.run.dask_cluster",),
 }

@@ -74,5 +74,13 @@ class InvalidEventError(EdrboError, ValueError):
     """A record that is no event, or one that cannot have happened in this order."""
 
 
-class UnreadableRecordWarning(UserWarning):
-    """A record of a study cannot be read; it is set aside and the rest goes on."""
+class DamagedStudyError(StudyError):
+    """The file or database of a study does not hold what was written to it."""
+
+
+class RecordedAlreadyError(InvalidEventError):
+    """An entry with this key is recorded already: it was sent twice."""
+
+
+class NetworkFileWarning(UserWarning):
+    """A study file is on a network file system, where its locks do not hold between machines."""

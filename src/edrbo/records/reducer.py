@@ -55,6 +55,18 @@ class Draft:
         self.history.append(event)
         self.refs.add(event.ref)
 
+    def replay(self, event: e.Event, gone: set[str]) -> None:
+        """As ``apply``, for an event that was accepted before; of those that are ``gone`` only the numbers that they
+        gave out remain."""
+        if event.ref in gone or isinstance(event, e.Undone):
+            self.history.append(event)
+            self.refs.add(event.ref)
+            if isinstance(event, e.Asked | e.Told | e.Failed):
+                self.next_id = max(self.next_id, event.id + 1)
+            self.suggested += isinstance(event, e.Asked)
+        else:
+            self.apply(event)
+
     def _asked(self, event: e.Asked) -> None:
         x = self._design(event)
         if x is None:

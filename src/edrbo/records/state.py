@@ -7,7 +7,7 @@ accepted once can always be read again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,11 +74,16 @@ class State(Contents):
             number += 1
         return str(number)
 
-    def renumbered(self, suggested: int, next_id: int | None = None) -> State:
-        """The same runs, with other counts of suggestions and numbers taken."""
-        other = replace(self, suggested=suggested, next_id=self.next_id if next_id is None else next_id)
-        object.__setattr__(other, "_tables", self._tables)
-        return other
+    def replay(self, events: Sequence[Event]) -> State:
+        """The state after ``events`` that were accepted once, one after the other. What is taken back among them is not
+        applied first, so that reading a long history takes one step an event."""
+        gone = undone(events)
+        if not gone or not gone <= {event.ref for event in events}:
+            return self.apply(*events)
+        draft = Draft(self)
+        for event in events:
+            draft.replay(event, gone)
+        return replace(self, **draft.fields())
 
     # ---------------------------------------------------------------- what a model wants to know
 

@@ -36,9 +36,8 @@ from typing import Any
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable
-from edrbo.study.opening import Creation
-from edrbo.study.storage import is_url
-from edrbo.study.study import Study
+from edrbo.study.store.place import is_url
+from edrbo.study.study import Creation, Study
 
 FORMAT = 1
 VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "ordered", "unit", "step", "digits", "default")

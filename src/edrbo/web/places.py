@@ -11,10 +11,12 @@ import threading
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records.settings import Settings
-from edrbo.study.storage import guard, is_url, open_storage
+from edrbo.study.store.event_store import EventStore
+from edrbo.study.store.place import is_url
 from edrbo.study.study import Study
 from edrbo.study.toml_file import read_toml, write_toml
 
@@ -37,9 +39,7 @@ class Places:
         """The place for people to read: of a database its name alone."""
         if not is_url(self.where):
             return Path(self.where).absolute().name
-        from sqlalchemy.engine import make_url
-
-        return make_url(self.where).database or "the database"
+        return urlsplit(self.where).path.strip("/") or "the database"
 
     def names(self) -> dict[str, str]:
         """Word → name of the study."""
@@ -113,10 +113,7 @@ class Places:
     @staticmethod
     def _stored(where: str) -> list[tuple[str, Opener]]:
         """Every study of a storage that edrbo made."""
-        storage = open_storage(where, create=False)
-        with guard(where, "read"):
-            names = [study.study_name for study in storage.get_all_studies()]
-        return [(name, _opener(where, name)) for name in names]
+        return [(name, _opener(where, name)) for name in EventStore(where).names()]
 
 
 def _kind(where: str) -> str:

@@ -189,7 +189,6 @@ def overview(desk: Desk) -> dict[str, Any]:
         "contexts": len(state.log),
         "late": sum(run.late for run in state.runs.values()),
         "spent": None if (spent := spending(state)) is None else spent.total,
-        "problems": [str(problem) for problem in desk.study.problems],
     }
 
 
