@@ -18,7 +18,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +229,7 @@ def checksum_of(*parts: object) -> str:
 
 def event_of(seq: int, body: str) -> Event:
     """An event as it was stored; its ref is its place."""
-    return replace(from_dict(json.loads(body)), ref=str(seq))
+    return from_dict({**json.loads(body), "ref": str(seq)})
 
 
 def checked_name(name: str) -> str:
