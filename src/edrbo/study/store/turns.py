@@ -24,7 +24,7 @@ from edrbo.study.store.event_store import EventStore
 
 PATIENCE = 10.0  # seconds without a sign of life
 HEARTBEAT = 2.0  # seconds between two of them
-PAUSE, LONGEST_PAUSE = 0.01, 0.25  # seconds between looks
+PAUSE, LONGEST_PAUSE = 0.01, 0.05  # seconds between looks
 SILENCE = 2.0  # seconds after which we say what we wait for
 
 logger = logging.getLogger("edrbo.study")
