@@ -6,9 +6,9 @@ State changes only at the end of a call that succeeded, so a raised error leaves
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack, overload
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from edrbo.optimizer.expecting import Expecting
 from edrbo.optimizer.exploring import looks_around
 from edrbo.optimizer.front import Front, find_front, need_front
 from edrbo.optimizer.joint import Joint
-from edrbo.optimizer.question import AskWishes, Question, Wishes, read_law, read_question
+from edrbo.optimizer.question import Question, read_law, read_question
 from edrbo.optimizer.recommendation import Knowledge, Prediction, Recommendation, best_design
 from edrbo.optimizer.several import need_one_main, recommend_under_limits
 from edrbo.optimizer.thinker import Thinker
@@ -37,9 +37,11 @@ from edrbo.optimizer.training import Evidence
 from edrbo.records.checks import read_number
 from edrbo.records.events import Asked
 from edrbo.records.goals import CVaR, Expected, Goal
-from edrbo.records.settings import DEFAULT, Choices, Settings
+from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
+from edrbo.records.units import Direction
 from edrbo.space import Space
 from edrbo.streams import stream_seed
 
@@ -54,33 +56,123 @@ class Optimizer(Thinker):
     >>> suggestion = optimizer.ask()
     >>> optimizer.tell(suggestion, context={"demand": 0.3}, value=1.2)
 
-    ``method`` is a name (``edrbo.method_names()``; "edrbo-mean" by default) or a ``Method``; ``forgetting`` halves a
-    context's weight for every so many later ones; ``initial`` quasi-random designs come first (``Settings`` has all
-    choices). Same seed and data, same suggestions. Threads may share one.
+    Same seed and data, same suggestions. Threads may share one.
+
+    Args:
+        space: What is set and what the world sets.
+        method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
+        direction: "maximize" or "minimize".
+        seed: Seed of everything random: the same seed and data give the same suggestions.
+        forgetting: A context's weight halves with every so many later ones; None: all count alike.
+        initial: Quasi-random designs before the model takes over.
+        goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
+        aim: "operate" if every run counts, "identify" if only the design in the end does.
+        evaluations: How many runs there will be, if that is known; for "identify".
+        least_success: Designs that succeed with less probability are not recommended.
+        outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        outcome: What is measured, as "gloss".
+        unit: The unit of what is measured.
+        title: A name for people.
+        outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
+        law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
+        cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
     """
 
-    def __init__(self, space: Space, method: str | Method = DEFAULT, **choices: Unpack[Choices]) -> None:
-        self._begin(State.start(Settings.of(space, method, choices)))
+    def __init__(
+        self,
+        space: Space,
+        method: str | Method = DEFAULT,
+        *,
+        direction: Direction = "maximize",
+        seed: int = 0,
+        forgetting: float | None = None,
+        initial: int = INITIAL,
+        goal: Goal | str = "expected",
+        aim: Purpose = "operate",
+        evaluations: int | None = None,
+        least_success: float = LEAST_SUCCESS,
+        outliers: Outliers = "robust",
+        outcome: str = "value",
+        unit: str = "",
+        title: str = "",
+        outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
+        law: Any = None,
+        cost: str | Callable[[dict[str, Any]], float] | None = None,
+    ) -> None:
+        choices = {
+            "direction": direction,
+            "seed": seed,
+            "forgetting": forgetting,
+            "initial": initial,
+            "goal": goal,
+            "aim": aim,
+            "evaluations": evaluations,
+            "least_success": least_success,
+            "outliers": outliers,
+            "outcome": outcome,
+            "unit": unit,
+            "title": title,
+            "outcomes": outcomes,
+            "law": law,
+            "cost": cost,
+        }
+        settings = Settings.of(space, method, choices)
+        self._begin(State.start(settings))
 
     # ---------------------------------------------------------------- ask
 
     @overload
-    def ask(self, n: None = None, **wishes: Unpack[AskWishes]) -> Suggestion: ...
+    def ask(
+        self,
+        n: None = None,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> Suggestion: ...
     @overload
-    def ask(self, n: int, **wishes: Unpack[AskWishes]) -> list[Suggestion]: ...
-    def ask(self, n: int | None = None, **wishes: Unpack[AskWishes]) -> Suggestion | list[Suggestion]:
+    def ask(
+        self,
+        n: int,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> list[Suggestion]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> Suggestion | list[Suggestion]:
         """The next design, or a list of ``n`` that are aware of each other and of everything pending.
 
-        ``forecast`` (samples of contexts) is the law for this ask; ``context`` fixes the next context. ``fixed`` holds
-        variables at values by name; of ``candidates`` (designs) one is chosen that is not pending and, without contexts
-        or with ``repeat=False``, was not told.
+        Args:
+            n: How many; None: one, which is not in a list.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+            repeat: Whether a candidate may be suggested that was told already; by default as it makes sense: not
+                without contexts, or where the same one is met again.
         """
         count = 1 if n is None else n
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
         with self._lock:
+            question = read_question(
+                self._state, forecast=forecast, context=context, fixed=fixed, candidates=candidates, repeat=repeat
+            )
             costs = self._costs()
-            found = self._designs(int(count), read_question(self._state, **wishes), costs)
+            found = self._designs(int(count), question, costs)
             first, version = self._state.next_id, self._state.version
             paid = [None if costs is None else float(costs.of(x[None])[0]) for x, _ in found]
             for i, (x, expects) in enumerate(found):
@@ -155,43 +247,91 @@ class Optimizer(Thinker):
     # ---------------------------------------------------------------- recommend
 
     def recommend(
-        self, *, goal: Goal | str | None = None, ball: float = 0.1, **wishes: Unpack[Wishes]
+        self,
+        *,
+        goal: Goal | str | None = None,
+        ball: float = 0.1,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
     ) -> Recommendation:
-        """The design that is best under the goal, for the estimated law, a ``forecast`` or one ``context``.
+        """The design that is best under the goal.
 
-        ``goal`` looks at the same data under another goal than the optimizer's own; ``fixed`` and ``candidates`` limit
-        the designs as in ``ask``.
+        Args:
+            goal: Another goal than the optimizer's own, for the same data.
+            ball: How far the law of contexts may move, for the worst case: a fraction of the context range.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
         """
         if not 0 <= (radius := read_number(ball)) < math.inf:
             raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
         ball = radius
-        question, seed = self._answering(wishes)
+        question, seed = self._answering(forecast, context, fixed, candidates)
         if (outcomes := self.settings.outcomes) is not None:
             need_one_main(outcomes)
             return recommend_under_limits(self._known_outcomes(goal, question.law, seed), question.choice, ball)
         known = self._knowledge(goal, question.law, seed)
         return known.recommend(*self._best_designs(known, question), ball, question.choice.admit)
 
-    def best_design(self, *, goal: Goal | str | None = None, **wishes: Unpack[Wishes]) -> dict[str, Any]:
-        """The design that ``recommend`` gives, without what is to be said of it: in a fraction of its time."""
+    def best_design(
+        self,
+        *,
+        goal: Goal | str | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> dict[str, Any]:
+        """The design that ``recommend`` gives, without what is to be said of it: in a fraction of its time.
+
+        Args:
+            goal: Another goal than the optimizer's own, for the same data.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
         if self.settings.outcomes is not None:  # limits are a matter of all that is said
-            return self.recommend(goal=goal, **wishes).design
-        question, seed = self._answering(wishes)
+            found = self.recommend(goal=goal, forecast=forecast, context=context, fixed=fixed, candidates=candidates)
+            return found.design
+        question, seed = self._answering(forecast, context, fixed, candidates)
         x, _ = self._best_designs(self._knowledge(goal, question.law, seed), question)
         return dict(self.space.decode_designs(x.numpy())[0])
 
-    def _answering(self, wishes: Wishes) -> tuple[Question, int]:
+    def _answering(
+        self, forecast: Any, context: Any, fixed: Mapping[str, Any] | None, candidates: Any
+    ) -> tuple[Question, int]:
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
-        return read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
+        question = read_question(self._state, forecast=forecast, context=context, fixed=fixed, candidates=candidates)
+        return question, stream_seed(self.settings.seed, "recommend", len(self))
 
-    def front(self, *, reference: Mapping[str, float] | None = None, **wishes: Unpack[Wishes]) -> Front:
+    def front(
+        self,
+        *,
+        reference: Mapping[str, float] | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Front:
         """Designs of which none is better than another in all main outcomes, each under its goal and with its limits
-        kept; and the hypervolume that they dominate down to ``reference``, values by name."""
+        kept; and the hypervolume that they dominate.
+
+        Args:
+            reference: Values by main outcome down to which the hypervolume counts; by default just behind the front.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
         outcomes = need_front(self.settings.outcomes)
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so there is no front", "tell at least one value of each outcome")
-        question, seed = read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
+        question, seed = self._answering(forecast, context, fixed, candidates)
         return find_front(self._known_outcomes(None, question.law, seed), outcomes, question.choice, reference)
 
     def predict(
@@ -203,10 +343,15 @@ class Optimizer(Thinker):
         context: Any = None,
         outcome: str | None = None,
     ) -> Prediction:
-        """What is believed of the mean and the goal's value of ``designs`` (a dict, dicts, rows or a frame).
+        """What is believed of the mean and the goal's value of designs.
 
-        ``outcome`` is one of several, the main one by default; the value of a limit is the share of contexts in which
-        it holds.
+        Args:
+            designs: A dict, dicts, rows or a data frame.
+            goal: Another goal than the optimizer's own, for the same data.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            outcome: One of several, the main one by default; the value of a limit is the share of contexts in which it
+                holds.
         """
         x = torch.from_numpy(self.space.encode_designs(designs))
         if not len(x):
@@ -218,7 +363,12 @@ class Optimizer(Thinker):
             return self._of_outcome(outcome)._knowledge(goal, read_law(self._state, forecast, context), seed).predict(x)
 
     def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
-        """Designs between the best on average and the best under ``goal``: its own, or the worst 10 % of contexts."""
+        """Designs between the best on average and the best under a goal.
+
+        Args:
+            goal: The goal, by default the optimizer's own, or the mean of the worst 10 % of contexts.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+        """
         if len(self) == 0:
             raise EdrboError("nothing was told yet, so nothing can be traded off", "tell at least one value")
         if self.settings.outcomes is not None:
