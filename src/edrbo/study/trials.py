@@ -199,5 +199,5 @@ def distribution(variable: Variable) -> BaseDistribution:
         return CategoricalDistribution(variable.choices)
     if isinstance(variable, Integer):
         return IntDistribution(variable.lower, variable.upper, log=variable.log)
-    lower, upper = variable.bounds()
+    lower, upper = variable.limits()
     return FloatDistribution(lower, upper, log=variable.log)

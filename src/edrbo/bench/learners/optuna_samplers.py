@@ -9,18 +9,17 @@ import optuna
 
 from edrbo.bench.learners.context_free import ContextFree
 from edrbo.bench.learners.learner import Array, Setup
-from edrbo.space import Categorical, Integer, Real, Variable
+from edrbo.space import Variable
 
 
 def distribution_of(variable: Variable) -> optuna.distributions.BaseDistribution:
     """Optuna's own; it has none for choices that have an order, which are choices then."""
-    match variable:
-        case Real():
-            return optuna.distributions.FloatDistribution(*variable.bounds(), log=variable.log)
-        case Integer():
-            return optuna.distributions.IntDistribution(variable.lower, variable.upper, log=variable.log)
-        case Categorical():
-            return optuna.distributions.CategoricalDistribution(variable.choices)
+    if not variable.numeric:
+        return optuna.distributions.CategoricalDistribution(variable.grid(variable.size))
+    lower, upper = variable.limits()
+    if variable.size:
+        return optuna.distributions.IntDistribution(int(lower), int(upper), log=variable.log)
+    return optuna.distributions.FloatDistribution(lower, upper, log=variable.log)
 
 
 @final
