@@ -12,7 +12,7 @@ from scipy.stats import beta, binom
 
 import edrbo
 from edrbo.acquisition.goal import GoalAcquisition
-from edrbo.acquisition.limits import Limited, Margin, margin
+from edrbo.acquisition.penalties import LimitPenalty, Margin, margin
 from edrbo.acquisition.score import UCB
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
@@ -75,7 +75,7 @@ def test_the_gradient_under_limits(told: Optimizer) -> None:
     assert isinstance(narrow, GoalAcquisition)
     evidence = main._evidence()
     wanted = main._belief(evidence, (None, None), [], main._model_goal(evidence), asking=True).acquisition()
-    limited = Limited(((2.0, wanted),), ((3.0, narrow),))
+    limited = LimitPenalty(((2.0, wanted),), ((3.0, narrow),))
     x = torch.linspace(0.03, 0.97, 9, dtype=torch.float64)[:, None]
     value, gradient = limited.value_and_gradient(x)
     assert value.numpy() == pytest.approx(limited(x).numpy())

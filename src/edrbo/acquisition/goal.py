@@ -33,6 +33,7 @@ from edrbo.acquisition.functional import (
     Wasserstein,
 )
 from edrbo.acquisition.functional.base import DEFAULT_SUPPORT
+from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
@@ -46,8 +47,6 @@ from edrbo.surrogate.ensemble import barycenter
 CAUTION = 0.1  # standard deviations of f taken off when designs are compared: of two equal means, the surer one
 ATOMS_BESIDE_SUPPORT = 32  # atoms of the law when a design is asked for that meets points of the context box as well
 MMD_SUPPORT = 32  # the quadratic program of an MMD ball grows fast with the points
-
-Acquisition = Any  # RobustAcquisition or GoalAcquisition: what the maximizer's ladder is made of
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class ModelGoal:
         make = _FUNCTIONALS.get(type(self.goal))
         return _OwnFunctional(self) if make is None else make(self.goal, soft)
 
-    def acquisition(self, model: Beliefs, score: Score, points: ContextPoints) -> Acquisition:
+    def acquisition(self, model: Beliefs, score: Score, points: ContextPoints) -> RobustAcquisition | GoalAcquisition:
         """For asking: the method's score, optimistic in the sense of the goal.
 
         A score of the mean over contexts is for the mean; under any other goal it is one of f at each context
@@ -99,7 +98,7 @@ class ModelGoal:
             return GoalAcquisition(model, score, points, self)
         return RobustAcquisition(model, score, _affordable(points), self.functional(soft=True))
 
-    def belief(self, model: Beliefs, points: ContextPoints) -> Acquisition:
+    def belief(self, model: Beliefs, points: ContextPoints) -> RobustAcquisition | GoalAcquisition:
         """For recommending: the posterior expectation of the goal where marginals of f give it, else its value of the
         mean surface, less a little for what is not known."""
         cautious = UCB(beta=-CAUTION)
@@ -171,7 +170,7 @@ def _affordable(points: ContextPoints) -> ContextPoints:
     return replace(points, atoms=small.atoms, weights=small.weights)
 
 
-class GoalAcquisition:
+class GoalAcquisition(Objective):
     """α(x) = what the goal makes of μ̄, σ̄ and gain at (x, c_1..c_n): optimistic, or ``expected``. Larger is better."""
 
     def __init__(
@@ -208,8 +207,7 @@ class GoalAcquisition:
         return [self._on(model.rough(), few), fair, fair, self]
 
     @property
-    def dear(self) -> bool:
-        """Whether it costs much more than a stand-in."""
+    def expensive(self) -> bool:
         return self.model.condensed() is not self.model
 
     def near(self, x: Tensor) -> GoalAcquisition:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.area import Area
-from edrbo.acquisition.costly import Costs, best_per_cost
-from edrbo.acquisition.maximizer import Objective
 from edrbo.acquisition.methods import Method
+from edrbo.acquisition.objective import Objective
+from edrbo.acquisition.penalties import Costs, best_per_cost
 from edrbo.acquisition.room import Room
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer import json_record

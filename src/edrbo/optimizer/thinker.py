@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from edrbo.acquisition.costly import Costs
 from edrbo.acquisition.goal import ModelGoal
 from edrbo.acquisition.methods import Method, get_method
+from edrbo.acquisition.penalties import Costs
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.optimizer.belief import Belief, believe
 from edrbo.optimizer.joint import Joint, Part
