@@ -82,6 +82,6 @@ def test_of_eight_designs_no_two_are_within_a_hundredth() -> None:
 def test_a_hill_is_as_high_as_the_goals_values_are_apart(goal: edrbo.Goal, power: float) -> None:
     """Powers of the range of outcomes; a probability's range is one."""
     optimizer = told("ackley", 6, goal=goal)
-    evidence = optimizer._evidence()
-    belief = optimizer._belief(evidence, (None, None), [], optimizer._model_goal(evidence), asking=True)
+    evidence = optimizer._main.data()
+    belief = optimizer._main.posterior(evidence, (None, None), pending=[], asking=True)
     np.testing.assert_allclose(belief.worth, belief.outcome_range**power)

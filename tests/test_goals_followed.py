@@ -155,7 +155,7 @@ def drawn_cvar(known: Any, x: torch.Tensor, level: float) -> float:
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_of_two_designs_the_one_with_the_better_posterior_expectation(direction: str) -> None:
-    known = half_known(direction)._knowledge(edrbo.CVaR(0.2), (None, None), seed=0)
+    known = half_known(direction)._main.knowledge((None, None), 0, edrbo.CVaR(0.2))
     promised, tried = torch.tensor([[0.8], [0.44]], dtype=torch.float64)
     surface = known.model_goal.belief(known.belief.model, known.belief.points)(torch.stack([promised, tried]))
     assert surface[0] > surface[1] + 0.1  # where nothing was tried the mean surface promises more …
@@ -181,7 +181,7 @@ def test_the_search_for_shares_spreads_contexts_out_but_no_forecast(lever_data: 
         ("robust:0.1", (None, None), False),
         ("expected", (None, None), False),
     ]:
-        assert (lever_data._knowledge(goal, law, seed=0).belief.smooth is not None) == spread_out
+        assert (lever_data._main.knowledge(law, 0, goal).belief.smooth is not None) == spread_out
 
 
 def test_the_goal_is_stored_and_resumed() -> None:
@@ -246,7 +246,7 @@ def test_every_second_suggestion_under_these_goals_is_for_the_mean(goal: str, le
 @pytest.mark.parametrize(("goal", "method"), [("cvar:0.2", "edrbo-mean"), ("robust:0.3", "stableopt")])
 def test_other_goals_and_methods_of_their_own_have_no_turns(goal: str, method: str) -> None:
     optimizer = told(edrbo.Optimizer(SPACE, method, seed=0, goal=goal), 6)
-    asking = optimizer._asking(optimizer._evidence(), (None, None), [])
+    asking = optimizer._posterior(optimizer._main.data(), (None, None), [])
     assert asking.for_suggestion(6) is asking
 
 
