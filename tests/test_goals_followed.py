@@ -11,6 +11,7 @@ import torch
 
 import edrbo
 from edrbo.errors import EdrboError, InvalidValueError
+from edrbo.optimizer import recommendation
 from edrbo.optimizer.goal_answer import ROUGHER, _rougher
 
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
@@ -106,16 +107,26 @@ def test_the_worst_case_is_careful_where_no_context_was_seen(lever_data: edrbo.O
     assert answer.worst_case < answer.price["recommended"]["worst mean in the ball"]
 
 
-@pytest.mark.parametrize("goal", [None, "expected", "worst-case:seen"])
-def test_the_best_design_alone_is_the_recommended_one(goal: str | None, lever_data: edrbo.Optimizer) -> None:
-    assert lever_data.best_design(goal=goal) == lever_data.recommend(goal=goal).design
-    forecast = [[0.9], [0.95]]
-    assert (
-        lever_data.best_design(goal=goal, forecast=forecast)
-        == lever_data.recommend(goal=goal, forecast=forecast).design
-    )
+def test_what_is_not_read_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lever_data = told(edrbo.Optimizer(SPACE, seed=0), 16)
+    read = lever_data.recommend(goal="worst-case:seen")
+    expected = read.to_dict()
+    calls: list[str] = []
+    for name in ("outlook", "value_beliefs", "context_effects"):
+        whole = getattr(recommendation, name)
+        monkeypatch.setattr(
+            recommendation, name, lambda *args, name=name, whole=whole: (calls.append(name), whole(*args))[1]
+        )
+    found = lever_data.recommend(goal="worst-case:seen")
+    assert found.design == read.design
+    assert calls == []
+    lever_data.tell({"x": 0.5}, {"c": 0.5}, 0.3)  # it speaks of the data as they were
+    assert found.left_to_gain == read.left_to_gain
+    assert calls == ["outlook"]
+    assert found.to_dict() == expected
+    assert calls.count("outlook") == 1
     with pytest.raises(EdrboError, match="nothing was told"):
-        edrbo.Optimizer(lever_data.space).best_design()
+        edrbo.Optimizer(lever_data.space).recommend()
 
 
 def test_a_known_context_and_a_forecast(lever_data: edrbo.Optimizer) -> None:

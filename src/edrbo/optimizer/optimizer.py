@@ -25,6 +25,7 @@ from edrbo.acquisition.penalties import Costs, best_per_cost
 from edrbo.acquisition.room import Room
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError, UnknownNameError
 from edrbo.optimizer import json_record
+from edrbo.optimizer.answer import Prediction
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import Choice, read_choice
 from edrbo.optimizer.expecting import Expecting
@@ -34,7 +35,7 @@ from edrbo.optimizer.joint import Joint, Part
 from edrbo.optimizer.outcome_model import OutcomeModel
 from edrbo.optimizer.posterior import Posterior
 from edrbo.optimizer.question import Law, Question, read_law, read_question
-from edrbo.optimizer.recommendation import Knowledge, Prediction, Recommendation, best_design
+from edrbo.optimizer.recommendation import Knowledge, Recommendation, best_design
 from edrbo.optimizer.several import need_one_main, recommend_under_limits
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
@@ -443,7 +444,7 @@ class Optimizer(Recorder):
         fixed: Mapping[str, Any] | None = None,
         candidates: Any = None,
     ) -> Recommendation:
-        """The design that is best under the goal.
+        """The design that is best under the goal. What else is to be said of it is computed when it is read.
 
         Args:
             goal: Another goal than the optimizer's own, for the same data.
@@ -461,33 +462,8 @@ class Optimizer(Recorder):
             need_one_main(outcomes)
             return recommend_under_limits(self._known_outcomes(goal, question.law, seed), question.choice, ball)
         known = self._main.knowledge(question.law, seed, goal)
-        return known.recommend(*self._best_designs(known, question), ball, question.choice.admit)
-
-    @_one_at_a_time
-    def best_design(
-        self,
-        *,
-        goal: Goal | str | None = None,
-        forecast: Any = None,
-        context: Any = None,
-        fixed: Mapping[str, Any] | None = None,
-        candidates: Any = None,
-    ) -> dict[str, Any]:
-        """The design that ``recommend`` gives, without what is to be said of it: in a fraction of its time.
-
-        Args:
-            goal: Another goal than the optimizer's own, for the same data.
-            forecast: Samples of the contexts to expect, in place of the law that is estimated.
-            context: The context that will be met, or some of it.
-            fixed: Variables that are held, values by name.
-            candidates: The only designs to choose from: dicts, rows or a data frame.
-        """
-        if self.settings.outcomes is not None:  # limits are a matter of all that is said
-            found = self.recommend(goal=goal, forecast=forecast, context=context, fixed=fixed, candidates=candidates)
-            return found.design
-        question, seed = self._answering(forecast, context, fixed, candidates)
-        x, _ = self._best_designs(self._main.knowledge(question.law, seed, goal), question)
-        return dict(self.space.decode_designs(x.numpy())[0])
+        best = self._best_designs(known, question)
+        return Recommendation(known, *best, ball=ball, admit=question.choice.admit)
 
     def _answering(
         self, forecast: Any, context: Any, fixed: Mapping[str, Any] | None, candidates: Any

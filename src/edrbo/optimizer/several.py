@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,11 +16,11 @@ from torch import Tensor
 
 from edrbo.errors import EdrboError
 from edrbo.optimizer.admissible import ALMOST, best_admissible
-from edrbo.optimizer.answer import OutcomeAnswer, Recommendation
+from edrbo.optimizer.answer import OutcomeAnswer
 from edrbo.optimizer.chance import Chance
 from edrbo.optimizer.choice import Choice
 from edrbo.optimizer.joint import Joint, Part
-from edrbo.optimizer.recommendation import Knowledge
+from edrbo.optimizer.recommendation import Knowledge, Recommendation
 from edrbo.records.goals import Expected
 from edrbo.records.outcomes import Outcomes
 from edrbo.records.words import aim_words
@@ -133,9 +134,15 @@ def recommend_under_limits(knowns: Mapping[str, Knowledge], choice: Choice, ball
     advised, average = adviser.advise(), None
     if main.model_goal.goal != Expected():
         average = replace(adviser, joint=joint.under(Expected())).advise().x
-    found = main.recommend(advised.x, advised.x if average is None else average, ball, adviser.admit)
-    hold = advised.sure if outcomes.limits else None
-    return replace(found, outcomes=_answers(knowns, outcomes, adviser, advised.x), limits_hold=hold)
+    return Recommendation(
+        main,
+        advised.x,
+        advised.x if average is None else average,
+        ball=ball,
+        admit=adviser.admit,
+        outcomes=partial(_answers, knowns, outcomes, adviser, advised.x),
+        limits_hold=advised.sure if outcomes.limits else None,
+    )
 
 
 def _answers(

@@ -205,7 +205,7 @@ class EDRBOSampler(BaseSampler):
         with self._lock:
             optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
             found = optimizer.recommend(forecast=forecast, context=context, ball=ball)
-        return replace(found, design=translation.params(found.design))
+        return found.with_design(translation.params(found.design))
 
     def front(
         self,

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.optimizer.answer import Prediction
 from edrbo.optimizer.forecasts import LeaveOneOut, leave_one_out, made_before, one_step_ahead
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.optimizer.recommendation import Prediction, Recommendation
+from edrbo.optimizer.recommendation import Recommendation
 from edrbo.optimizer.training import Evidence
 from edrbo.records.context_log import ContextLog
 from edrbo.records.goals import Expected
