@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from edrbo import Categorical, Optimizer, Space
+from edrbo.acquisition.objective import Objective
 from edrbo.optimizer.admissible import best_admissible, reachable
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import Choice
@@ -106,7 +107,7 @@ def test_the_bar_is_kept_whatever_the_gain() -> None:
     evidence = optimizer._main.data()
     belief = _belief(optimizer)
 
-    class Steep:
+    class Steep(Objective):
         def __call__(self, x: torch.Tensor) -> torch.Tensor:
             return 1e3 * x[:, 0]
 

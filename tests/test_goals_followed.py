@@ -217,7 +217,7 @@ def test_a_goal_of_ones_own_is_followed_and_not_stored_unless_registered() -> No
     answer = optimizer.recommend()
     assert answer.design["x"] == pytest.approx(0.3, abs=0.1)
     assert answer.goal == "Nearly"
-    with pytest.raises(InvalidValueError, match="register_goal"):
+    with pytest.raises(InvalidValueError, match="register"):
         optimizer.to_json()
 
 

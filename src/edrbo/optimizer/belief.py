@@ -134,7 +134,7 @@ class Belief:
     @property
     def worth(self) -> float:
         """How far values of the acquisition may be apart."""
-        if self.functional is not None or (self.model_goal.of_outcomes and not self.model_goal.pointwise):
+        if self.functional is not None or (self.model_goal.goal.of_outcomes and not self.model_goal.goal.pointwise):
             return self.outcome_range
         wide = float(self.model_goal.units.spread_to_user(self.outcome_range))
         return {"outcome": wide, "probability": 1.0, "squared outcome": wide**2}[self.model_goal.goal.kind]
@@ -192,7 +192,7 @@ def believe(
     if not method.score.uses_context:
         empty = points.atoms.new_zeros(1, 0)
         points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
-    may_smooth = not asking and not forecast and model_goal.of_shares and method.score.uses_context
+    may_smooth = not asking and not forecast and model_goal.goal.of_shares and method.score.uses_context
     smooth = smoothed(law, history, seed) if may_smooth else None
     model = _condition(method.surrogate, model, extras, points)
     runs = extras.runs

@@ -46,7 +46,7 @@ class Part:
         assert not isinstance(self.wanted, Limit)
         weight = 1.0 if self.wanted.weight is None else self.wanted.weight
         model_goal = self.belief.model_goal
-        modelled = self.belief.functional is not None or (model_goal.of_outcomes and not model_goal.pointwise)
+        modelled = self.belief.functional is not None or (model_goal.goal.of_outcomes and not model_goal.goal.pointwise)
         return weight * model_goal.units.scale if modelled else weight
 
     @property

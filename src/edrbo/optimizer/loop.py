@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edrbo.acquisition.methods import Method
-from edrbo.errors import EdrboError, InvalidValueError
+from edrbo.errors import EdrboError, EdrboWarning, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.progress import Progress, watched
 from edrbo.optimizer.recommendation import Recommendation
@@ -203,7 +203,7 @@ def _run(
                     answer = f(dict(suggestion.design))
                 except Exception as problem:
                     errors += 1
-                    warnings.warn(f"evaluation {suggestion.id} failed: {problem!r}", stacklevel=3)
+                    warnings.warn(f"evaluation {suggestion.id} failed: {problem!r}", EdrboWarning, stacklevel=3)
                     optimizer.tell(suggestion, failed=True, why=repr(problem)[:LONGEST_REASON])
                     if errors == most_errors:
                         _give_up(optimizer, errors, problem)
@@ -224,7 +224,7 @@ def _give_up(optimizer: Optimizer, errors: int, problem: Exception) -> None:
     words = f"the function failed {errors} times in a row, last with {problem!r}"
     if len(optimizer) == 0:
         raise EdrboError(words, "mend it, or say most_errors=None if most designs may fail") from problem
-    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", stacklevel=4)
+    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", EdrboWarning, stacklevel=4)
 
 
 def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:
