@@ -73,7 +73,7 @@ def against_peer(sizes: list[int], repeats: int) -> tuple[Table, list[dict[str, 
         every = fit_sizes(2 * n)[len(fit_sizes(n))] - size  # steps from this fit to the next
         for repeat in range(repeats):
             optimizer = state("ackley", size, seed=repeat)
-            inputs = optimizer._evidence().inputs(size)
+            inputs = optimizer._main.data().inputs(size)
             outcomes = torch.from_numpy(optimizer.observations.y.copy())[:, None]
             torch.manual_seed(repeat)
             times["peer"].append(seconds(lambda i=inputs, o=outcomes: peer.suggest(i, o, 2)))

@@ -54,19 +54,23 @@ class UnavailableError(StudyError):
     """The disk or the database with the study cannot be used now: try again later."""
 
 
-class ContextBoundsWarning(UserWarning):
+class EdrboWarning(UserWarning):
+    """Base of every warning edrbo gives on purpose."""
+
+
+class ContextBoundsWarning(EdrboWarning):
     """An observed context lies outside its stated bounds; it is kept as it is."""
 
 
-class ConstraintWarning(UserWarning):
+class ConstraintWarning(EdrboWarning):
     """A design that was run breaks a constraint of its space; it is kept as it is."""
 
 
-class ImplausibleWarning(UserWarning):
+class ImplausibleWarning(EdrboWarning):
     """An outcome or a context is so far from what was expected that it may be a slip; it is kept as it is."""
 
 
-class NarrowContextsWarning(UserWarning):
+class NarrowContextsWarning(EdrboWarning):
     """The contexts seen fill a small part of their bounds only, so that the model takes its scale from them."""
 
 
@@ -82,5 +86,5 @@ class RecordedAlreadyError(InvalidEventError):
     """An entry with this key is recorded already: it was sent twice."""
 
 
-class NetworkFileWarning(UserWarning):
+class NetworkFileWarning(EdrboWarning):
     """A study file is on a network file system, where its locks do not hold between machines."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -60,7 +59,7 @@ def recommend(
         found = opened_study.recommend(goal=goal, ball=ball, **read_wishes(space, forecast, fix, candidates, context))
         settings = opened_study.settings
     if as_json:
-        print_json({key: part for key, part in asdict(found).items() if key != "gain_quantiles"})
+        print_json({key: part for key, part in found.to_dict().items() if key != "gain_quantiles"})
         return
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])

@@ -14,7 +14,7 @@ from edrbo.context.compression import compress
 from edrbo.context.points import sobol_points
 from edrbo.records.law import KnownLaw, Named, Shares
 from edrbo.records.named_law import frozen
-from edrbo.space import Integer, Space
+from edrbo.space import Space
 
 Array = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def _quantiles(name: str, part: Named | Shares, levels: Array, space: Space) -> 
         chosen: Array = numbers[order][np.searchsorted(below, levels).clip(0, len(numbers) - 1)]
         return chosen
     found: Array = np.asarray(frozen(name, part).ppf(levels), dtype=np.float64)
-    return np.rint(found) if isinstance(space.context[name], Integer) else found
+    return np.rint(found) if space.context[name].size else found
 
 
 def _beside(

@@ -14,7 +14,6 @@ from edrbo.optimizer.choice import Choice, read_choice
 from edrbo.optimizer.training import Evidence
 from edrbo.records.reading import need_contexts, read_one_context
 from edrbo.records.state import State
-from edrbo.space.tables import close_match
 
 Array = NDArray[np.float64]
 Law = tuple[Array | None, Array | None]  # a forecast (n × d_c), or one context (1 × d_c)
@@ -52,12 +51,8 @@ def read_question(
     fixed: Mapping[str, Any] | None = None,
     candidates: Any = None,
     repeat: bool | None = None,
-    **unknown: Any,
 ) -> Question:
     """``repeat`` is by default as it makes sense: another context may come, the same one tells nothing new."""
-    if unknown:
-        (name, *_), known = unknown, AskWishes.__annotations__
-        raise TypeError(f"unexpected keyword argument {name!r}: {close_match(name, known, f'known are {list(known)}')}")
     if repeat is not None and candidates is None:
         raise InvalidValueError("repeat is for candidates", "give candidates, or leave it out")
     if not isinstance(repeat, bool | None):

@@ -16,7 +16,7 @@ from edrbo.errors import StudyError, UnavailableError
 from edrbo.records.events import Asked
 from edrbo.records.run import Run
 from edrbo.records.state import State
-from edrbo.space import Categorical, Integer, Variable
+from edrbo.space import Variable
 from edrbo.study.store.place import describe, is_url
 
 STATES = {
@@ -73,12 +73,13 @@ def _storage(target: str) -> BaseStorage | str:
 
 def distribution_of(variable: Variable, values: list[Any]) -> BaseDistribution:
     """The variable in Optuna's words, wide enough for ``values``, which may be older than its range."""
-    if isinstance(variable, Categorical):
-        return CategoricalDistribution(tuple(dict.fromkeys((*variable.choices, *values))))
-    if isinstance(variable, Integer):
-        return IntDistribution(min([variable.lower, *values]), max([variable.upper, *values]), log=variable.log)
-    low, high = variable.bounds()
-    return FloatDistribution(min([low, *values]), max([high, *values]), log=variable.log)
+    if not variable.numeric:
+        return CategoricalDistribution(tuple(dict.fromkeys((*variable.grid(variable.size), *values))))
+    lower, upper = variable.limits()
+    lower, upper = min([lower, *values]), max([upper, *values])
+    if variable.size:
+        return IntDistribution(int(lower), int(upper), log=variable.log)
+    return FloatDistribution(lower, upper, log=variable.log)
 
 
 def _times(state: State) -> tuple[dict[int, datetime], dict[int, datetime]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from edrbo.errors import InvalidValueError
 from edrbo.records.law import KnownLaw, Named
-from edrbo.space import Categorical, Space
+from edrbo.space import Space
 from edrbo.space.tables import close_match
 
 
@@ -16,7 +16,7 @@ def check_law(law: KnownLaw | None, space: Space) -> None:
     """InvalidValueError if SciPy has no such distribution, or not with these arguments."""
     for name, part in () if law is None else law.parts:
         if isinstance(part, Named):
-            if isinstance(space.context[name], Categorical):
+            if not space.context[name].numeric:
                 raise InvalidValueError(f"{name!r} has choices, and its law is {part.to_text()}", "give shares")
             frozen(name, part)
 

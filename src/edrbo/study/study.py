@@ -25,10 +25,11 @@ from edrbo.study.store.place import describe, is_url
 from edrbo.study.store.turns import is_taken, turn
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
+    from edrbo.optimizer.answer import Prediction
     from edrbo.optimizer.front import Front
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.question import AskWishes
-    from edrbo.optimizer.recommendation import Prediction, Recommendation
+    from edrbo.optimizer.recommendation import Recommendation
     from edrbo.optimizer.tradeoff import Tradeoff
     from edrbo.records.goals import Goal
 
@@ -310,11 +311,6 @@ class Study(Recorder):
         """As ``Optimizer.recommend``."""
         with self._thought() as thinker:
             return thinker.recommend(**arguments)
-
-    def best_design(self, **arguments: Any) -> dict[str, Any]:
-        """As ``Optimizer.best_design``."""
-        with self._thought() as thinker:
-            return thinker.best_design(**arguments)
 
     def front(self, **arguments: Any) -> Front:
         """As ``Optimizer.front``."""
