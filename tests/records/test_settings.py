@@ -55,6 +55,7 @@ def test_every_choice_has_another_value_here_and_a_type_there() -> None:
     ("door", "own"),
     [
         (Optimizer, set()),
+        (Study.open, set()),
         (edrbo.maximize, {"direction"}),  # said by the name, and evaluations come first
         (edrbo.minimize, {"direction"}),
         (edrbo.EDRBOSampler, {"direction"}),  # said by the Optuna study
@@ -77,14 +78,14 @@ def test_every_door_shows_all_settings_with_their_defaults(door: Callable[..., A
 def public_callables() -> list[Any]:
     methods = [
         getattr(owner, name)
-        for owner in (Recorder, Optimizer, edrbo.EDRBOSampler)
+        for owner in (Recorder, Optimizer, Study, edrbo.EDRBOSampler)
         for name, thing in vars(owner).items()
         if not name.startswith("_") and inspect.isfunction(thing)
     ]
     from_optuna = {"reseed_rng", "infer_relative_search_space", "sample_relative", "sample_independent"}
     from_optuna |= {"before_trial", "after_trial"}
     own = [method for method in methods if method.__name__ not in from_optuna]
-    return [*own, Optimizer, edrbo.EDRBOSampler, edrbo.maximize, edrbo.minimize]
+    return [*own, Study.open, Study.open_with, Optimizer, edrbo.EDRBOSampler, edrbo.maximize, edrbo.minimize]
 
 
 @pytest.mark.parametrize("called", public_callables(), ids=lambda called: called.__qualname__)
@@ -96,6 +97,11 @@ def test_every_argument_is_named_and_described(called: Any) -> None:
     text = inspect.getdoc(called) or ""
     described = re.findall(r"^    (\w+): \S", text.partition("Args:\n")[2], re.MULTILINE)
     assert described == [part.name for part in parameters]
+
+
+@pytest.mark.parametrize("name", ["ask", "recommend", "front", "predict", "tradeoff"])
+def test_a_study_asks_as_an_optimizer_does(name: str) -> None:
+    assert inspect.signature(getattr(Study, name)) == inspect.signature(getattr(Optimizer, name))
 
 
 @pytest.mark.parametrize("name", OTHER)

@@ -20,16 +20,12 @@ Law = tuple[Array | None, Array | None]  # a forecast (n × d_c), or one context
 
 
 class Wishes(TypedDict, total=False):
-    """Keyword arguments of ``recommend``, and with ``repeat`` of ``ask``."""
+    """What the command line hands on to ``ask``, ``recommend`` and ``front``."""
 
     forecast: Any
     context: Any
     fixed: Mapping[str, Any] | None
     candidates: Any
-
-
-class AskWishes(Wishes, total=False):
-    repeat: bool | None
 
 
 @dataclass(frozen=True, eq=False)

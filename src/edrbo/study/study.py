@@ -5,30 +5,32 @@ from __future__ import annotations
 import operator
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, StudyError
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.named_law import check_law
+from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.recorder import Make, Recorder
-from edrbo.records.settings import DEFAULT, Choices, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
+from edrbo.records.units import Direction
 from edrbo.space import Space
 from edrbo.study.store.event_store import EventStore, StoredStudy, checked_name
 from edrbo.study.store.place import describe, is_url
 from edrbo.study.store.turns import is_taken, turn
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
+    from edrbo.acquisition.methods import Method
     from edrbo.optimizer.answer import Prediction
     from edrbo.optimizer.front import Front
     from edrbo.optimizer.optimizer import Optimizer
-    from edrbo.optimizer.question import AskWishes
     from edrbo.optimizer.recommendation import Recommendation
     from edrbo.optimizer.tradeoff import Tradeoff
     from edrbo.records.goals import Goal
@@ -73,17 +75,72 @@ class Study(Recorder):
         space: Space | None = None,
         *,
         name: str | None = None,
-        method: Any = DEFAULT,
         by: str | None = None,
-        **choices: Unpack[Choices],
+        method: str | Method = DEFAULT,
+        direction: Direction = "maximize",
+        seed: int = 0,
+        forgetting: float | None = None,
+        initial: int = INITIAL,
+        goal: Goal | str = "expected",
+        aim: Purpose = "operate",
+        evaluations: int | None = None,
+        least_success: float = LEAST_SUCCESS,
+        outliers: Outliers = "robust",
+        outcome: str = "value",
+        unit: str = "",
+        title: str = "",
+        outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
+        law: Any = None,
+        cost: str | Callable[[dict[str, Any]], float] | None = None,
     ) -> Study:
-        """The study in a file, or in PostgreSQL by URL (``postgresql://user@host/database``).
+        """The study in a file, or in PostgreSQL by URL.
 
         With a ``space`` it is made if it does not exist; if it does, its settings must be these. Without one it must
-        exist. ``name`` tells several studies in one place apart; ``by`` says who works here (default: the login).
+        exist, and has its own settings.
+
+        Args:
+            where: A file, or ``postgresql://user@host/database``.
+            space: What is set and what the world sets.
+            name: Which of several studies in one place; by default the only one, or the name of the file.
+            by: Who works here, written beside what this object records; by default the login.
+            method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
+            direction: "maximize" or "minimize".
+            seed: Seed of everything random: the same seed and data give the same suggestions.
+            forgetting: A context's weight halves with every so many later ones; None: all count alike.
+            initial: Quasi-random designs before the model takes over.
+            goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
+            aim: "operate" if every run counts, "identify" if only the design in the end does.
+            evaluations: How many runs there will be, if that is known; for "identify".
+            least_success: Designs that succeed with less probability are not recommended.
+            outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+            outcome: What is measured, as "gloss".
+            unit: The unit of what is measured.
+            title: A name for people.
+            outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
+            law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or
+                samples.
+            cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
         """
-        settings = None if space is None else Settings.of(space, method, choices)
-        return cls.open_with(where, settings, name=name, by=by)
+        if space is None:
+            return cls.open_with(where, None, name=name, by=by)
+        choices = {
+            "direction": direction,
+            "seed": seed,
+            "forgetting": forgetting,
+            "initial": initial,
+            "goal": goal,
+            "aim": aim,
+            "evaluations": evaluations,
+            "least_success": least_success,
+            "outliers": outliers,
+            "outcome": outcome,
+            "unit": unit,
+            "title": title,
+            "outcomes": outcomes,
+            "law": law,
+            "cost": cost,
+        }
+        return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
 
     @classmethod
     def open_with(
@@ -95,9 +152,14 @@ class Study(Recorder):
         by: str | None = None,
         create: Creation = "always",
     ) -> Study:
-        """The same with ``settings`` in one piece, or None for a study that exists.
+        """The same with all settings in one piece.
 
-        ``create`` says when a missing one is made: never, only as the first of its place, or always.
+        Args:
+            where: A file, or ``postgresql://user@host/database``.
+            settings: The settings, or None for a study that exists.
+            name: Which of several studies in one place; by default the only one, or the name of the file.
+            by: Who works here; by default the login.
+            create: When a missing study is made: "never", only as the "first" of its place, or "always".
         """
         if settings is not None:
             settings.to_dict()  # refuses what cannot be stored before anything is written
@@ -219,22 +281,62 @@ class Study(Recorder):
     # ---------------------------------------------------------------- ask
 
     @overload
-    def ask(self, n: None = None, **wishes: Unpack[AskWishes]) -> Suggestion: ...
+    def ask(
+        self,
+        n: None = None,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> Suggestion: ...
     @overload
-    def ask(self, n: int, **wishes: Unpack[AskWishes]) -> list[Suggestion]: ...
-    def ask(self, n: int | None = None, **wishes: Unpack[AskWishes]) -> Suggestion | list[Suggestion]:
-        """As ``Optimizer.ask``; the suggestion is stored, and stays pending until somebody tells it."""
-        if n is None:
-            return self._ask(wishes)
+    def ask(
+        self,
+        n: int,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> list[Suggestion]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> Suggestion | list[Suggestion]:
+        """The next design, or a list of ``n``; stored, and pending until somebody tells it.
+
+        Args:
+            n: How many; None: one, which is not in a list.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+            repeat: Whether a candidate may be suggested that was told already; by default as it makes sense: not
+                without contexts, or where the same one is met again.
+        """
         try:
-            count = 0 if isinstance(n, bool) else operator.index(n)
+            count = 1 if n is None else 0 if isinstance(n, bool) else operator.index(n)
         except TypeError:
             count = 0
         if count < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
-        return [self._ask(wishes) for _ in range(count)]
 
-    def _ask(self, wishes: AskWishes) -> Suggestion:
+        def compute(thinker: Optimizer) -> Suggestion:
+            return thinker.ask(forecast=forecast, context=context, fixed=fixed, candidates=candidates, repeat=repeat)
+
+        found = [self._ask(compute) for _ in range(count)]
+        return found[0] if n is None else found
+
+    def _ask(self, compute: Callable[[Optimizer], Suggestion]) -> Suggestion:
         """Compute, then store, if nothing came in between that the suggestion must know of. A process that is killed
         while it computes leaves nothing behind.
 
@@ -244,13 +346,13 @@ class Study(Recorder):
             overtaken = is_taken(self._store, self._id)
             while True:
                 with turn(self._store, self._id) if overtaken else nullcontext(), suppress(_OvertakenError):
-                    return self._suggest(wishes)
+                    return self._suggest(compute)
                 overtaken = True
 
-    def _suggest(self, wishes: AskWishes) -> Suggestion:
+    def _suggest(self, compute: Callable[[Optimizer], Suggestion]) -> Suggestion:
         with self._thought() as thinker:
             known = len(self._state.history)
-            suggestion = thinker.ask(**wishes)
+            suggestion = compute(thinker)
             asked = thinker.state.history[-1]
             assert isinstance(asked, Asked)
 
@@ -307,25 +409,84 @@ class Study(Recorder):
 
     # ---------------------------------------------------------------- recommend
 
-    def recommend(self, **arguments: Any) -> Recommendation:
-        """As ``Optimizer.recommend``."""
-        with self._thought() as thinker:
-            return thinker.recommend(**arguments)
+    def recommend(
+        self,
+        *,
+        goal: Goal | str | None = None,
+        ball: float = 0.1,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Recommendation:
+        """The design that is best under the goal. What else is to be said of it is computed when it is read.
 
-    def front(self, **arguments: Any) -> Front:
-        """As ``Optimizer.front``."""
+        Args:
+            goal: Another goal than the study's own, for the same data.
+            ball: How far the law of contexts may move, for the worst case: a fraction of the context range.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
         with self._thought() as thinker:
-            return thinker.front(**arguments)
+            return thinker.recommend(
+                goal=goal, ball=ball, forecast=forecast, context=context, fixed=fixed, candidates=candidates
+            )
 
-    def predict(self, designs: Any, **arguments: Any) -> Prediction:
-        """As ``Optimizer.predict``."""
-        with self._thought() as thinker:
-            return thinker.predict(designs, **arguments)
+    def front(
+        self,
+        *,
+        reference: Mapping[str, float] | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Front:
+        """Designs of which none is better than another in all main outcomes.
 
-    def tradeoff(self, goal: Goal | str | None = None, **arguments: Any) -> Tradeoff:
-        """As ``Optimizer.tradeoff``."""
+        Args:
+            reference: Values by main outcome down to which the hypervolume counts; by default just behind the front.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
         with self._thought() as thinker:
-            return thinker.tradeoff(goal, **arguments)
+            return thinker.front(
+                reference=reference, forecast=forecast, context=context, fixed=fixed, candidates=candidates
+            )
+
+    def predict(
+        self,
+        designs: Any,
+        *,
+        goal: Goal | str | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        outcome: str | None = None,
+    ) -> Prediction:
+        """What is believed of the mean and the goal's value of designs.
+
+        Args:
+            designs: A dict, dicts, rows or a data frame.
+            goal: Another goal than the study's own, for the same data.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            outcome: One of several, the main one by default.
+        """
+        with self._thought() as thinker:
+            return thinker.predict(designs, goal=goal, forecast=forecast, context=context, outcome=outcome)
+
+    def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
+        """Designs between the best on average and the best under a goal.
+
+        Args:
+            goal: The goal, by default the study's own, or the mean of the worst 10 % of contexts.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+        """
+        with self._thought() as thinker:
+            return thinker.tradeoff(goal, forecast=forecast)
 
 
 def _find(store: EventStore, name: str | None, settings: Settings | None, create: Creation) -> StoredStudy:
