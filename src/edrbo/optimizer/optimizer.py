@@ -42,6 +42,7 @@ from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
 from edrbo.streams import stream_seed
+from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
 
@@ -68,6 +69,7 @@ class Optimizer(Thinker):
     def ask(self, n: None = None, **wishes: Unpack[AskWishes]) -> Suggestion: ...
     @overload
     def ask(self, n: int, **wishes: Unpack[AskWishes]) -> list[Suggestion]: ...
+    @engine_threads()
     def ask(self, n: int | None = None, **wishes: Unpack[AskWishes]) -> Suggestion | list[Suggestion]:
         """The next design, or a list of ``n`` that are aware of each other and of everything pending.
 
@@ -154,6 +156,7 @@ class Optimizer(Thinker):
 
     # ---------------------------------------------------------------- recommend
 
+    @engine_threads()
     def recommend(
         self, *, goal: Goal | str | None = None, ball: float = 0.1, **wishes: Unpack[Wishes]
     ) -> Recommendation:
@@ -172,6 +175,7 @@ class Optimizer(Thinker):
         known = self._knowledge(goal, question.law, seed)
         return known.recommend(*self._best_designs(known, question), ball, question.choice.admit)
 
+    @engine_threads()
     def best_design(self, *, goal: Goal | str | None = None, **wishes: Unpack[Wishes]) -> dict[str, Any]:
         """The design that ``recommend`` gives, without what is to be said of it: in a fraction of its time."""
         if self.settings.outcomes is not None:  # limits are a matter of all that is said
@@ -185,6 +189,7 @@ class Optimizer(Thinker):
             raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
         return read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
 
+    @engine_threads()
     def front(self, *, reference: Mapping[str, float] | None = None, **wishes: Unpack[Wishes]) -> Front:
         """Designs of which none is better than another in all main outcomes, each under its goal and with its limits
         kept; and the hypervolume that they dominate down to ``reference``, values by name."""
@@ -194,6 +199,7 @@ class Optimizer(Thinker):
         question, seed = read_question(self._state, **wishes), stream_seed(self.settings.seed, "recommend", len(self))
         return find_front(self._known_outcomes(None, question.law, seed), outcomes, question.choice, reference)
 
+    @engine_threads()
     def predict(
         self,
         designs: Any,
@@ -217,6 +223,7 @@ class Optimizer(Thinker):
         with self._lock:
             return self._of_outcome(outcome)._knowledge(goal, read_law(self._state, forecast, context), seed).predict(x)
 
+    @engine_threads()
     def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
         """Designs between the best on average and the best under ``goal``: its own, or the worst 10 % of contexts."""
         if len(self) == 0:

@@ -36,6 +36,7 @@ from edrbo.records.units import Direction
 from edrbo.streams import stream_seed
 from edrbo.surrogate.cost import learn_cost
 from edrbo.surrogate.ensemble import Ensemble
+from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
 
@@ -117,6 +118,7 @@ class Thinker(Recorder):
             return main if main is None or not others else replace(main, others=others)
 
     @property
+    @engine_threads()
     def model(self) -> Ensemble | None:
         """The surrogate of the observations it is fitted to, None without any. It maximizes, whatever the direction."""
         with self._lock:
