@@ -16,7 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edrbo.cli.output import printable, wants_json
+import typer
+
+from edrbo.cli.output import printable, say, wants_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -32,7 +34,7 @@ def progress(what: str, command: str) -> Iterator[Advance]:
     """Say what is being done as long as it lasts, with the seconds so far and how long it took last time.
 
     Where steps can be counted, call what this gives with how many are done and how many there are: then a bar shows
-    them and the time that is left. Nothing may be printed on standard output meanwhile.
+    them and the time that is left. Nothing may be printed on standard output meanwhile. Ctrl-C ends the command.
 
     Args:
         what: In a few words, as in "working out the answer".
@@ -47,6 +49,10 @@ def progress(what: str, command: str) -> Iterator[Advance]:
     timer.start()
     try:
         yield line.advance
+    except KeyboardInterrupt:
+        line.hide()
+        say("stopped", err=True)
+        raise typer.Exit(130) from None
     finally:
         timer.cancel()
         line.hide()
