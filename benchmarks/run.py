@@ -43,20 +43,19 @@ ANSWERS = """
 import json, sys, time
 sys.path.insert(0, sys.argv[1])
 from states import state
-state("ackley", 40).ask()  # everything is loaded
-optimizer = state("ackley", 40, seed=1)
+state("ackley", 20).ask()  # everything is loaded
+optimizer = state("ackley", int(sys.argv[2]), seed=1)
 before = time.perf_counter(), time.process_time()
-for _ in range(3):
-    optimizer.ask()
-    optimizer.recommend()
+optimizer.ask()
+optimizer.recommend()
 print(json.dumps([time.perf_counter() - before[0], time.process_time() - before[1]]))
 """
 
 
-def answers_cost(**setting: str) -> tuple[float, float]:
-    """Wall and CPU seconds of three suggestions and answers at 40 observations, in an environment of their own."""
+def answers_cost(n: int, **setting: str) -> tuple[float, float]:
+    """Wall and CPU seconds of a suggestion and an answer at ``n`` observations, in an environment of their own."""
     environment = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
-    words = [sys.executable, "-c", ANSWERS, str(Path(__file__).parent)]
+    words = [sys.executable, "-c", ANSWERS, str(Path(__file__).parent), str(n)]
     found = subprocess.run(words, env={**environment, **setting}, capture_output=True, check=True, text=True)
     wall, cpu = json.loads(found.stdout)
     return wall, cpu
@@ -74,21 +73,23 @@ def busy(count: int) -> Iterator[None]:
             other.wait()
 
 
-def default_threads(repeats: int) -> Table:
-    """The default against one thread for all, by turns; torch's own choice of threads beside it, once."""
-    table = Table(title="three suggestions and answers at 40 observations, seconds: median (min … max)")
-    headings = ("beside", "default, CPU", "one thread, CPU", "default, wall", "one thread, wall", "CPU ratio")
-    for heading in (*headings, "two threads, CPU"):
+def default_threads(sizes: list[int], repeats: int) -> Table:
+    """The default against one thread for all, by turns."""
+    table = Table(title="a suggestion with its fit and an answer on ackley, seconds: median (min … max)")
+    headings = ("observations", "default, CPU", "one thread, CPU", "default, wall", "one thread, wall", "CPU ratio")
+    for heading in ("beside", *headings):
         table.add_column(heading, justify="right")
     for count in (0, 2):
-        with busy(count):
-            pairs = [(answers_cost(), answers_cost(OMP_NUM_THREADS="1")) for _ in range(repeats)]
-            _, two = answers_cost(EDRBO_THREADS="2")
-        (wall, cpu), (wall_of_one, cpu_of_one) = (list(zip(*part, strict=True)) for part in zip(*pairs, strict=True))
-        ratio = statistics.median(cpu) / statistics.median(cpu_of_one)
-        cells = [spread(list(part)) for part in (cpu, cpu_of_one, wall, wall_of_one)]
-        late = f"{ratio:.2f}{f' above {BAR}' if ratio > BAR else ''}"
-        table.add_row(f"{count} busy" if count else "the machine as it is", *cells, late, f"{two:.3g}")
+        for n in sizes:
+            with busy(count):
+                pairs = [(answers_cost(n), answers_cost(n, OMP_NUM_THREADS="1")) for _ in range(repeats)]
+            (wall, cpu), (wall_of_one, cpu_of_one) = (
+                list(zip(*part, strict=True)) for part in zip(*pairs, strict=True)
+            )
+            ratio = statistics.median(cpu) / statistics.median(cpu_of_one)
+            cells = [spread(list(part)) for part in (cpu, cpu_of_one, wall, wall_of_one)]
+            late = f"{ratio:.2f}{f' above {BAR}' if ratio > BAR else ''}"
+            table.add_row(f"{count} busy" if count else "the machine as it is", str(n), *cells, late)
     return table
 
 
@@ -208,7 +209,7 @@ def main() -> None:
     versions = f"edrbo {edrbo.__version__}, torch {torch.__version__}, Python {platform.python_version()}"
     console.print(f"{versions}, {processor()}, one thread")
     repeats = 2 if options.quick else 5
-    console.print(default_threads(2 if options.quick else 5))
+    console.print(default_threads([40] if options.quick else [40, 1000], 2 if options.quick else 5))
     console.print(large([1000] if options.quick else [1000, 2000]))
     console.print(every_method(repeats))
     console.print(f"a whole run of 200 evaluations on ackley: {whole_run():.3g} s")
