@@ -17,6 +17,8 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 from edrbo.errors import InvalidValueError
 
@@ -30,6 +32,37 @@ class _Here(threading.local):
 
 
 _here = _Here()
+
+
+class _NumPys:
+    """The threads of NumPy's OpenBLAS, which has one number for the whole process: set by the first call that is under
+    way, put back by the last."""
+
+    def __init__(self) -> None:
+        self._lock, self._calls = threading.Lock(), 0
+        self._limits: Any = None
+
+    def enter(self, count: int) -> None:
+        with self._lock:
+            if self._calls == 0:
+                self._limits = _libraries().limit(limits=count, user_api="blas")
+            self._calls += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._calls -= 1
+            if self._calls == 0:
+                self._limits.restore_original_limits()
+
+
+_numpys = _NumPys()
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def wanted_threads() -> int:
@@ -56,11 +89,15 @@ def engine_threads(count: int | None = None) -> Iterator[None]:
     wanted = count or (before if outer else wanted_threads())
     if before != wanted:
         _set_here(wanted)
+    if not outer:
+        _numpys.enter(wanted)
     _here.inside = True
     try:
         yield
     finally:
         _here.inside = outer
+        if not outer:
+            _numpys.leave()
         if before != wanted:
             _set_here(before)
 
