@@ -152,7 +152,8 @@ def _climb(
 
     negative = _negative(objective, free, units)
     if area.region is not None and area.constrained:
-        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
+        limits = budget.iterations, budget.tolerance
+        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, *limits)
         return _better(objective, start, torch.from_numpy(inside))
     if guide is not None:
         guiding = _negative(guide, free, units)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edrbo.cli.files import open_new
+from edrbo.cli.files import check_new, open_new
 from edrbo.cli.options import NameOption, StudyOption
 from edrbo.cli.output import say
 from edrbo.cli.place import opened
@@ -38,6 +38,8 @@ def export(
     from edrbo.study.csv_file import export_csv
     from edrbo.study.spreadsheet import export_xlsx
 
+    if file != "-":
+        check_new(Path(file), force)
     with opened(study, name) as opened_study:
         state = opened_study.state_now
         if to is not None:

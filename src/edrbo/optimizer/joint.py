@@ -20,7 +20,7 @@ from edrbo.acquisition.score import UCB
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.belief import Belief
-from edrbo.optimizer.chance import Chance, allowed_share
+from edrbo.optimizer.chance import Chance
 from edrbo.records.goals import Goal
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.settings import LEAST_SUCCESS
@@ -146,7 +146,7 @@ class Joint:
         terms = [(part.weight, value.ladder()) for part, value in values]
         limits = []
         for (part, limit), chance in zip(self.limits if chances else (), chances, strict=True):
-            sure = Margin(limit.lower, limit.upper, allowed_share(limit, chance.law) + JUST)
+            sure = Margin(limit.lower, limit.upper, chance.allowed + JUST)
             score, units = UCB(beta=-caution), part.belief.model_goal.units
             made = margin(part.belief.model, score, law_points(chance.law), sure, units)
             limits.append((self.cost(part), made.ladder()))

@@ -54,6 +54,7 @@ from edrbo.space import Space
 from edrbo.streams import stream_seed
 from edrbo.surrogate.cost import learn_cost
 from edrbo.surrogate.ensemble import Ensemble
+from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
 Arguments = ParamSpec("Arguments")
@@ -237,6 +238,7 @@ class Optimizer(Recorder):
 
     @property
     @_one_at_a_time
+    @engine_threads()
     def model(self) -> Ensemble | None:
         """The surrogate of the observations it is fitted to, None without any. It maximizes, whatever the direction."""
         return self._main.surrogate(self._main.data())
@@ -331,6 +333,7 @@ class Optimizer(Recorder):
         repeat: bool | None = None,
     ) -> list[Suggestion]: ...
     @_one_at_a_time
+    @engine_threads()
     def ask(
         self,
         n: int | None = None,
@@ -434,6 +437,7 @@ class Optimizer(Recorder):
     # ---------------------------------------------------------------- recommend
 
     @_one_at_a_time
+    @engine_threads()
     def recommend(
         self,
         *,
@@ -474,6 +478,7 @@ class Optimizer(Recorder):
         return question, stream_seed(self.settings.seed, "recommend", len(self))
 
     @_one_at_a_time
+    @engine_threads()
     def front(
         self,
         *,
@@ -500,6 +505,7 @@ class Optimizer(Recorder):
         return find_front(self._known_outcomes(None, question.law, seed), outcomes, question.choice, reference)
 
     @_one_at_a_time
+    @engine_threads()
     def predict(
         self,
         designs: Any,
@@ -528,6 +534,7 @@ class Optimizer(Recorder):
         return self._model_of(outcome).knowledge(read_law(self._state, forecast, context), seed, goal).predict(x)
 
     @_one_at_a_time
+    @engine_threads()
     def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
         """Designs between the best on average and the best under a goal.
 

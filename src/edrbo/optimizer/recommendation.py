@@ -27,6 +27,7 @@ from edrbo.optimizer.stopping import Outlook, Rivals, outlook
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import Expected
+from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
 Part = TypeVar("Part")
@@ -173,7 +174,7 @@ def _named(model: Array, contexts: Array, experts: Array) -> dict[str, float]:
 
 def _on_read(compute: Callable[[Any], Part]) -> cached_property[Part]:
     """Of a recommendation: what is computed when it is first read, and kept."""
-    return cached_property(compute)
+    return cached_property(engine_threads()(compute))
 
 
 class Recommendation:
