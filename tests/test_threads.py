@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from edrbo import EDRBOSampler, Optimizer, Space, Study
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer import thinker
+from edrbo.optimizer import outcome_model, recommendation
 from edrbo.optimizer.forecasts import leave_one_out
 from edrbo.threads import VARIABLE, engine_threads
 
@@ -42,8 +43,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(torch.get_num_threads())
         return made(*words, **named)
 
-    made = thinker.believe
-    monkeypatch.setattr(thinker, "believe", believe)
+    made = outcome_model.believe
+    monkeypatch.setattr(outcome_model, "believe", believe)
     return found
 
 
@@ -59,7 +60,7 @@ def told(**choices: Any) -> Optimizer:
     [
         Optimizer.ask,
         Optimizer.recommend,
-        Optimizer.best_design,
+        lambda optimizer: optimizer.recommend().to_dict(),
         lambda optimizer: optimizer.predict({"x": 0.3}),
         lambda optimizer: optimizer.tradeoff("cvar:0.2"),
     ],
@@ -69,6 +70,30 @@ def test_every_answer_is_made_on_one_thread(call: Callable[[Optimizer], Any], se
     assert seen
     assert set(seen) == {1}
     assert torch.get_num_threads() == CALLERS
+
+
+def test_what_is_computed_when_it_is_read_is_so_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, made = [], recommendation.outlook
+    recommended = told().recommend()
+    monkeypatch.setattr(recommendation, "outlook", lambda *words: found.append(torch.get_num_threads()) or made(*words))
+    assert np.isfinite(recommended.left_to_gain)
+    assert found == [1]
+    assert torch.get_num_threads() == CALLERS
+
+
+def blas_threads() -> set[int]:
+    """Those of NumPy's OpenBLAS."""
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_numpys_threads_are_limited_while_a_call_lasts_and_put_back() -> None:
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with engine_threads():
+            with engine_threads():
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
+        assert blas_threads() == before
 
 
 def test_a_study_thinks_on_one_thread(seen: list[int], tmp_path: Path) -> None:
