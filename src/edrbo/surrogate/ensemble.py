@@ -204,6 +204,10 @@ class Ensemble(Beliefs):
         """Expert m alone."""
         return Ensemble(self.gp.expert(m), self.scaling, self.weighting, self.repeats)
 
+    def rougher(self, factor: Tensor | float) -> Ensemble:
+        """The experts on the same data, their lengthscales times ``factor`` (d, or one for all)."""
+        return Ensemble(self.gp.with_lengthscale(factor * self.gp.hyper.lengthscale), self.scaling, self.weighting)
+
     def rough(self) -> Ensemble:
         return self.expert(0)
 
