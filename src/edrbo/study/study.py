@@ -29,9 +29,9 @@ from edrbo.study.turns import Turns
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
     from edrbo.optimizer.answer import Prediction
+    from edrbo.optimizer.choice import AskWishes
     from edrbo.optimizer.front import Front
     from edrbo.optimizer.optimizer import Optimizer
-    from edrbo.optimizer.question import AskWishes
     from edrbo.optimizer.recommendation import Recommendation
     from edrbo.optimizer.tradeoff import Tradeoff
     from edrbo.records.goals import Goal
