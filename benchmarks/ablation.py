@@ -21,9 +21,8 @@ from edrbo.acquisition.score import BarycenterUCB
 from edrbo.context.laws import KDE, Empirical
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.fit import Likelihood, unpack
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.hyperparameters import Hyperparameters, Priors, dimension_scaled
 from edrbo.surrogate.kernels import get_kernel
-from edrbo.surrogate.priors import Priors, dimension_scaled
 from edrbo.surrogate.scaling import Scaling
 from edrbo.surrogate.warped import WarpedSurrogate
 

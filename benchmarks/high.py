@@ -22,7 +22,7 @@ from edrbo.acquisition.methods import Method
 from edrbo.acquisition.score import BarycenterUCB
 from edrbo.context.laws import Empirical
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.priors import LogNormal, Priors
+from edrbo.surrogate.hyperparameters import LogNormal, Priors
 
 
 @dataclass(frozen=True)

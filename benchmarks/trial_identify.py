@@ -23,7 +23,7 @@ from edrbo.acquisition.score import UCB, BarycenterUCB, MeanUCB
 from edrbo.context.laws import KDE
 from edrbo.optimizer import exploring
 from edrbo.optimizer.belief import Belief
-from edrbo.optimizer.question import read_question
+from edrbo.optimizer.choice import read_question
 
 RATE, LAST_PART = exploring.RATE, exploring.LAST_PART
 BETA = 1.5

@@ -13,8 +13,8 @@ from torch import Tensor
 from edrbo.context.laws import KDE, Law
 from edrbo.surrogate.ensemble import Surrogate, _as_rows
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack, unpack
+from edrbo.surrogate.hyperparameters import LogNormal, Priors, ensemble_priors
 from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel, get_kernel, register
-from edrbo.surrogate.priors import LogNormal, Priors, ensemble_priors
 from edrbo.surrogate.scaling import Scaling
 
 

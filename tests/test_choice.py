@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from edrbo.acquisition.listed import best_listed
+from edrbo.acquisition.maximizer import best_listed
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Integer, Real, Space

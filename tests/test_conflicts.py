@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from edrbo.errors import ImplausibleWarning
-from edrbo.optimizer.conflicts import reconciled
 from edrbo.optimizer.optimizer import Optimizer
+from edrbo.optimizer.training import reconciled
 from edrbo.space import Space
 
 SPACE = Space({"x": (0, 1)}, {"c": (0, 1)})

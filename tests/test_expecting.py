@@ -13,8 +13,8 @@ from scipy.special import stdtrit
 from edrbo.errors import ImplausibleWarning
 from edrbo.optimizer.expecting import Expecting
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.optimizer.student import student_quantile
 from edrbo.optimizer.training import Evidence
+from edrbo.optimizer.trust import student_quantile
 from edrbo.records.expects import read_expects
 from edrbo.space import Space
 

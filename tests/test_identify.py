@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import edrbo
 from edrbo import Optimizer, Space
-from edrbo.acquisition.room import WALL, Room
+from edrbo.acquisition.area import WALL, Room
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.exploring import MOST, RATE, looks_around, share_of_looks
 from edrbo.streams import in_turn

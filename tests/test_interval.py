@@ -14,8 +14,8 @@ from edrbo import Optimizer, Space
 from edrbo.context.uncertainty import LawBelief, known_law
 from edrbo.optimizer.forecasts import Z95
 from edrbo.optimizer.interval import mixture_quantiles, value_beliefs
-from edrbo.optimizer.student import student_quantile as student
 from edrbo.optimizer.trust import MARGIN, Trust, earned_trust
+from edrbo.optimizer.trust import student_quantile as student
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.warped import WarpedSurrogate
 

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.best_apart import best_apart
-from edrbo.acquisition.budget import Budget
+from edrbo.acquisition.area import best_apart
 from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.maximizer import Budget, maximize
 from edrbo.acquisition.score import BarycenterUCB
 from edrbo.bench.problems import get
 from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, sobol_points

@@ -51,7 +51,8 @@ def test_a_study_with_a_score_of_ones_own(tmp_path: Path) -> None:
         study.tell(study.ask(), {"c": c}, c)
     again = edrbo.Study.open(tmp_path / "study.db")
     assert get_method(again.settings.method) == METHOD
-    assert again.ask().design == edrbo.Optimizer.of(study.state).ask().design
+    expected = edrbo.Optimizer.of(study.state).ask().design
+    assert again.ask().design == expected
 
 
 def test_what_cannot_be_registered() -> None:

@@ -138,12 +138,3 @@ def test_the_order_of_the_experts_does_not_matter() -> None:
     center, spread = barycenter(mean, sd)
     torch.testing.assert_close(center, mean.sum(0) / 4)
     torch.testing.assert_close(spread, sd.sum(0) / 4)
-
-
-def test_only_a_plain_bound_has_a_multiple() -> None:
-    class Shifted(UCB):
-        def __call__(self, mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
-            return super().__call__(mean, sd, weights) + 1.0
-
-    assert (UCB(0.7).multiple, DesignUCB(2.0).multiple) == (0.7, 2.0)
-    assert [score.multiple for score in (BarycenterUCB(), UCB("theory"), Shifted())] == [None, None, None]

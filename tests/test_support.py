@@ -76,8 +76,9 @@ def test_words() -> None:
     answer = optimizer_with(around(0.4, 8)).recommend()
     assert interval_words(answer.interval, answer.interval_parts).count("±") == 3
     assert f"by more than {answer.left_to_gain:.2g} mm;" in stopping_words(answer, "mm")
-    assert "would bring some 0.2 mm." in stopping_words(replace(answer, ten_more_runs=0.2), "mm")
-    assert "would bring next to nothing." in stopping_words(replace(answer, ten_more_runs=0.0), "mm")
+    for more, words in ((0.2, "some 0.2 mm"), (0.0, "next to nothing")):
+        answer._outlook = replace(answer._outlook, more_runs=more)
+        assert f"would bring {words}." in stopping_words(answer, "mm")
     alone = optimizer_with(around(0.4, 1)).recommend()
     assert math.isinf(alone.interval[1])
     assert "no scale" in interval_words(alone.interval, alone.interval_parts)

@@ -169,3 +169,17 @@ def test_changes_by_name() -> None:
     assert settings.changed({"seed": 4}).seed == 4
     with pytest.raises(InvalidValueError, match="no setting"):
         settings.changed({"sead": 4})
+
+
+def test_every_setting_is_a_flag_and_a_key_of_the_file() -> None:
+    from typer.main import get_command
+
+    from edrbo.cli import make_app
+    from edrbo.study.toml_file import KEYS
+
+    new = get_command(make_app(["new"])).commands["new"]  # type: ignore[attr-defined]
+    flags = {flag for option in new.params for flag in option.opts}
+    for choice in Settings.choices():
+        assert choice.name in KEYS
+        if choice.name != "outcomes":  # said by --outcome
+            assert f"--{choice.name.replace('_', '-')}" in flags

@@ -78,9 +78,6 @@ def test_gradients_are_those_of_differences(surrogate: Surrogate, share: float) 
         away[i, j] = step
         slope = (total(x + away) - total(x - away)) / (2.0 * step)
         assert float(gradient[i, j]) == pytest.approx(float(slope), rel=1e-4, abs=1e-4)
-    single = paired.single(0.7)
-    if single is not None:  # the same in one piece
-        assert torch.allclose(single.value_and_pullback(x)[1](mass[0]), gradient, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("surrogate", [Surrogate(), WarpedSurrogate()], ids=["plain", "warped"])

@@ -13,8 +13,8 @@ from torch import Tensor
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.fit import Likelihood, pack
+from edrbo.surrogate.hyperparameters import ensemble_priors
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
-from edrbo.surrogate.priors import ensemble_priors
 from edrbo.surrogate.repeats import SAME, Repeats, same_rows
 from edrbo.surrogate.scaling import Scaling
 from edrbo.surrogate.warped import WarpedSurrogate

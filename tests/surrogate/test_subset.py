@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edrbo.surrogate import ensemble, subset
+from edrbo.surrogate import ensemble, fit
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.subset import representative
+from edrbo.surrogate.fit import representative
 
 
 @given(st.integers(1, 60), st.integers(2, 40), st.integers(0, 5))
@@ -31,7 +31,7 @@ def test_the_posterior_is_of_all_the_data(monkeypatch: object) -> None:
     X = torch.from_numpy(rng.random((120, 2)))
     Y = torch.sin(5.0 * X[:, 0]) * X[:, 1]
     whole = Surrogate().fit(X, Y)
-    monkeypatch.setattr(subset.representative, "__defaults__", (60,))  # type: ignore[attr-defined]
+    monkeypatch.setattr(fit.representative, "__defaults__", (60,))  # type: ignore[attr-defined]
     monkeypatch.setattr(ensemble, "MOST_FITTED", 60)  # type: ignore[attr-defined]
     some = Surrogate().fit(X, Y)
     assert some.observations == 120
@@ -52,7 +52,7 @@ def test_of_repeated_inputs_all_outcomes_count(monkeypatch: object) -> None:
     X = torch.from_numpy(np.repeat(rng.random((30, 2)), 4, axis=0))  # 120 observations at 30 inputs
     assert len(ensemble._fitted_rows(X)) == 120
     monkeypatch.setattr(ensemble, "MOST_FITTED", 20)  # type: ignore[attr-defined]
-    monkeypatch.setattr(subset.representative, "__defaults__", (20,))  # type: ignore[attr-defined]
+    monkeypatch.setattr(fit.representative, "__defaults__", (20,))  # type: ignore[attr-defined]
     rows = ensemble._fitted_rows(X)
     assert len(rows) == 80  # twenty inputs, each with its four
     assert len(torch.unique(X[rows], dim=0)) == 20

@@ -22,7 +22,7 @@ from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs, Scored
+from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs, pairs
 from edrbo.surrogate.ensemble import barycenter
 
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
@@ -43,7 +43,6 @@ class RobustAcquisition(Objective):
         self.points = points
         self.functional = functional
         self._contexts = points.all
-        self._singles: dict[tuple[int, float], Scored | None] = {}
         if score.integrated and not functional.locally_linear:
             raise InvalidValueError(
                 f"an integrated score has no meaning under {type(functional).__name__}",
@@ -90,21 +89,9 @@ class RobustAcquisition(Objective):
 
     def _scored(self, paired: PairedBeliefs, x: Tensor, score: Score) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         """Scores (N·m) of designs ``x`` (N × d_x), and the function that takes ∂/∂scores to ∂/∂x."""
-        if (single := self._single(paired, score)) is not None:
-            return single.value_and_pullback(x)
         mean, sd, pullback = paired.moments_and_pullback(x)
         scores, by_mean, by_sd = self._slopes(mean, sd, score)
         return scores, lambda mass: pullback(by_mean * mass, by_sd * mass)
-
-    def _single(self, paired: PairedBeliefs, score: Score) -> Scored | None:
-        """The score in one piece, if it is μ̄ + β σ̄ and the beliefs have such a thing; made once."""
-        beta = score.multiple
-        if beta is None:
-            return None
-        key = id(paired), beta  # the pairs live as long as this does
-        if key not in self._singles:
-            self._singles[key] = paired.upper(beta, self.model.weights)
-        return self._singles[key]
 
     def _pad(self, row: Tensor) -> Tensor:
         """Only the slope is wanted on the support, and it is taken there alone: the row may stay empty there."""
@@ -178,7 +165,7 @@ class RobustAcquisition(Objective):
         """The largest slope (N), the (x, c) it is met at (N × d), and ∇_c s there (N × d_c)."""
         support = self.points.support if len(self.points.support) else self.points.atoms
         shape = (len(x), len(support), -1)
-        joint = _pairs(x.detach(), support)
+        joint = pairs(x.detach(), support)
         slopes = self._gradient(joint)[:, x.shape[1] :].reshape(shape)
         steepness = slopes.square().sum(-1)
         each, worst = torch.arange(len(x)), steepness.argmax(-1)
@@ -225,10 +212,7 @@ class RobustAcquisition(Objective):
         """What the functional reduces at designs ``x`` (k × d_x), as functions of the context."""
 
         def values(designs: Tensor, contexts: Tensor) -> Tensor:
-            joint, score = torch.cat([x[designs], contexts], dim=-1), MEAN if self.score.integrated else self.score
-            if (single := self._single(self._anywhere, score)) is not None:
-                return single.value_and_pullback(joint)[0]
-            moments = self._anywhere.moments(joint)
+            moments = self._anywhere.moments(torch.cat([x[designs], contexts], dim=-1))
             return barycenter(*moments, self.model.weights)[0] if self.score.integrated else self._score(moments)
 
         def values_and_slopes(designs: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
@@ -287,8 +271,3 @@ class _Slope(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (gradient,) = ctx.saved_tensors
         return grad[:, None] * gradient, None
-
-
-def _pairs(x: Tensor, contexts: Tensor) -> Tensor:
-    """Every design with every context: (N·m) × (d_x + d_c), the context running fastest."""
-    return torch.cat([x.repeat_interleave(len(contexts), dim=0), contexts.repeat(len(x), 1)], dim=-1)

@@ -12,7 +12,7 @@ The objective comes as a ladder of stand-ins, cheapest first and the objective i
 In a region (constraints, variables that are held) all of these stay inside: points are brought there, climbs are those
 of ``constrained``, and the end is moved to the best of the designs around it that can be set.
 
-One budget for all methods, stated in ``budget``.
+One ``Budget`` for all methods. Of designs that are given as a list the best is found by ``best_listed``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,45 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.area import Area
-from edrbo.acquisition.best_apart import best_apart
-from edrbo.acquisition.budget import BUDGET, Budget
+from edrbo.acquisition.area import Area, best_apart
+from edrbo.acquisition.area import neighbors as neighbors_of
 from edrbo.acquisition.constrained import climb_inside
 from edrbo.acquisition.guided import SAME, guided_climbs
-from edrbo.acquisition.neighbors import neighbors as neighbors_of
 from edrbo.acquisition.objective import Given, Objective, as_objectives
 from edrbo.space import Region, Space
 from edrbo.surrogate.lbfgs import minimize_batch
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How hard to search."""
+
+    screened: int = 768  # quasi-random designs scored on the lowest rung
+    near: int = 64  # of them drawn around the best given start
+    kept: int = 40  # of them scored again
+    starts: int = 5  # local searches
+    expensive_kept: int = 28  # and of objectives that are expensive
+    expensive_starts: int = 4
+    iterations: int = 15  # L-BFGS iterations of each
+    line_search: int = 5  # evaluations of one line search at most,
+    last_line_search: int = 3  # and once the hill is known: what fails then is a kink
+    finalists: int = 3  # ends on different hills that go on with the objective itself,
+    grid_finalists: int = 2  # and of one that looks all over the context box
+    tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
+    first_tolerance: float = 1e-3  # and the first one on a stand-in
+    patience: int | None = None  # evaluations in a row that may bring less than that before a climb ends as well,
+    expensive_patience: int = 3  # and the first one on the stand-in of an expensive objective
+    apart: float = 0.0  # from a better one, at which a climb ends as well
+    probes: int = 12  # points of one round of direct search, and
+    probe_rounds: int = 10  # rounds of it (objectives with kinks only)
+    exchange_rounds: int = 4  # rounds of level exchange (mixed spaces only),
+    level_moves: int = 16  # exchanges of one level in a round, and
+    exchange_starts: int = 2  # designs that differ in one level and climb
+    settling_rounds: int = 4  # moves from the end to designs that can be set (regions only)
+
+
+BUDGET = Budget()
+
 
 Array = NDArray[np.float64]
 
@@ -275,3 +305,21 @@ def _settle(objective: Objective, region: Region, x: Tensor, budget: Budget) -> 
             break
         x, value = around[best], float(values[best])
     return Maximum(x, value)
+
+
+def best_listed(ladder: Sequence[Given], x: Tensor, budget: Budget = BUDGET) -> Maximum:
+    """Of designs ``x`` (N × d_x) the one with the largest objective ``ladder[-1]``, the last rung of its stand-ins.
+
+    As many as are screened otherwise are ranked by the rung below the top, and the best of these by the objective.
+    """
+    levels = as_objectives(ladder)
+    objective, fair = levels[-1], levels[max(len(levels) - 2, 0)]
+    with torch.no_grad():
+        for rung, kept in ((levels[0], budget.screened), (fair, budget.kept)):
+            if len(x) > kept:
+                values = torch.cat([rung(some) for some in torch.split(x, budget.screened)])
+                x = x[values.argsort(descending=True, stable=True)[:kept].sort().values]
+        objective = objective.near(x)
+        values = objective(x)
+    best = int(values.argmax())
+    return Maximum(x[best], float(values[best]))

@@ -37,11 +37,6 @@ class Score(ABC):
     uses_context = True  # False: the surrogate is a model of x alone and contexts are ignored
     integrated: bool = False
 
-    @property
-    def multiple(self) -> float | None:
-        """β where s is μ + β σ of the barycenter and nothing else, which beliefs may have a faster way to."""
-        return None
-
     @abstractmethod
     def __call__(self, mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor: ...
 
@@ -88,11 +83,6 @@ class UCB(Score):
         assert isinstance(self.beta, float | int)
         share = torch.full_like(mean, 1.0 / mean.shape[-2]) if weights is None else weights[:, None].expand_as(mean)
         return value, share, self.beta * share
-
-    @property
-    def multiple(self) -> float | None:
-        same = type(self).__call__ is UCB.__call__  # a kind of UCB may be another sum
-        return self.beta if same and isinstance(self.beta, float | int) else None
 
     def per_context(self) -> UCB:
         """The same optimism, about f at each (x, c)."""

@@ -13,7 +13,7 @@ from edrbo.context.laws import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError
 from edrbo.records.goals import Goal, register_goal
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.priors import dimension_scaled, ensemble_priors
+from edrbo.surrogate.hyperparameters import dimension_scaled, ensemble_priors
 from edrbo.surrogate.warped import WarpedSurrogate
 
 PARTS: dict[str, type[Any]] = {

@@ -10,7 +10,7 @@ from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, In
 from edrbo.space.tables import close_match
 
 if TYPE_CHECKING:
-    from edrbo.optimizer.question import Wishes
+    from edrbo.optimizer.choice import Wishes
     from edrbo.records.settings import Settings
     from edrbo.space import Space
     from edrbo.space.variables import Variable

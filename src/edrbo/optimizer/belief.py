@@ -34,6 +34,7 @@ from edrbo.context.compression import compress
 from edrbo.context.laws import ContextHistory, ContextPoints, Given, smoothed
 from edrbo.records.goals import Expected
 from edrbo.streams import in_turn
+from edrbo.surrogate.beliefs import pairs
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
 from edrbo.surrogate.fit import default_theta, unpack
@@ -270,5 +271,4 @@ def _few_atoms(points: ContextPoints) -> tuple[Tensor, Tensor]:
 
 def _spread(x: Tensor, atoms: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Every design with every atom: (len(x)·k) × (d_x + d_c), and 1/weight of each row."""
-    joint = torch.cat([x.repeat_interleave(len(atoms), dim=0), atoms.repeat(len(x), 1)], dim=-1)
-    return joint, (1.0 / weights.clamp_min(1e-6)).repeat(len(x))
+    return pairs(x, atoms), (1.0 / weights.clamp_min(1e-6)).repeat(len(x))

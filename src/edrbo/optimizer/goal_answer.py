@@ -17,7 +17,6 @@ from edrbo.optimizer.goal_posterior import GoalValues, goal_values
 from edrbo.optimizer.stopping import Measure, average
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
-from edrbo.surrogate.ensemble import Ensemble
 
 SURE = 0.95  # probability with which a worst case is no worse, and …
 ROUGHER = 0.5  # … of the fitted lengthscales in the contexts, for it: benchmarks/worst_case.py
@@ -83,7 +82,10 @@ class GoalAnswers:
         """
         if self.belief.points.atoms.shape[1] == 0 or ball == 0.0:
             return float(self.values(x[None], Expected()).expected[0])
-        careful = replace(self, belief=replace(self.belief, model=_rougher(self.belief.model, len(x))))
+        model = self.belief.model
+        factor = torch.ones_like(model.gp.hyper.lengthscale[0])
+        factor[len(x) :] = ROUGHER
+        careful = replace(self, belief=replace(self.belief, model=model.rougher(factor)))
         draws = careful.values(x[None], Robust(ball))
         return float(draws.quantile(1.0 - SURE if self.model_goal.units.sign > 0 else SURE)[0])
 
@@ -100,14 +102,6 @@ class GoalAnswers:
             "recommended": {"mean": means[0], **{name: values[0] for name, values in found.items()}},
             "on average": {"mean": means[-1], **{name: values[-1] for name, values in found.items()}},
         }
-
-
-def _rougher(model: Ensemble, d_x: int) -> Ensemble:
-    """The experts on the same data, with shorter lengthscales in the contexts."""
-    lengthscale = model.gp.hyper.lengthscale
-    factor = torch.ones_like(lengthscale)
-    factor[:, d_x:] = ROUGHER
-    return Ensemble(model.gp.with_lengthscale(factor * lengthscale), model.scaling, model.weighting)
 
 
 def text_of(goal: Goal) -> str:

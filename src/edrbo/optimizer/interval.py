@@ -24,8 +24,7 @@ from edrbo.acquisition.acquisition import CHUNK
 from edrbo.acquisition.score import SQRT2
 from edrbo.context.uncertainty import LONG, LawBelief
 from edrbo.optimizer.forecasts import Z95
-from edrbo.optimizer.student import student_quantile
-from edrbo.optimizer.trust import Trust
+from edrbo.optimizer.trust import Trust, student_quantile
 from edrbo.surrogate.ensemble import Ensemble, radius
 
 Array = NDArray[np.float64]

@@ -18,23 +18,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.area import Area
+from edrbo.acquisition.area import Area, Room
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Costs, best_per_cost
-from edrbo.acquisition.room import Room
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError, UnknownNameError
 from edrbo.optimizer import json_record
 from edrbo.optimizer.answer import Prediction
 from edrbo.optimizer.belief import Belief
-from edrbo.optimizer.choice import Choice, read_choice
+from edrbo.optimizer.choice import Choice, Law, Question, read_choice, read_law, read_question
 from edrbo.optimizer.expecting import Expecting
 from edrbo.optimizer.exploring import looks_around
 from edrbo.optimizer.front import Front, find_front, need_front
 from edrbo.optimizer.joint import Joint, Part
 from edrbo.optimizer.outcome_model import OutcomeModel
 from edrbo.optimizer.posterior import Posterior
-from edrbo.optimizer.question import Law, Question, read_law, read_question
 from edrbo.optimizer.recommendation import Knowledge, Recommendation, best_design
 from edrbo.optimizer.several import need_one_main, recommend_under_limits
 from edrbo.optimizer.stored_fit import StoredFit

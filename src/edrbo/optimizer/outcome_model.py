@@ -11,7 +11,7 @@ from edrbo.acquisition.goal import ModelGoal
 from edrbo.acquisition.methods import Method
 from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.belief import Belief, believe
-from edrbo.optimizer.question import Law
+from edrbo.optimizer.choice import Law
 from edrbo.optimizer.recommendation import Knowledge, known_of_law
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.training import Evidence

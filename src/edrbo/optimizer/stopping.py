@@ -22,6 +22,7 @@ from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.trust import Trust
 from edrbo.space import Space
 from edrbo.streams import stream, stream_seed
+from edrbo.surrogate.beliefs import pairs
 from edrbo.surrogate.ensemble import Ensemble
 from edrbo.surrogate.exact_gp import safe_cholesky
 from edrbo.surrogate.scaling import Scaling
@@ -86,13 +87,13 @@ def outlook(model: Ensemble, law: LawBelief, rivals: Rivals, trust: Trust, measu
     """For the recommended design ``rivals.x``; by default its expected value in the model's units counts."""
     if trust.freedom == 0.0:  # one outcome has no scale
         return Outlook(np.array([np.inf]), np.inf)
-    measure, law, model = measure or Measure(), law.thinned(ATOMS), _rougher(model)
+    measure, law, model = measure or Measure(), law.thinned(ATOMS), model.rougher(ROUGHER)
     worlds = WORLDS // 8 if measure.costly else WORLDS
     anywhere = measure.anywhere if len(measure.anywhere) else law.contexts[:0]
     points = ContextPoints(law.contexts, law.weights, anywhere)
     with torch.no_grad():
         designs = _contenders(model, points, rivals, trust, measure)
-        mean, covariance = model.gp.posterior(_pairs(designs, points.all))  # M × Kn, M × Kn × Kn
+        mean, covariance = model.gp.posterior(pairs(designs, points.all))  # M × Kn, M × Kn × Kn
         shares = mean.new_full((len(mean),), 1.0 / len(mean)) if model.weights is None else model.weights
         gains, brought = [], []
         for m, share in enumerate(shares.tolist()):
@@ -102,11 +103,6 @@ def outlook(model: Ensemble, law: LawBelief, rivals: Rivals, trust: Trust, measu
             gains.append((values.amax(-1) - values[:, 0]).numpy())
             brought.append(share * expert.after(values[:RUNS].argmax(-1), trust.noise[m], worlds // 4))
     return Outlook(np.sort(np.concatenate(gains)), sum(brought))
-
-
-def _rougher(model: Ensemble) -> Ensemble:
-    lengthscale = ROUGHER * model.gp.hyper.lengthscale
-    return Ensemble(model.gp.with_lengthscale(lengthscale), model.scaling, model.weighting)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +178,3 @@ def _candidates(rivals: Rivals) -> Tensor:
     snapped = (rivals.admit or space.admit)(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
     designs = torch.from_numpy(np.unique(snapped, axis=0))
     return designs[(designs != x).any(-1)]  # next to itself a design would seem to have a rival
-
-
-def _pairs(designs: Tensor, contexts: Tensor) -> Tensor:
-    """Every design with every context, the context running fastest."""
-    return torch.cat([designs.repeat_interleave(len(contexts), dim=0), contexts.repeat(len(designs), 1)], dim=-1)

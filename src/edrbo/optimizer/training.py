@@ -16,7 +16,6 @@ from edrbo.context.laws import ContextHistory
 from edrbo.context.levels import Levels
 from edrbo.context.partial import complete, completed, equally_likely
 from edrbo.optimizer.belief import Extras, Runs, Spread
-from edrbo.optimizer.conflicts import reconciled
 from edrbo.records.observations import Observations
 from edrbo.records.outliers import outliers
 from edrbo.records.state import State
@@ -24,6 +23,21 @@ from edrbo.records.units import Units
 from edrbo.space import Space
 from edrbo.space.scale import ContextScale
 from edrbo.surrogate.schedule import fit_sizes
+
+
+def reconciled(inputs: Array, y: Array, noise: Array) -> Array:
+    """Noise variances (n, NaN where not known) of outcomes ``y`` (n) at ``inputs`` (n × d), where those told as zero at
+    one input are the variance of what was found there."""
+    exact = np.flatnonzero(noise == 0.0)
+    if len(exact) < 2:
+        return noise
+    found = noise.copy()
+    _, group = np.unique(inputs[exact], axis=0, return_inverse=True)
+    for number in np.flatnonzero(np.bincount(group.ravel()) > 1):
+        rows = exact[group.ravel() == number]
+        found[rows] = y[rows].var(ddof=1)
+    return found
+
 
 Array = NDArray[np.float64]
 

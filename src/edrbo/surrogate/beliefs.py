@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
+import torch
 from torch import Tensor
 
 Pullback = Callable[[Tensor, Tensor], Tensor]  # (∂/∂mean, ∂/∂sd) → ∂/∂x
 Differentiable = tuple[Tensor, Tensor, Pullback]  # mean, sd and their pullback
 
 
-class Scored(Protocol):
-    """A score of all pairs of designs and fixed contexts."""
-
-    def value_and_pullback(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """Scores (N·m) at designs ``x`` (N × d_x), the context running fastest; and what takes ∂/∂scores (N·m) to
-        ∂/∂x."""
+def pairs(x: Tensor, contexts: Tensor) -> Tensor:
+    """Every design (N × d_x) with every context (m × d_c): (N·m) × (d_x + d_c), the context running fastest."""
+    return torch.cat([x.repeat_interleave(len(contexts), dim=0), contexts.repeat(len(x), 1)], dim=-1)
 
 
 class PairedBeliefs(ABC):
@@ -38,11 +35,6 @@ class PairedBeliefs(ABC):
     @abstractmethod
     def moments_and_pullback(self, x: Tensor) -> Differentiable:
         """``moments``, and the function that takes ∂/∂mean and ∂/∂sd to ∂/∂x (N × d_x)."""
-
-    def upper(self, beta: float, weights: Tensor | None) -> Scored | None:
-        """μ̄ + β σ̄ of the barycenter with its gradient in one piece, of beliefs that have a faster way to it than by
-        moments; ``weights`` (M) are the experts', None for equal ones."""
-        return None
 
     @abstractmethod
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,14 +24,12 @@ from torch import Tensor
 from edrbo.surrogate.beliefs import Beliefs
 from edrbo.surrogate.condensed import LEAST, CondensedGP, telling_rows
 from edrbo.surrogate.exact_gp import ExactGP
-from edrbo.surrogate.fit import Likelihood, default_theta, fit_experts, pack, profile_mean
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.fit import MOST_FITTED, Likelihood, default_theta, fit_experts, pack, profile_mean, representative
+from edrbo.surrogate.hyperparameters import Hyperparameters, Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.paired_ensemble import CondensedEnsemble, PairedEnsemble
-from edrbo.surrogate.priors import Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.repeats import Repeats
 from edrbo.surrogate.scaling import Scaling
-from edrbo.surrogate.subset import MOST_FITTED, representative
 
 Weighting = Literal["equal", "evidence"]
 
@@ -203,6 +201,10 @@ class Ensemble(Beliefs):
     def expert(self, m: int) -> Ensemble:
         """Expert m alone."""
         return Ensemble(self.gp.expert(m), self.scaling, self.weighting, self.repeats)
+
+    def rougher(self, factor: Tensor | float) -> Ensemble:
+        """The experts on the same data, their lengthscales times ``factor`` (d, or one for all)."""
+        return Ensemble(self.gp.with_lengthscale(factor * self.gp.hyper.lengthscale), self.scaling, self.weighting)
 
     def rough(self) -> Ensemble:
         return self.expert(0)

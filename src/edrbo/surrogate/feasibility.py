@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from edrbo.surrogate.beliefs import pairs
 from edrbo.surrogate.expectation_propagation import propagate
 from edrbo.surrogate.kernels import Matern52
 
@@ -128,43 +129,38 @@ class Feasibility:
         return torch.split(x, max(1, CHUNK // width))
 
     def _probability(self, x: Tensor, optimism: float | None) -> Tensor:
-        pairs = self._pairs(x)
-        cross = self.members.covariance(pairs, self.points)
-        z, _, _ = _standard(*self._moments(pairs, cross, cross @ self.precision), optimism)
+        joint = pairs(x, self.atoms)
+        cross = self.members.covariance(joint, self.points)
+        z, _, _ = _standard(*self._moments(joint, cross, cross @ self.precision), optimism)
         return self._over_contexts(self._weight_of_success @ torch.special.ndtr(z))
 
     def _probability_and_gradient(self, x: Tensor, optimism: float | None) -> tuple[Tensor, Tensor]:
-        pairs = self._pairs(x)
-        cross, slope = self.members.covariance_and_slopes(pairs, self.points)
+        joint = pairs(x, self.atoms)
+        cross, slope = self.members.covariance_and_slopes(joint, self.points)
         half = cross @ self.precision
-        z, by_mean, by_variance = _standard(*self._moments(pairs, cross, half), optimism)
+        z, by_mean, by_variance = _standard(*self._moments(joint, cross, half), optimism)
         density = self._weight_of_success[:, None] * (-0.5 * z.square()).exp() / math.sqrt(2.0 * math.pi)
         by_mean, by_variance = density * by_mean, density * by_variance
         # k₀ and k depend on the query: dp = by_mean αᵀdk + by_variance (dk₀ − 2 kᵀ precision dk)
         by_cross = by_mean.unsqueeze(-1) * self.alpha.unsqueeze(-2) - 2.0 * by_variance.unsqueeze(-1) * half
         apart = by_cross * slope
-        gradient = (apart.sum(-1, keepdim=True) * pairs - apart @ self.points).sum(0)
-        plane = 12.0 / pairs.shape[1] * PLANE * self.members.size.square()[:, None]
+        gradient = (apart.sum(-1, keepdim=True) * joint - apart @ self.points).sum(0)
+        plane = 12.0 / joint.shape[1] * PLANE * self.members.size.square()[:, None]
         gradient += (plane.unsqueeze(-1) * by_cross).sum(0) @ (self.points - 0.5)
-        gradient += 2.0 * (plane * by_variance).sum(0)[:, None] * (pairs - 0.5)
+        gradient += 2.0 * (plane * by_variance).sum(0)[:, None] * (joint - 0.5)
         by_design = gradient[:, : x.shape[1]].reshape(len(x), len(self.atoms), -1)
         probability = self._over_contexts(self._weight_of_success @ torch.special.ndtr(z))
         return probability, (self.weights[:, None] * by_design).sum(1)
 
-    def _moments(self, pairs: Tensor, cross: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:
+    def _moments(self, joint: Tensor, cross: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of g (H × N)."""
         mean = self.members.mean[:, None] + (cross @ self.alpha.unsqueeze(-1)).squeeze(-1)
-        return mean, (self.members.variance(pairs) - (half * cross).sum(-1)).clamp_min(LEAST_VARIANCE)
+        return mean, (self.members.variance(joint) - (half * cross).sum(-1)).clamp_min(LEAST_VARIANCE)
 
     @property
     def _weight_of_success(self) -> Tensor:
         """w_h (1 − ε_h): what a member's Φ counts (H)."""
         return self.weight * (1.0 - self.members.luck)
-
-    def _pairs(self, x: Tensor) -> Tensor:
-        """Every design with every atom, the atom running fastest."""
-        count = len(self.atoms)
-        return torch.cat([x.repeat_interleave(count, dim=0), self.atoms.repeat(len(x), 1)], dim=-1)
 
     def _over_contexts(self, at_pairs: Tensor) -> Tensor:
         return at_pairs.reshape(-1, len(self.atoms)) @ self.weights

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback, Scored
+from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
 from edrbo.surrogate.condensed import CondensedGP
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.scaling import Scaling, Warping
-from edrbo.surrogate.shared_score import SharedScore
-from edrbo.surrogate.single_score import SingleScore
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +21,6 @@ class PairedEnsemble(PairedBeliefs):
 
     gp: PairedGP
     scaling: Scaling
-
-    def single(self, beta: float) -> SingleScore | None:
-        """μ + β σ with its gradient in one piece, where there is one simple expert."""
-        return SingleScore.of(self.gp, self.scaling, beta)
-
-    def upper(self, beta: float, weights: Tensor | None) -> Scored | None:
-        return self.single(beta) or SharedScore.of(self.gp, self.scaling, beta, weights)
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.scaling.moments(*self.gp.moments(x))

@@ -25,8 +25,7 @@ from torch import Tensor
 from edrbo.surrogate.beliefs import Differentiable
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
-from edrbo.surrogate.product_gram import averaged_gram, context_parts, product_gram, slope_factors
-from edrbo.surrogate.whitening import Whitening
+from edrbo.surrogate.whitening import Whitening, averaged_gram, context_parts, product_gram, slope_factors
 
 Unbend = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]]
 MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
