@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
 from edrbo.space import Region
 
 Array = NDArray[np.float64]
@@ -31,6 +32,7 @@ def _climb(cost: Cost, start: Array, free: NDArray[np.bool_], region: Region, it
         return point[None]
 
     def value_and_slope(part: Array) -> tuple[float, Array]:
+        checkpoint()
         value, slope = cost(whole(part))
         return float(value[0]), slope[0, free]
 
