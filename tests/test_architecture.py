@@ -180,7 +180,7 @@ def test_the_maximizer_takes_any_callable() -> None:
         for part in ("maximizer", "area", "best_apart", "budget", "constrained", "guided", "neighbors")
     }
     known = {internal(item) for item in all_imports() if item.module in own} - {None}
-    assert known - own <= {"context.laws", "surrogate.lbfgs", "space", "errors"}
+    assert known - own <= {"context.laws", "surrogate.lbfgs", "space", "errors", "cancellation"}
 
 
 @pytest.mark.parametrize("library", sorted(HEAVY))

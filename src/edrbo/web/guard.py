@@ -20,8 +20,9 @@ import ipaddress
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -59,6 +60,7 @@ HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 OUR_PATH = re.compile(r"/(?:[A-Za-z0-9_-]+/?)*")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]")  # the last stands for what is not UTF-8
 LONGEST_PATH = 2000
+MOST_AT_ONCE = 12  # requests of one session
 
 
 class Refused(Exception):
@@ -95,6 +97,7 @@ class Guard:
 
     def __init__(self, app: App, rules: Rules) -> None:
         self._app, self._rules = app, rules
+        self._busy: Counter[str] = Counter()  # requests that are being answered, by who asked
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -125,7 +128,8 @@ class Guard:
             }
             limit = LARGEST_IMPORT if scope["path"].endswith("/import") else LARGEST_BODY
             body = await self._read(receive, headers, limit)
-            await self._app(scope, _replay(body, receive), send)
+            with self._one_more(scope["edrbo"]["who"]):
+                await self._app(scope, _replay(body, receive), send)
         except Refused as problem:
             await refuse(scope, receive, send, problem)
 
@@ -193,6 +197,19 @@ class Guard:
             raise Refused(403, "the page is older than the server", "load it again")
 
     # ---------------------------------------------------------------- how much
+
+    @contextmanager
+    def _one_more(self, who: str) -> Iterator[None]:
+        """One of the requests that are answered side by side; the server has threads for 40 in all."""
+        if self._busy[who] >= MOST_AT_ONCE:
+            raise Refused(429, "too many requests at once", "wait for an answer", 1)
+        self._busy[who] += 1
+        try:
+            yield
+        finally:
+            self._busy[who] -= 1
+            if not self._busy[who]:
+                del self._busy[who]
 
     async def _read(self, receive: Receive, headers: dict[str, str], limit: int) -> bytes:
         too_large = Refused(413, "this is too large", f"at most {limit // 1024} kB can be sent")

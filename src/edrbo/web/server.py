@@ -113,7 +113,7 @@ class LogFormatter(logging.Formatter):
     look like a message of ours, or be a code for the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        lines = [f"{record.levelname}: {record.getMessage()}"]
+        lines = [f"{record.levelname}: {record.getMessage().rstrip()}"]
         if record.exc_info:
             lines += [f"    {line}" for line in self.formatException(record.exc_info).splitlines()]
         return "\n".join("".join(map(_shown, line)) for line in lines)
