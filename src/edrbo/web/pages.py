@@ -45,7 +45,7 @@ class Pages:
         values["title"] = values.get("title") or ("" if desk is None else desk.title)
         values["outcome"] = ("Result", "") if desk is None else desk.outcome
         values["cross_site"] = request.scope["edrbo"]["cross_site"]
-        values["several"] = len(self.desks.places.names()) > 1
+        values["several"] = len(self.desks.places.names()) > 1 or bool(self.desks.places.problems())
         return HTMLResponse(self._templates.get_template(name).render(**values), status)
 
     def sorry(self, request: Request, status: int, message: str, hint: str) -> HTMLResponse:
@@ -64,10 +64,11 @@ class Pages:
     def _front(self, router: APIRouter, app: FastAPI) -> None:
         @router.get("/")
         def front(request: Request) -> Response:
-            names = self.desks.names()
-            if len(names) == 1:
+            names, problems = self.desks.names(), self.desks.places.problems()
+            if len(names) == 1 and not problems:
                 return RedirectResponse(f"/s/{next(iter(names))}/", 303)
-            return self.render(request, "studies.html", names=names, title=self.desks.places.title)
+            title = self.desks.places.title
+            return self.render(request, "studies.html", names=names, problems=problems, title=title)
 
         @router.get("/api/docs")
         def docs(request: Request) -> Response:
