@@ -60,7 +60,7 @@ HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 OUR_PATH = re.compile(r"/(?:[A-Za-z0-9_-]+/?)*")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]")  # the last stands for what is not UTF-8
 LONGEST_PATH = 2000
-MOST_AT_ONCE = 12  # requests of one session
+MOST_AT_ONCE = 30  # requests of one session; scripts of one machine may be one
 
 
 class Refused(Exception):
