@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections import Counter
 
 import numpy as np
@@ -18,7 +18,7 @@ from edrbo.records.named_law import check_law
 from edrbo.space import Space
 
 SPACE = Space({"x": (0.0, 1.0)}, {"c": None})
-LIMIT = 6.0  # seconds, for the test
+LIMIT = 6  # seconds of CPU, for the test
 
 HANGS = ("zipf(1.05)", "irwinhall(10000000)", "ksone(1000000)", "skellam(15000000, 8000000)", "studentized_range(3, 7)")
 REFUSED = {"zipf(1.05)": "beyond", "ksone(1000000)": "", "poisson(-1)": "", "binom(5, 7)": "", "randint(5, 2)": ""}
@@ -39,6 +39,12 @@ def contexts(text: str) -> tuple[np.ndarray, np.ndarray]:
     return known_contexts(law, SPACE, np.empty((0, 1)), np.empty(0))
 
 
+def spent() -> float:
+    """Seconds of CPU of this process and of those that it has started."""
+    found = os.times()
+    return found.user + found.system + found.children_user + found.children_system
+
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     q._asked.cache_clear()
@@ -48,7 +54,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_hangs_and_nothing_crashes() -> None:
     counts, longest = Counter[str](), 0.0
     for text in dict.fromkeys((*HANGS, *REFUSED, *FINE)):
-        begun = time.monotonic()
+        begun = spent()
         try:
             rows, weights = contexts(text)
         except EdrboError as problem:
@@ -59,10 +65,10 @@ def test_nothing_hangs_and_nothing_crashes() -> None:
             assert np.isfinite(rows).all()
             assert weights.sum() == pytest.approx(1.0)
             assert text not in REFUSED
-        longest = max(longest, time.monotonic() - begun)
+        longest = max(longest, spent() - begun)
     assert set(counts) == {"refused", "drawn"}
     tally(f"distributions, at most {longest:.1f} s", counts)
-    assert longest < 4 * LIMIT
+    assert longest < 4 * LIMIT  # what is asked of one: its ends, its masses, its quantiles
 
 
 @pytest.mark.parametrize(

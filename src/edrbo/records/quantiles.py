@@ -21,7 +21,8 @@ from edrbo.errors import InvalidValueError
 
 Array = NDArray[np.float64]
 
-MOST_SECONDS = 15.0  # for all that is asked of one distribution, the start of a process included
+MOST_SECONDS = 10  # of CPU, for what is asked of one distribution at a time, the start of a process included
+PATIENCE = 6  # times as long may pass on a machine that does other things
 MOST_MEMORY = 2 * 2**30  # bytes
 MOST_VALUES = 20_000  # of a discrete distribution, one by one
 LARGEST = 2.0**52  # whole number that a float tells from its neighbors
@@ -34,6 +35,7 @@ PROMPT = {  # their quantiles are functions of their own, as fast for all argume
 }
 LARGEST_PROMPT = 1e6  # arguments of these
 TOO_LONG = "SciPy needs too long for its quantiles"
+TOO_MUCH = "SciPy cannot work out its quantiles"
 SAMPLES = "give samples of it"
 
 Arguments = tuple[tuple[float, ...], tuple[tuple[str, float], ...]]
@@ -66,16 +68,17 @@ def _asked(
         return worked_out(name, positional, dict(named), levels)
     if not sys.executable:
         raise InvalidValueError("it can only be worked out by a process of its own", SAMPLES)
-    question = json.dumps([name, positional, dict(named), levels, MOST_MEMORY])
+    question = json.dumps([name, positional, dict(named), levels, MOST_SECONDS, MOST_MEMORY])
     words = [sys.executable, "-m", "edrbo.records.quantiles"]
     try:
-        done = subprocess.run(words, input=question, capture_output=True, text=True, timeout=MOST_SECONDS, check=False)
+        limit = PATIENCE * MOST_SECONDS
+        done = subprocess.run(words, input=question, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         raise InvalidValueError(TOO_LONG, SAMPLES) from None
     try:
         answer = json.loads(done.stdout)
-    except ValueError:  # it was ended, or ran out of memory
-        raise InvalidValueError("SciPy cannot work out its quantiles", SAMPLES) from None
+    except ValueError:  # it ran out of time or of memory
+        raise InvalidValueError(TOO_LONG if done.returncode < 0 else TOO_MUCH, SAMPLES) from None
     if "error" in answer:
         raise InvalidValueError(answer["error"], answer["hint"])
     return tuple(answer["values"]), tuple(answer["mass"])
@@ -154,13 +157,15 @@ def _grid(law: Any) -> tuple[Array, Array]:
 
 def main() -> None:
     """Answer one question on standard input."""
-    name, positional, named, levels, memory = json.load(sys.stdin)
+    name, positional, named, levels, seconds, memory = json.load(sys.stdin)
     try:
         import resource
     except ModuleNotFoundError:  # not on Windows
         pass
     else:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answer: dict[str, Any]
     try:
         values, mass = worked_out(name, tuple(positional), named, None if levels is None else tuple(levels))
