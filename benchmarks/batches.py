@@ -94,7 +94,7 @@ def run(rule: str, name: str, size: int, seed: int) -> dict[str, object]:
             y = problem.observe(x, contexts[t], stream(seed, "observation noise", name, t))
             optimizer.tell(suggestion, contexts[t].tolist(), float(y))
             t += 1
-    x = np.array(list(optimizer.best_design().values()))
+    x = np.array(list(optimizer.recommend().design.values()))
     return {
         **{
             "rule": rule,

@@ -89,7 +89,7 @@ def answer(optimizer: edrbo.Optimizer, name: str, arm: str) -> dict[str, Any]:
     """The designs that ``recommend`` gives, without what it says of them, which would take longer than the search."""
     problem = problems.get(name)
     found = {
-        each: list(optimizer.best_design(goal=goal_of(each, problem)).values())
+        each: list(optimizer.recommend(goal=goal_of(each, problem)).design.values())
         for each in (GOALS if arm in ("expected", *METHODS) else (arm,))
     }
     return {"recommended": found, "answered": code()}

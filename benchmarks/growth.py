@@ -98,7 +98,7 @@ def suggestion(size: Size, repeat: int) -> float:
     optimizer = told(size, n, repeat)
     if size.contexts:
         optimizer.observe_context(np.random.default_rng(repeat).beta(2, 2, (size.contexts, size.d_c)))
-    evidence = optimizer._evidence()
+    evidence = optimizer._main.data()
     outcomes = torch.tensor(optimizer.observations.y[:before])
     earlier = optimizer.method.surrogate.fit(evidence.inputs(before)[:before], outcomes)
     stored = StoredFit(before, earlier.gp.hyper, before, evidence.digest(before))

@@ -1,19 +1,24 @@
 """``make bench``: how fast a suggestion is, beside a plain BoTorch program timed in the same run.
 
 One thread, float64, CPU seconds. A suggestion of ours is timed at its dearest, with a refit of all hyper-parameters,
-which a run does only when its data have grown by 5 %, and without one.
+which a run does only when its data have grown by 5 %, and without one. Before that: what the default number of threads
+costs, in processes of their own with nothing set and with OMP_NUM_THREADS=1, by turns, as the machine is and beside two
+busy processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import resource
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +36,61 @@ from edrbo.acquisition.methods import METHODS
 from edrbo.bench import problems
 from edrbo.streams import stream
 from edrbo.surrogate.schedule import fit_sizes
+
+BAR = 1.3  # of the CPU of one thread, what the default may need beside busy processes (issue 31)
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "EDRBO_THREADS")
+ANSWERS = """
+import json, sys, time
+sys.path.insert(0, sys.argv[1])
+from states import state
+state("ackley", 20).ask()  # everything is loaded
+optimizer = state("ackley", int(sys.argv[2]), seed=1)
+before = time.perf_counter(), time.process_time()
+optimizer.ask()
+optimizer.recommend()
+print(json.dumps([time.perf_counter() - before[0], time.process_time() - before[1]]))
+"""
+
+
+def answers_cost(n: int, **setting: str) -> tuple[float, float]:
+    """Wall and CPU seconds of a suggestion and an answer at ``n`` observations, in an environment of their own."""
+    environment = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
+    words = [sys.executable, "-c", ANSWERS, str(Path(__file__).parent), str(n)]
+    found = subprocess.run(words, env={**environment, **setting}, capture_output=True, check=True, text=True)
+    wall, cpu = json.loads(found.stdout)
+    return wall, cpu
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Beside so many processes that never rest."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def default_threads(sizes: list[int], repeats: int) -> Table:
+    """The default against one thread for all, by turns."""
+    table = Table(title="a suggestion with its fit and an answer on ackley, seconds: median (min … max)")
+    headings = ("observations", "default, CPU", "one thread, CPU", "default, wall", "one thread, wall", "CPU ratio")
+    for heading in ("beside", *headings):
+        table.add_column(heading, justify="right")
+    for count in (0, 2):
+        for n in sizes:
+            with busy(count):
+                pairs = [(answers_cost(n), answers_cost(n, OMP_NUM_THREADS="1")) for _ in range(repeats)]
+            (wall, cpu), (wall_of_one, cpu_of_one) = (
+                list(zip(*part, strict=True)) for part in zip(*pairs, strict=True)
+            )
+            ratio = statistics.median(cpu) / statistics.median(cpu_of_one)
+            cells = [spread(list(part)) for part in (cpu, cpu_of_one, wall, wall_of_one)]
+            late = f"{ratio:.2f}{f' above {BAR}' if ratio > BAR else ''}"
+            table.add_row(f"{count} busy" if count else "the machine as it is", str(n), *cells, late)
+    return table
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -73,7 +133,7 @@ def against_peer(sizes: list[int], repeats: int) -> tuple[Table, list[dict[str, 
         every = fit_sizes(2 * n)[len(fit_sizes(n))] - size  # steps from this fit to the next
         for repeat in range(repeats):
             optimizer = state("ackley", size, seed=repeat)
-            inputs = optimizer._evidence().inputs(size)
+            inputs = optimizer._main.data().inputs(size)
             outcomes = torch.from_numpy(optimizer.observations.y.copy())[:, None]
             torch.manual_seed(repeat)
             times["peer"].append(seconds(lambda i=inputs, o=outcomes: peer.suggest(i, o, 2)))
@@ -149,6 +209,7 @@ def main() -> None:
     versions = f"edrbo {edrbo.__version__}, torch {torch.__version__}, Python {platform.python_version()}"
     console.print(f"{versions}, {processor()}, one thread")
     repeats = 2 if options.quick else 5
+    console.print(default_threads([40] if options.quick else [40, 1000], 2 if options.quick else 5))
     console.print(large([1000] if options.quick else [1000, 2000]))
     console.print(every_method(repeats))
     console.print(f"a whole run of 200 evaluations on ackley: {whole_run():.3g} s")

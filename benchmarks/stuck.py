@@ -40,8 +40,8 @@ def main() -> None:
     for one in seen:
         learner.observe(np.array(one.x), np.array(one.c), one.y)
     optimizer = learner._optimizer
-    evidence = optimizer._evidence()
-    belief = optimizer._belief(evidence, (None, None), [], optimizer._model_goal(evidence), asking=False)
+    evidence = optimizer._main.data()
+    belief = optimizer._main.posterior(evidence, (None, None), pending=[], asking=False)
     designs = torch.tensor(np.array([problem.x_star, seen[-1].x]))
     weights = belief.points.weights
     paired = belief.model.paired_with(belief.points.atoms)

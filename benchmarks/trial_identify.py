@@ -75,8 +75,8 @@ def overrides(rule: str) -> dict[str, Any]:
 
 
 def _hopeful(optimizer: Optimizer, choice: Any, index: int, beta: float) -> np.ndarray:
-    evidence = optimizer._evidence()
-    belief = optimizer._asking(evidence, read_question(optimizer.state).law, [])
+    evidence = optimizer._main.data()
+    belief = optimizer._posterior(evidence, read_question(optimizer.state).law, [])
     score = BarycenterUCB(beta, radius_weight=0.0, integrated=True)
     return Optimizer._best(optimizer, replace(belief, score=score), choice, evidence.starts(), index, None)
 
@@ -91,6 +91,6 @@ def _in_turn(optimizer: Optimizer, every: int, *rest: Any) -> Any:
     if len(optimizer) % every == 0:
         optimizer.method = Method(own.surrogate, UCB(BETA), KDE(samples=256), shrinking_total_variation)
     try:
-        return Optimizer._asking(optimizer, *rest)
+        return Optimizer._posterior(optimizer, *rest)
     finally:
         optimizer.method = own

@@ -96,7 +96,7 @@ def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: i
         y = problem.observe(designs[-1], contexts[t], stream(seed, "observation noise", name, t))
         optimizer.tell(suggestion, contexts[t].tolist(), float(y))
         if t + 1 in LOOKS:
-            x = np.array(list(optimizer.best_design().values()))
+            x = np.array(list(optimizer.recommend().design.values()))
             regret = base.regret(x) if goal == "expected" else goal_regret(base, parse_goal(goal), x)
             looks[f"at {t + 1}"] = f"{float(regret) / base.value_range:.6g}"
     cumulative = float(base.regret(np.array(designs))[INITIAL:].sum()) / base.value_range

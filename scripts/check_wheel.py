@@ -1,6 +1,6 @@
 """Build the wheel and the sdist, and see that a stranger can use them, with every extra and with none.
 
-    python scripts/check_wheel.py [--extras none,study,web] [--python /usr/bin/python3.13] [--fresh]
+    python scripts/check_wheel.py [--extras none,optuna,web] [--python /usr/bin/python3.13] [--fresh]
 
 Checks, in this order: that the wheel holds the package as it is in git, the licenses and nothing else, and that neither
 it nor the sdist holds tests or data of others; that the wheel works without any extra; that every extra by itself is

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import edrbo
 from edrbo import Optimizer, Space
-from edrbo.acquisition.apart import WIDTH, Apart, apart
+from edrbo.acquisition.penalties import WIDTH, LocalPenalization, penalize_pending
 from edrbo.bench import problems
 from edrbo.streams import stream
 
@@ -29,7 +29,9 @@ class Bowl:
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 20))
 def test_the_gradient_is_that_of_the_value(d: int, pending: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    objective = Apart(Bowl(), torch.from_numpy(rng.random((pending, d))), torch.from_numpy(0.3 + rng.random(d)), 2.0)
+    objective = LocalPenalization(
+        Bowl(), torch.from_numpy(rng.random((pending, d))), torch.from_numpy(0.3 + rng.random(d)), 2.0
+    )
     x = objective.pending[:1] + 0.03 * torch.from_numpy(rng.standard_normal((5, d)))
     value, gradient = objective.value_and_gradient(x)
     by_autograd = x.clone().requires_grad_()
@@ -39,7 +41,9 @@ def test_the_gradient_is_that_of_the_value(d: int, pending: int, seed: int) -> N
 
 
 def test_a_hill_is_as_high_as_the_cost_and_a_few_widths_wide() -> None:
-    objective = Apart(Bowl(), torch.full((1, 1), 0.5, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 3.0)
+    objective = LocalPenalization(
+        Bowl(), torch.full((1, 1), 0.5, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 3.0
+    )
     x = torch.tensor([[0.5], [0.5 + WIDTH], [0.5 + 6 * WIDTH]], dtype=torch.float64)
     taken = (Bowl()(x) - objective(x)).tolist()
     np.testing.assert_allclose(taken, [3.0, 3.0 * np.exp(-0.5), 3.0 * np.exp(-18.0)], rtol=0, atol=1e-12)
@@ -48,7 +52,7 @@ def test_a_hill_is_as_high_as_the_cost_and_a_few_widths_wide() -> None:
 def test_without_anything_pending_the_ladder_is_as_it_was() -> None:
     rungs = [Bowl(), Bowl()]
     none = torch.zeros(0, 2, dtype=torch.float64)
-    assert apart(rungs, none, torch.ones(2, dtype=torch.float64), 1.0) == rungs
+    assert penalize_pending(rungs, none, torch.ones(2, dtype=torch.float64), 1.0) == rungs
 
 
 def told(problem: str, n: int, **options: object) -> Optimizer:
@@ -78,6 +82,6 @@ def test_of_eight_designs_no_two_are_within_a_hundredth() -> None:
 def test_a_hill_is_as_high_as_the_goals_values_are_apart(goal: edrbo.Goal, power: float) -> None:
     """Powers of the range of outcomes; a probability's range is one."""
     optimizer = told("ackley", 6, goal=goal)
-    evidence = optimizer._evidence()
-    belief = optimizer._belief(evidence, (None, None), [], optimizer._model_goal(evidence), asking=True)
+    evidence = optimizer._main.data()
+    belief = optimizer._main.posterior(evidence, (None, None), pending=[], asking=True)
     np.testing.assert_allclose(belief.worth, belief.outcome_range**power)

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "edrbo"
 # A package imports only what stands above it; packages on one line do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "streams"),
-    ("cancellation",),
+    ("cancellation", "threads"),
     ("space",),
     ("records",),
     ("surrogate",),
@@ -44,8 +44,7 @@ MAY_IMPORT_AT_TOP = {
     "botorch": ("botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
     "gpytorch": ("botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
     "scipy": ("bench",),
-    "optuna": ("study", "optuna", "bench.learners.optuna_samplers"),
-    "sqlalchemy": ("study",),
+    "optuna": ("optuna", "bench.learners.optuna_samplers"),
     "dask": ("bench.run.dask_cluster",),
     "distributed": ("bench.run.dask_cluster",),
 }
@@ -177,7 +176,7 @@ def test_surrogate_and_context_do_not_know_each_other() -> None:
 def test_the_maximizer_takes_any_callable() -> None:
     own = {
         f"acquisition.{part}"
-        for part in ("maximizer", "area", "best_apart", "budget", "constrained", "guided", "neighbors")
+        for part in ("maximizer", "area", "best_apart", "budget", "constrained", "guided", "neighbors", "objective")
     }
     known = {internal(item) for item in all_imports() if item.module in own} - {None}
     assert known - own <= {"context.laws", "surrogate.lbfgs", "space", "errors", "cancellation"}

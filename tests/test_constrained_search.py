@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from edrbo.acquisition.constrained import climb_inside
 from edrbo.acquisition.maximizer import maximize
 from edrbo.errors import ConstraintWarning, InvalidSpaceError, StudyError
 from edrbo.optimizer.optimizer import Optimizer
@@ -146,3 +147,29 @@ def test_a_study_keeps_its_constraints(tmp_path: Path) -> None:
     assert read_toml(file).settings == study.settings
     with pytest.raises(InvalidSpaceError, match="cannot be stored"):
         Study.open(tmp_path / "t.db", Space({"a": (0, 1)}, constraints=[lambda design: True]))
+
+
+def test_a_climb_ends_where_it_gains_no_more_than_its_tolerance() -> None:
+    """A long valley: its floor is reached at once, its end only by many small gains."""
+    space = Space({"a": (0, 1), "b": (0, 1)}, constraints=["a + b <= 1.8"])
+    assert space.region is not None
+    calls = [0]
+
+    def valley(points: Any, rows: Any = None) -> Any:
+        calls[0] += 1
+        a, b = points.T
+        off = b - a**2
+        slope = np.stack([-800 * a * off + 2 * (a - 0.9), 400 * off], axis=1)
+        return 200 * off**2 + (a - 0.9) ** 2, slope
+
+    start, free = np.array([[0.05, 0.9]]), np.array([True, True])
+    found = []
+    for tolerance in (1e-8, 1e-2):
+        calls[0] = 0
+        end = climb_inside(valley, start, free, space.region, 100, tolerance)
+        assert space.region.inside(end).all()
+        found.append((calls[0], float(valley(end)[0][0])))
+    (many, best), (few, good) = found
+    assert best == pytest.approx(0.0, abs=1e-6)
+    assert few < many
+    assert good < valley(start)[0][0] / 100

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from edrbo.acquisition.costly import Costly, Roots, best_per_cost
 from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.objective import Objective
+from edrbo.acquisition.penalties import GainPerCost, Roots, best_per_cost
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.outcomes import Limit, Maximize, Minimize
@@ -65,19 +66,13 @@ def test_learned_costs() -> None:
     assert learn_cost(x[:2], np.array([0.0, 2.0])) is None  # what cost nothing has no logarithm
 
 
-class Hill:
+class Hill(Objective):
     """A smooth objective of the unit square with two maxima, the higher one where the second variable is large."""
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         one = (x - torch.tensor([0.3, 0.2])).square().sum(-1)
         two = (x - torch.tensor([0.7, 0.9])).square().sum(-1)
         return (-one / 0.02).exp() + 1.3 * (-two / 0.02).exp()
-
-    def value_and_gradient(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        x = x.detach().requires_grad_()
-        value = self(x)
-        (gradient,) = torch.autograd.grad(value.sum(), x)
-        return value.detach(), gradient
 
 
 def test_the_ratio_is_the_largest_of_a_fine_grid() -> None:
@@ -94,7 +89,7 @@ def test_the_ratio_is_the_largest_of_a_fine_grid() -> None:
 
 
 def test_gradient_of_what_is_climbed() -> None:
-    costly = Costly(Hill(), Roots(cost_of("dose**2 + x")), 0.3)
+    costly = GainPerCost(Hill(), Roots(cost_of("dose**2 + x")), 0.3)
     x = torch.tensor([[0.35, 0.25], [0.6, 0.8]], dtype=torch.float64)
     value, gradient = costly.value_and_gradient(x)
     torch.testing.assert_close(value, costly(x))

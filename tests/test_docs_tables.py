@@ -76,6 +76,8 @@ PROGRAMS = {
     "goals.md: What was measured": ["benchmarks/goal_speed.py"],
     "lab-page.md: What is promised": ["tests/web/load.py"],
     "reliability.md: The attack": ["tests/attack/test_fuzz.py"],
+    "speed.md: Answers on the command line": ["benchmarks/commands.py"],
+    "speed.md: One thread": ["benchmarks/run.py"],
     "speed.md: The default": ["benchmarks/suggestion_speed.py"],
     "speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
     "speed.md: Every method at 200 observations, with a refit": ["benchmarks/run.py"],

@@ -159,7 +159,7 @@ def test_pending_designs_do_not_make_it_surer(made: tuple[Optimizer, int, int]) 
     for suggestion in (first, second):
         expects = read_expects(suggestion.expects)
         assert expects is not None
-        belief = optimizer._belief(evidence, (None, None), [], optimizer._model_goal(evidence), asking=True)
+        belief = optimizer._main.posterior(evidence, (None, None), pending=[], asking=True)
         alone = Expecting.by(model, belief.points, evidence, None).outcome(np.array([suggestion["x"]]))
         assert alone is not None
         assert expects.overall.half == pytest.approx(alone.overall.half, rel=0.01)

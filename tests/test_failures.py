@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from edrbo import Categorical, Optimizer, Space
+from edrbo.acquisition.objective import Objective
 from edrbo.optimizer.admissible import best_admissible, reachable
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import Choice
@@ -103,10 +104,10 @@ def test_a_search_stays_in_front_of_a_wall() -> None:
 def test_the_bar_is_kept_whatever_the_gain() -> None:
     """Worth falls a thousandfold towards where designs are sure; the recommendation goes there all the same."""
     optimizer = walled()
-    evidence = optimizer._evidence()
+    evidence = optimizer._main.data()
     belief = _belief(optimizer)
 
-    class Steep:
+    class Steep(Objective):
         def __call__(self, x: torch.Tensor) -> torch.Tensor:
             return 1e3 * x[:, 0]
 
@@ -128,7 +129,7 @@ def test_where_nothing_reaches_the_bar_it_is_lowered() -> None:
             optimizer.tell({"x": x}, {"c": 0.5}, -((x - 0.3) ** 2))
     belief = _belief(optimizer)
     assert belief.feasibility is not None
-    starts = optimizer._evidence().starts()
+    starts = optimizer._main.data().starts()
     level = reachable(belief.feasibility, starts, 0.95)
     assert level < 0.95
     answer = optimizer.recommend()
@@ -177,5 +178,5 @@ def test_a_category_that_fails_is_left_alone() -> None:
 
 
 def _belief(optimizer: Optimizer) -> Belief:
-    evidence = optimizer._evidence()
-    return optimizer._belief(evidence, (None, None), [], optimizer._model_goal(evidence), asking=False)
+    evidence = optimizer._main.data()
+    return optimizer._main.posterior(evidence, (None, None), pending=[], asking=False)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.feasible import Bar, Feasible, LogRisk, Risk, feasible_ladder
 from edrbo.acquisition.functional import Expectation
+from edrbo.acquisition.objective import FunctionObjective, Objective
+from edrbo.acquisition.penalties import Bar, FailurePenalty, LimitPenalty, LogRisk, Risk, penalize_failure
 from edrbo.acquisition.score import BarycenterUCB
 from edrbo.context.laws import ContextPoints
 from edrbo.surrogate.ensemble import Surrogate
@@ -48,8 +49,8 @@ def test_a_risk_knows_its_slope(name: str) -> None:
 @pytest.mark.parametrize("name", RISKS)
 def test_both_ways_to_the_gradient_agree_on_every_rung(name: str) -> None:
     x = uniform(10, 2, seed=3)
-    for rung in feasible_ladder(acquisition().ladder(), wall(), RISKS[name]):
-        assert isinstance(rung, Feasible)
+    for rung in penalize_failure(acquisition().ladder(), wall(), RISKS[name]):
+        assert isinstance(rung, FailurePenalty)
         value, gradient = rung.value_and_gradient(x)
         leaf = x.clone().requires_grad_()
         by_graph = rung(leaf)
@@ -65,24 +66,33 @@ def test_both_ways_to_the_gradient_agree_on_every_rung(name: str) -> None:
 def test_rungs_that_are_one_stay_one() -> None:
     """The maximizer climbs a rung twice unless it can see that two are the same."""
     bottom, top = acquisition().ladder()[0], acquisition().ladder()[-1]
-    rough, fair, best = feasible_ladder([bottom, top, top], wall(), LogRisk(1.0))
+    rough, fair, best = penalize_failure([bottom, top, top], wall(), LogRisk(1.0))
     assert fair is best
     assert rough is not best
 
 
 def test_contexts_are_refined_under_a_risk_too() -> None:
-    class Refined:
-        costly = True
+    class Refined(Objective):
+        expensive = True
+        needs_context_grid = True
 
-        def __init__(self, near: object = None) -> None:
+        def __init__(self, near: Objective | None = None) -> None:
             self.nearer = near or self
 
-        def near(self, x: torch.Tensor) -> object:
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            return x.sum(-1)
+
+        def near(self, x: torch.Tensor) -> Objective:
             return self.nearer
 
     plain, refined = Refined(), Refined(Refined())
     x = torch.zeros(1, 2, dtype=torch.float64)
-    same, other = (Feasible(one, wall(), LogRisk(1.0)) for one in (plain, refined))
-    assert same.costly
+    same, other = (FailurePenalty(one, wall(), LogRisk(1.0)) for one in (plain, refined))
+    assert same.needs_context_grid
+    assert same.expensive
+    assert not FailurePenalty(FunctionObjective(torch.sum), wall(), LogRisk(1.0)).expensive
+    several = LimitPenalty(((1.0, FunctionObjective(torch.sum)),), ((2.0, refined),))
+    assert several.expensive
+    assert several.needs_context_grid
     assert same.near(x) is same
     assert other.near(x).objective is refined.nearer

@@ -123,7 +123,7 @@ def test_the_gain_is_what_a_point_adds_to_the_hypervolume(count: int) -> None:
 
 def test_the_gradient_of_the_gain(free: tuple[Optimizer, Front]) -> None:
     optimizer, _ = free
-    joint = optimizer._asking(optimizer._evidence(), (None, None), [])
+    joint = optimizer._posterior(optimizer._main.data(), (None, None), [])
     top = joint.acquisition().ladder()[-1]
     x = torch.linspace(0.02, 0.98, 13, dtype=torch.float64)[:, None]
     value, gradient = top.value_and_gradient(x)

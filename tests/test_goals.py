@@ -229,12 +229,12 @@ def test_a_utility_of_ones_own_has_expectation_and_optimism() -> None:
 
 def test_a_goal_of_ones_own_is_stored_once_it_is_registered(monkeypatch) -> None:
     monkeypatch.setattr("edrbo.records.goals.base._REGISTERED", {n: type(g) for n, g in _by_name().items()})
-    with pytest.raises(InvalidValueError, match="register_goal"):
+    with pytest.raises(InvalidValueError, match="register"):
         Comfort(1.0).to_dict()
     with pytest.raises(UnknownNameError, match="comfort"):
         parse_goal("comfort:1")
-    edrbo.register_goal(Comfort)
-    edrbo.register_goal(Comfort)  # a module may be loaded again
+    edrbo.register(Comfort)
+    edrbo.register(Comfort)  # a module may be loaded again
     assert parse_goal(Comfort(1.5).to_text()) == goal_from_dict(Comfort(1.5).to_dict()) == Comfort(1.5)
 
 
@@ -245,12 +245,12 @@ def _by_name() -> dict[str, Goal]:
 def test_a_name_is_taken_once(monkeypatch) -> None:
     monkeypatch.setattr(Comfort, "name", "cvar")
     with pytest.raises(InvalidValueError, match="CVaR"):
-        edrbo.register_goal(Comfort)
+        edrbo.register(Comfort)
     monkeypatch.setattr(Comfort, "name", "Not A Name")
     with pytest.raises(InvalidValueError, match="name"):
-        edrbo.register_goal(Comfort)
+        edrbo.register(Comfort)
     with pytest.raises(InvalidValueError, match="dataclass"):
-        edrbo.register_goal(int)
+        edrbo.register(int)
 
 
 def test_a_goal_that_is_not_monotone_must_say_what_its_optimism_is() -> None:

@@ -11,6 +11,7 @@ import torch
 
 import edrbo
 from edrbo.errors import EdrboError, InvalidValueError
+from edrbo.optimizer import recommendation
 from edrbo.optimizer.goal_answer import ROUGHER, _rougher
 
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
@@ -106,16 +107,26 @@ def test_the_worst_case_is_careful_where_no_context_was_seen(lever_data: edrbo.O
     assert answer.worst_case < answer.price["recommended"]["worst mean in the ball"]
 
 
-@pytest.mark.parametrize("goal", [None, "expected", "worst-case:seen"])
-def test_the_best_design_alone_is_the_recommended_one(goal: str | None, lever_data: edrbo.Optimizer) -> None:
-    assert lever_data.best_design(goal=goal) == lever_data.recommend(goal=goal).design
-    forecast = [[0.9], [0.95]]
-    assert (
-        lever_data.best_design(goal=goal, forecast=forecast)
-        == lever_data.recommend(goal=goal, forecast=forecast).design
-    )
+def test_what_is_not_read_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lever_data = told(edrbo.Optimizer(SPACE, seed=0), 16)
+    read = lever_data.recommend(goal="worst-case:seen")
+    expected = read.to_dict()
+    calls: list[str] = []
+    for name in ("outlook", "value_beliefs", "context_effects"):
+        whole = getattr(recommendation, name)
+        monkeypatch.setattr(
+            recommendation, name, lambda *args, name=name, whole=whole: (calls.append(name), whole(*args))[1]
+        )
+    found = lever_data.recommend(goal="worst-case:seen")
+    assert found.design == read.design
+    assert calls == []
+    lever_data.tell({"x": 0.5}, {"c": 0.5}, 0.3)  # it speaks of the data as they were
+    assert found.left_to_gain == read.left_to_gain
+    assert calls == ["outlook"]
+    assert found.to_dict() == expected
+    assert calls.count("outlook") == 1
     with pytest.raises(EdrboError, match="nothing was told"):
-        edrbo.Optimizer(lever_data.space).best_design()
+        edrbo.Optimizer(lever_data.space).recommend()
 
 
 def test_a_known_context_and_a_forecast(lever_data: edrbo.Optimizer) -> None:
@@ -155,7 +166,7 @@ def drawn_cvar(known: Any, x: torch.Tensor, level: float) -> float:
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_of_two_designs_the_one_with_the_better_posterior_expectation(direction: str) -> None:
-    known = half_known(direction)._knowledge(edrbo.CVaR(0.2), (None, None), seed=0)
+    known = half_known(direction)._main.knowledge((None, None), 0, edrbo.CVaR(0.2))
     promised, tried = torch.tensor([[0.8], [0.44]], dtype=torch.float64)
     surface = known.model_goal.belief(known.belief.model, known.belief.points)(torch.stack([promised, tried]))
     assert surface[0] > surface[1] + 0.1  # where nothing was tried the mean surface promises more …
@@ -181,7 +192,7 @@ def test_the_search_for_shares_spreads_contexts_out_but_no_forecast(lever_data: 
         ("robust:0.1", (None, None), False),
         ("expected", (None, None), False),
     ]:
-        assert (lever_data._knowledge(goal, law, seed=0).belief.smooth is not None) == spread_out
+        assert (lever_data._main.knowledge(law, 0, goal).belief.smooth is not None) == spread_out
 
 
 def test_the_goal_is_stored_and_resumed() -> None:
@@ -206,7 +217,7 @@ def test_a_goal_of_ones_own_is_followed_and_not_stored_unless_registered() -> No
     answer = optimizer.recommend()
     assert answer.design["x"] == pytest.approx(0.3, abs=0.1)
     assert answer.goal == "Nearly"
-    with pytest.raises(InvalidValueError, match="register_goal"):
+    with pytest.raises(InvalidValueError, match="register"):
         optimizer.to_json()
 
 
@@ -246,7 +257,7 @@ def test_every_second_suggestion_under_these_goals_is_for_the_mean(goal: str, le
 @pytest.mark.parametrize(("goal", "method"), [("cvar:0.2", "edrbo-mean"), ("robust:0.3", "stableopt")])
 def test_other_goals_and_methods_of_their_own_have_no_turns(goal: str, method: str) -> None:
     optimizer = told(edrbo.Optimizer(SPACE, method, seed=0, goal=goal), 6)
-    asking = optimizer._asking(optimizer._evidence(), (None, None), [])
+    asking = optimizer._posterior(optimizer._main.data(), (None, None), [])
     assert asking.for_suggestion(6) is asking
 
 

@@ -21,9 +21,9 @@ def belief_of(pending: list[list[float]], outcomes: int = 8) -> Belief:
     for i in range(outcomes):
         x, z, c = *rng.random(2), 0.1 + 0.8 * (i % 2)
         optimizer.tell({"x": x, "z": z}, {"c": c}, float(np.sin(9 * x + 5 * z) + np.cos(7 * x) * c))
-    evidence = optimizer._evidence()
+    evidence = optimizer._main.data()
     rows = [np.array(x) for x in pending]
-    return optimizer._belief(evidence, (None, None), rows, optimizer._model_goal(evidence), asking=True)
+    return optimizer._main.posterior(evidence, (None, None), pending=rows, asking=True)
 
 
 def about_the_mean(belief: Belief, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -12,7 +12,7 @@ from scipy.stats import beta, binom
 
 import edrbo
 from edrbo.acquisition.goal import GoalAcquisition
-from edrbo.acquisition.limits import Limited, Margin, margin
+from edrbo.acquisition.penalties import LimitPenalty, Margin, margin
 from edrbo.acquisition.score import UCB
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
@@ -68,14 +68,14 @@ def test_a_margin_is_the_quantile_that_decides(lower: float | None, upper: float
 
 
 def test_the_gradient_under_limits(told: Optimizer) -> None:
-    main, other = (told._of_outcome(name) for name in ("y", "g"))
-    belief = other._belief(other._evidence(), (None, None), [], other._model_goal(other._evidence()), asking=True)
+    main, other = (told._model_of(name) for name in ("y", "g"))
+    belief = other.posterior(other.data(), (None, None), pending=[], asking=True)
     points = ContextPoints(belief.points.atoms, belief.points.weights, belief.points.support[:0])
     narrow = margin(belief.model, UCB(beta=-1.0), points, Margin(None, 0.5, 0.1), belief.model_goal.units)
     assert isinstance(narrow, GoalAcquisition)
-    evidence = main._evidence()
-    wanted = main._belief(evidence, (None, None), [], main._model_goal(evidence), asking=True).acquisition()
-    limited = Limited(((2.0, wanted),), ((3.0, narrow),))
+    evidence = main.data()
+    wanted = main.posterior(evidence, (None, None), pending=[], asking=True).acquisition()
+    limited = LimitPenalty(((2.0, wanted),), ((3.0, narrow),))
     x = torch.linspace(0.03, 0.97, 9, dtype=torch.float64)[:, None]
     value, gradient = limited.value_and_gradient(x)
     assert value.numpy() == pytest.approx(limited(x).numpy())
@@ -193,7 +193,7 @@ def test_the_ensemble_under_limits_and_its_stored_text() -> None:
     assert again.fit is not None
     assert again.fit.others["g"].digest == optimizer.fit.others["g"].digest  # a new process need not fit again
     assert again.ask().design == optimizer.ask().design
-    assert again._others["g"]._learner.stored is not None
+    assert again._models["g"].stored is not None
     assert optimizer.recommend().limits_hold is False  # eight contexts tell little
 
 

@@ -1,4 +1,4 @@
-"""No extra: ask, tell and recommend work, and every door that needs more says what to install."""
+"""No extra: Python, studies in files and the command line work; what needs more says what to install."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from common import COMMAND, SPACE, run, some_runs
+from common import COMMAND, SPACE, a_study, run, some_runs, values
 
 import edrbo
 from edrbo.bench.run.dask_cluster import connect
@@ -24,8 +24,17 @@ def refused(extra: str, door: Callable[[], Any]) -> None:
 
 
 optimizer = some_runs()
-refused("study", lambda: edrbo.Study.open("smoke.db", SPACE))
-refused("study", lambda: edrbo.EDRBOSampler)
+study = edrbo.Study.open("smoke.db", SPACE, seed=0)
+study.tell(study.ask(), {"c": 0.5}, 1.0)
+assert len(edrbo.Study.open("smoke.db")) == 1
+file = a_study()
+assert values(file) == [1 / 3, 1e-300, 2.5]
+run("ask", "--study", str(file))
+run("recommend", "--study", str(file))
+run("report", "--study", str(file), "--out", "report.html")
+assert "<svg" in Path("report.html").read_text(encoding="utf-8")
+refused("optuna", lambda: edrbo.EDRBOSampler)
+refused("postgresql", lambda: edrbo.Study.open("postgresql://somebody@127.0.0.1:9/nowhere", SPACE))
 refused("botorch", lambda: edrbo.Ensemble)
 refused("pandas", optimizer.to_frame)
 refused("dask", lambda: connect("tcp://127.0.0.1:9").__enter__())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edrbo.acquisition.methods import Method, method_names
+    from edrbo.acquisition.stored_parts import register
     from edrbo.botorch import Ensemble, RobustAcquisition
     from edrbo.optimizer.loop import Result, maximize, minimize
     from edrbo.optimizer.optimizer import Optimizer
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         Utility,
         Within,
         WorstCase,
-        register_goal,
     )
     from edrbo.records.observations import Observations
     from edrbo.records.outcomes import Limit, Maximize, Minimize
@@ -74,7 +74,7 @@ _HOME = {
     "maximize": "edrbo.optimizer.loop",
     "method_names": "edrbo.acquisition.methods",
     "minimize": "edrbo.optimizer.loop",
-    "register_goal": "edrbo.records.goals",
+    "register": "edrbo.acquisition.stored_parts",
 }
 
 __all__ = [
@@ -110,7 +110,7 @@ __all__ = [
     "maximize",
     "method_names",
     "minimize",
-    "register_goal",
+    "register",
 ]
 
 

@@ -58,19 +58,23 @@ class StoppedError(EdrboError):
     """A computation was stopped: nobody waits for it, or it took too long. Nothing was recorded."""
 
 
-class ContextBoundsWarning(UserWarning):
+class EdrboWarning(UserWarning):
+    """Base of every warning edrbo gives on purpose."""
+
+
+class ContextBoundsWarning(EdrboWarning):
     """An observed context lies outside its stated bounds; it is kept as it is."""
 
 
-class ConstraintWarning(UserWarning):
+class ConstraintWarning(EdrboWarning):
     """A design that was run breaks a constraint of its space; it is kept as it is."""
 
 
-class ImplausibleWarning(UserWarning):
+class ImplausibleWarning(EdrboWarning):
     """An outcome or a context is so far from what was expected that it may be a slip; it is kept as it is."""
 
 
-class NarrowContextsWarning(UserWarning):
+class NarrowContextsWarning(EdrboWarning):
     """The contexts seen fill a small part of their bounds only, so that the model takes its scale from them."""
 
 
@@ -78,5 +82,13 @@ class InvalidEventError(EdrboError, ValueError):
     """A record that is no event, or one that cannot have happened in this order."""
 
 
-class UnreadableRecordWarning(UserWarning):
-    """A record of a study cannot be read; it is set aside and the rest goes on."""
+class DamagedStudyError(StudyError):
+    """The file or database of a study does not hold what was written to it."""
+
+
+class RecordedAlreadyError(InvalidEventError):
+    """An entry with this key is recorded already: it was sent twice."""
+
+
+class NetworkFileWarning(EdrboWarning):
+    """A study file is on a network file system, where its locks do not hold between machines."""

@@ -18,7 +18,7 @@ from edrbo.palette import BLUE, COLOR_MAP, GRAY, GREEN, GRID, VERMILION, noteboo
 from edrbo.records.goals import Goal
 from edrbo.records.units import Units
 from edrbo.records.words import heading
-from edrbo.space import Categorical, Integer, Variable
+from edrbo.space import Variable
 from edrbo.space.tables import close_match
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def slices(of: Any, names: list[str] | None = None) -> Figure:
     figure, many = _figure(len(chosen), (3.8, 3.2))
     for axes, name in zip(many, chosen, strict=True):
         variable = space.design[name]
-        values = _values(variable)
+        values = variable.grid(POINTS)
         belief = optimizer.predict([{**answer.design, name: value} for value in values])
         places = _places(variable, values)
         axes.plot(_places(variable, [row[name] for row in tried]), y, ".", color=GRAY, alpha=0.5)
-        if isinstance(variable, Categorical):
+        if not variable.numeric:
             reach = [belief.expected - belief.lower, belief.upper - belief.expected]
             axes.errorbar(places, belief.expected, yerr=reach, fmt="o", color=BLUE, capsize=4)
             axes.set_xticks(places, [str(value) for value in values])
@@ -92,11 +92,10 @@ def contexts(of: Any) -> Figure:
         over_time, share = many[2 * k], many[2 * k + 1]
         over_time.plot(np.arange(1, len(rows) + 1), np.array(rows)[:, k], ".", color=BLUE)
         bins: Any = 18
-        if isinstance(variable, Categorical):
-            words = [str(choice) for choice in variable.choices]
-            over_time.set_yticks(range(variable.size), words)
-            share.set_xticks(range(variable.size), words)
-            bins = np.arange(variable.size + 1) - 0.5
+        if (labels := variable.labels()) is not None:
+            over_time.set_yticks(range(len(labels)), labels)
+            share.set_xticks(range(len(labels)), labels)
+            bins = np.arange(len(labels) + 1) - 0.5
         over_time.set(xlabel="context, in order of arrival", ylabel=heading(name, variable.unit))
         known = np.isfinite(law[:, k])
         share.hist(law[known, k], bins=bins, weights=weights[known] / weights[known].sum(), color=GREEN, alpha=0.7)
@@ -135,13 +134,13 @@ def surface(of: Any, x: str | None = None, y: str | None = None) -> Figure:
     """
     optimizer = _told(of)
     space = optimizer.space
-    numeric = [name for name, variable in space.design.items() if not isinstance(variable, Categorical)]
+    numeric = [name for name, variable in space.design.items() if variable.numeric]
     given = [_design_name(optimizer, name) for name in (x, y) if name is not None]
     names = (given + [name for name in numeric if name not in given])[:2]
     if len(names) < 2 or not set(names) <= set(numeric):
         raise InvalidSpaceError("a surface needs two numeric design variables", "see edrbo.plot.slices")
     answer = optimizer.recommend()
-    first, second = (_values(space.design[name], GRID_POINTS) for name in names)
+    first, second = (space.design[name].grid(GRID_POINTS) for name in names)
     designs = [{**answer.design, names[0]: a, names[1]: b} for b in second for a in first]
     mean = optimizer.predict(designs).expected
     if space.region is not None:
@@ -203,18 +202,6 @@ def _figure(count: int, size: tuple[float, float], columns: int | None = None) -
     return figure, many[:count]
 
 
-def _values(variable: Variable, count: int = POINTS) -> list[Any]:
-    if isinstance(variable, Categorical):
-        return list(variable.choices)
-    if isinstance(variable, Integer):
-        return sorted(
-            {round(x) for x in np.linspace(variable.lower, variable.upper, min(variable.size, count)).tolist()}
-        )
-    return variable.decode(np.linspace(0.0, 1.0, count)[:, None])
-
-
 def _places(variable: Variable, values: list[Any]) -> list[float]:
     """Where values stand on an axis: a choice at its number."""
-    if isinstance(variable, Categorical):
-        return [float(variable.choices.index(value)) for value in values]
-    return [float(value) for value in values]
+    return [float(number) for number in variable.numbers("", np.array(values, dtype=object))]

@@ -153,33 +153,6 @@ def test_stored_texts(optimizer: Optimizer) -> None:
     assert counts["refused"] > 1000
 
 
-def test_journals(tmp_path: Path) -> None:
-    """Spoiled files: an error that says so, a warning, or the same study."""
-    rng, counts = np.random.default_rng(3), Counter[str]()
-    where = tmp_path / "study.db"
-    study = Study.open(where, SPACE, method="ucb", initial=100)
-    live(study)
-    whole, state, spoiled = where.read_bytes(), study.state, tmp_path / "spoiled.db"
-    for _ in range(700):
-        text = spoil_bytes(whole, rng)
-        spoiled.write_bytes(text)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            try:
-                again = Study.open(spoiled)
-            except EdrboError:
-                counts["refused"] += 1
-                continue
-        if whole.startswith(text) or same_state(again.state, state):
-            counts["the same, or a beginning of it"] += 1
-        else:
-            counts["opened with a warning" if said else "CHANGED WITHOUT A WORD"] += 1
-    tally("journals", counts)
-    assert counts["CHANGED WITHOUT A WORD"] == 0
-    assert counts["opened with a warning"] > 50
-    assert counts["refused"] > 50
-
-
 def test_tables(tmp_path: Path) -> None:
     """Spoiled CSV: all rows or none."""
     rng, counts = np.random.default_rng(4), Counter[str]()
@@ -196,20 +169,20 @@ def test_tables(tmp_path: Path) -> None:
         row = spoiled[rng.integers(len(spoiled))]
         row[rng.integers(len(row))] = words[rng.integers(len(words))]
         table.write_text("\n".join(",".join(row) for row in spoiled), encoding="utf-8")
-        before = where.read_bytes()
+        before = len(study.state.history)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 import_file(study, table)
             except EdrboError:
-                assert where.read_bytes() == before
+                assert len(Study.open(where).state.history) == before
                 counts["refused"] += 1
                 continue
         counts["taken"] += 1
         if counts["taken"] % 20 == 1:
             again = Study.open(where)
             assert same_state(again.state, study.state)
-            assert again.problems == ()
+            study.close()
             where.unlink()
             study = Study.open(where, WIDER, method="ucb", initial=100)
     tally("tables", counts)
@@ -286,7 +259,12 @@ def test_nothing_reaches_the_terminal_as_a_code(tmp_path: Path) -> None:
     run, counts = CliRunner(), Counter[str]()
     name = ["--study", str(where)]
     commands = [["ask"], ["ask", "--json"], ["show"], ["show", "--json"], ["recommend"], ["recommend", "--json"]]
-    commands += [["check"], ["repair"], ["tell", "99", "--value", "1"], ["tell", "0", "--value", "\x1b[31m"]]
+    commands += [
+        ["check"],
+        ["backup", "\x1b[31m.db"],
+        ["tell", "99", "--value", "1"],
+        ["tell", "0", "--value", "\x1b[31m"],
+    ]
     commands += [["tell", "--design", "\x1b[31m=1", "--value", "1"], ["import", "\x1b[31m.csv"]]
     for command in commands:
         found = run.invoke(make_app(command), [*command, *name])

@@ -22,6 +22,7 @@ from edrbo.cli import make_app
 from edrbo.errors import EdrboError
 from edrbo.records.settings import Settings
 from edrbo.study.file_kind import file_kind
+from edrbo.study.store.event_store import EventStore
 from edrbo.study.toml_file import read_toml, write_toml
 from edrbo.web.places import Places
 
@@ -123,9 +124,8 @@ def test_each_kind_alone_is_an_error_of_ours(tmp_path: Path) -> None:
     """Named on the command line, which leads where it wants to."""
     counts = Counter[str]()
     own = {"outside.toml", "absolute.toml", "through.toml", "notes.toml", "new.toml", "database.toml"}
-    empty = {"braces.db"}  # a beginning of a study file, if nothing else
     locked = {"locked.db"} if os.getuid() == 0 else set()
-    for name in set(KINDS) - own - empty - locked:
+    for name in set(KINDS) - own - locked:
         KINDS[name](tmp_path / name)
         with pytest.raises(EdrboError):
             Places(str(tmp_path / name)).open("x")
@@ -152,7 +152,7 @@ def test_a_file_of_a_stranger_is_asked_about(
     """Nobody can be asked here: so nothing is opened, and the error says where it leads."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     called: list[object] = []
-    monkeypatch.setattr("edrbo.study.storage._open_url", lambda *given: called.append(given))
+    monkeypatch.setattr(EventStore, "__init__", lambda store, *given, **more: called.append(given))
     (tmp_path / "lab").mkdir()
     file = tmp_path / "lab" / "theirs.toml"
     file.write_text(f"storage = '{storage}'\n[design]\nx = [0, 1]\n")

@@ -14,11 +14,12 @@ import pytest
 
 from edrbo.records.reducer import Draft
 from edrbo.study import Study
-from edrbo.study.journal import JournalFile
+from edrbo.study.store.database import SQLite
+from edrbo.study.store.event_store import EVENTS
 
 Run = Callable[..., Any]
 
-HEAVY = ("torch", "botorch", "gpytorch", "scipy", "sqlalchemy", "matplotlib", "pandas", "openpyxl")
+HEAVY = ("torch", "gpytorch", "scipy", "optuna", "psycopg2", "matplotlib", "pandas", "openpyxl")
 LIGHT = [
     ["--help"],
     ["new", "other.toml", "-d", "x=0:1"],
@@ -39,6 +40,8 @@ LIGHT = [
     ["amend", "-d", "speed=1:10"],
     ["studies"],
     ["check"],
+    ["backup", "backup.db"],
+    ["copy", "coating.toml", "copy.db"],
 ]
 
 
@@ -83,33 +86,31 @@ def test_no_heavy_library_is_loaded(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [words for words in LIGHT if words[0] not in ("--help", "new", "check")], ids=" ".join
+    "words", [words for words in LIGHT if words[0] not in ("--help", "new", "check", "backup", "copy")], ids=" ".join
 )
 def test_the_storage_is_read_and_replayed_once(
     coating: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    """Every record is read once and applied once; of what the command itself writes, once more to check it first."""
-    lines, applied = [0], [0]
-    read, apply = JournalFile.read_logs, Draft.apply
+    """Every event is read once and applied once; of what the command itself writes, once more to check it first."""
+    rows, applied = [0], [0]
+    read, apply = SQLite._read, Draft.apply
 
-    def read_logs(self: JournalFile, start: int) -> Any:
-        for log in read(self, start):
-            lines[0] += 1
-            yield log
+    def counted_read(self: SQLite, statement: str, values: Any) -> Any:
+        found = read(self, statement, values)
+        rows[0] += len(found) if statement == EVENTS else 0
+        return found
 
     def counted(self: Draft, event: Any) -> None:
         applied[0] += 1
         apply(self, event)
 
     events = len(Study.open(folder / "coating.db").state.history)
-    monkeypatch.setattr(JournalFile, "read_logs", read_logs)
+    monkeypatch.setattr(SQLite, "_read", counted_read)
     monkeypatch.setattr(Draft, "apply", counted)
     assert coating(*words).code == 0
     monkeypatch.undo()
-    stored = (folder / "coating.db").read_text().splitlines()
-    assert all(json.loads(line) for line in stored)
     written = len(Study.open(folder / "coating.db").state.history) - events
     previews = len(words) > 1 and words[1] == "--dry-run"
-    assert lines[0] == len(stored)
-    # A table's rows are checked by a plan, by the study that takes them, and when they are read back.
-    assert applied[0] <= events + 3 * written + 2 * previews
+    assert rows[0] == events
+    # A table's rows are checked by a plan and by the study that takes them.
+    assert applied[0] <= events + 2 * written + 2 * previews

@@ -111,6 +111,7 @@ def test_values_are_single_arguments(tmp_path: Path) -> None:
     for line, design in zip(seen.read_text().splitlines(), designs, strict=True):
         expected = ["a", design["text"], f"--text={design['text']};{design['speed']}", '{"a": 1}']
         assert json.loads(line) == expected
+    study.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seen", "study.db"]
 
 
@@ -231,7 +232,7 @@ def test_hostile_answers_are_failed_evaluations(study: Study, name: str) -> None
     Runner(study, python(text), report=answers.append).run(1)
     assert problem in answers[0].problem
     assert answers[0].problem.isprintable()
-    (run,) = Study.open(study.ledger.where).state.runs.values()
+    (run,) = Study.open(study.where).state.runs.values()
     assert run.status == "failed"
     assert run.why == answers[0].problem
 

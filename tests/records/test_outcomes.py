@@ -92,7 +92,6 @@ def test_everything_is_read_again(notebook: Notebook, tmp_path: Path) -> None:
     study.tell(asked, [0.3], {"roughness": 1.0})  # without its main outcome
     tell_some(study)
     again = Study.open(tmp_path / "study.db")
-    assert again.problems == ()
     assert again.settings.outcomes == Outcomes(tuple(OUTCOMES.items()))
     assert same_state(again.state, study.state)
     table = io.StringIO()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +18,7 @@ from edrbo import Space
 from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, InvalidValueError, UnknownSuggestionError
 from edrbo.records import events as e
 from edrbo.records.minimal import minimal_events
+from edrbo.records.reducer import undone
 from edrbo.records.settings import Settings
 from edrbo.records.state import State, same_state
 from edrbo.records.tables import Tables
@@ -363,6 +365,35 @@ def test_any_life_is_the_same_when_it_is_read_again(notebook: Notebook) -> None:
     assert same_state(again, state)
     assert len(again.history) == len(state.history)
     assert again.training_order.tolist() == state.training_order.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning", "ignore::edrbo.errors.NarrowContextsWarning")
+@given(st.data(), st.sampled_from([(8, 4, 2), (5, 1), (4096, 512, 64)]))
+@settings(max_examples=80, deadline=None)
+def test_what_is_taken_back_leaves_nothing_whatever_the_checkpoints(data: st.DataObject, ages: tuple[int, ...]) -> None:
+    """The same as if it had never been, also when a long history is read at once; but for the numbers given out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("edrbo.records.state.AGES", ages)
+        state = data.draw(lives()).state
+        start = State.start(state.amendments[0].before if state.amendments else state.settings)
+        gone = undone(state.history)
+        kept = [event for event in state.history if event.ref not in gone and not isinstance(event, e.Undone)]
+        plain = start.apply(*kept)
+        for found in (state, start.replay(state.history)):
+            assert same_state(replace(found, suggested=plain.suggested, next_id=plain.next_id), plain)
+            assert found.next_id >= plain.next_id
+            assert [event.ref for event in found.history] == [event.ref for event in state.history]
+            assert found.next_id == state.next_id
+            again = found.apply(*(replace(event, ref=f"{event.ref} again") for event in kept if event.kind == "noted"))
+            last = again.last
+            if last is not None:
+                try:
+                    back = again.apply(e.Undone(of=last.ref, ref="back"))
+                except EdrboError:
+                    continue
+                rest = [event for event in kept if event.ref != last.ref]
+                expected = start.apply(*rest)
+                assert same_state(replace(back, suggested=expected.suggested, next_id=expected.next_id), expected)
 
 
 @pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning", "ignore::edrbo.errors.NarrowContextsWarning")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import edrbo
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
+from edrbo.records.recorder import Recorder
 from edrbo.records.settings import Choices, Settings
 from edrbo.space import Space
 from edrbo.study import Study
@@ -45,6 +49,59 @@ def test_every_choice_has_another_value_here_and_a_type_there() -> None:
     for choice in Settings.choices():
         assert OTHER[choice.name] != choice.default
         assert choice.metadata["about"]
+
+
+@pytest.mark.parametrize(
+    ("door", "own"),
+    [
+        (Optimizer, set()),
+        (Study.open, set()),
+        (edrbo.maximize, {"direction"}),  # said by the name, and evaluations come first
+        (edrbo.minimize, {"direction"}),
+        (edrbo.EDRBOSampler, {"direction"}),  # said by the Optuna study
+    ],
+)
+def test_every_door_shows_all_settings_with_their_defaults(door: Callable[..., Any], own: set[str]) -> None:
+    shown = inspect.signature(door).parameters
+    assert own.isdisjoint(shown)
+    for choice in Settings.choices():
+        if choice.name in own:
+            continue
+        default = choice.default.to_text() if choice.name == "goal" else choice.default
+        if choice.name == "seed" and door is edrbo.EDRBOSampler:
+            default = None  # another one every time, as of other samplers
+        if choice.name == "evaluations" and door in (edrbo.maximize, edrbo.minimize):
+            default = inspect.Parameter.empty  # the loop must know
+        assert shown[choice.name].default == default, choice.name
+
+
+def public_callables() -> list[Any]:
+    methods = [
+        getattr(owner, name)
+        for owner in (Recorder, Optimizer, Study, edrbo.EDRBOSampler)
+        for name, thing in vars(owner).items()
+        if not name.startswith("_") and inspect.isfunction(thing)
+    ]
+    from_optuna = {"reseed_rng", "infer_relative_search_space", "sample_relative", "sample_independent"}
+    from_optuna |= {"before_trial", "after_trial"}
+    own = [method for method in methods if method.__name__ not in from_optuna]
+    return [*own, Study.open, Study.open_with, Optimizer, edrbo.EDRBOSampler, edrbo.maximize, edrbo.minimize]
+
+
+@pytest.mark.parametrize("called", public_callables(), ids=lambda called: called.__qualname__)
+def test_every_argument_is_named_and_described(called: Any) -> None:
+    parameters = [part for name, part in inspect.signature(called).parameters.items() if name != "self"]
+    assert not [part for part in parameters if part.kind is inspect.Parameter.VAR_KEYWORD]
+    if not parameters:
+        return
+    text = inspect.getdoc(called) or ""
+    described = re.findall(r"^    (\w+): \S", text.partition("Args:\n")[2], re.MULTILINE)
+    assert described == [part.name for part in parameters]
+
+
+@pytest.mark.parametrize("name", ["ask", "recommend", "front", "predict", "tradeoff"])
+def test_a_study_asks_as_an_optimizer_does(name: str) -> None:
+    assert inspect.signature(getattr(Study, name)) == inspect.signature(getattr(Optimizer, name))
 
 
 @pytest.mark.parametrize("name", OTHER)

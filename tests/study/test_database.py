@@ -1,61 +1,52 @@
-"""What a study asks a database, and that it never misses what others have written."""
+"""What a study asks its store, and that it never misses what others have written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 
+from edrbo.errors import StudyError, UnavailableError
 from edrbo.records.state import same_state
 from edrbo.space import Space
 from edrbo.study import Study
-from edrbo.study.storage import next_written
+from edrbo.study.store import database
+from edrbo.study.store.database import Database
 
 
-@pytest.fixture
-def asked() -> Iterator[list[str]]:
-    """The statements of this process."""
-    from sqlalchemy import event
-    from sqlalchemy.engine import Engine
-
-    found: list[str] = []
-
-    def listen(*details: Any) -> None:
-        found.append(details[2])
-
-    event.listen(Engine, "before_cursor_execute", listen)
-    yield found
-    event.remove(Engine, "before_cursor_execute", listen)
+@pytest.fixture(params=["file", "PostgreSQL"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(request.getfixturevalue("postgresql") if request.param == "PostgreSQL" else tmp_path / "study.db")
 
 
-def test_it_is_read_only_when_somebody_else_has_written(line: Space, postgresql: str, asked: list[str]) -> None:
-    study, other = Study.open(postgresql, line, name="looked at"), Study.open(postgresql, name="looked at")
+def test_only_what_is_new_is_read(where: str, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "only what is new"
+    study, other = Study.open(where, line, name=name), Study.open(where, name=name)
+    rows: list[int] = []
+    kind = type(study._store.database)
+    read = kind._read
 
-    def questions(told: int) -> int:
-        asked.clear()
-        assert len(study) == told
-        return len(asked)
+    def counted(self: Database, statement: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
+        found = read(self, statement, values)
+        rows.append(len(found))
+        return found
 
-    def reads() -> int:
-        """How often trials are read while one is told."""
-        asked.clear()
-        study.tell({"speed": 3.0}, [0.1 * (len(study) % 9)], 2.0)
-        return sum("FROM trial_system_attributes" in words for words in asked)
-
-    for k in range(3):
-        other.tell({"speed": 2.0 + k}, [0.5], 1.0)
-        assert questions(k + 1) > 1
-    # the server's own housekeeping counts as writing, so not every time
-    assert min(questions(3) for _ in range(5)) == 1
-    assert min(reads() for _ in range(5)) == 0
-    other.tell({"speed": 4.0}, [0.5], 1.0)
-    assert reads() > 0
-    assert len(study) == len(other) == 10
+    monkeypatch.setattr(kind, "_read", counted)
+    for k in range(30):
+        other.tell({"speed": 1.0 + k / 10}, [0.5], float(k))
+    assert len(study) == 30
+    rows.clear()
+    assert len(study) == 30
+    assert rows == [1]  # how many events there are
+    other.tell({"speed": 2.0}, [0.75], 31.0)
+    other.tell({"speed": 2.0}, [0.75], 32.0)
+    rows.clear()
+    assert len(study) == 32
+    assert rows == [1, 2]
 
 
-def test_two_that_write_in_turn_read_the_same_as_a_third(line: Space, postgresql: str) -> None:
-    one, two = Study.open(postgresql, line, name="in turn", initial=20), Study.open(postgresql, name="in turn")
+def test_two_that_write_in_turn_read_the_same_as_a_third(where: str, line: Space) -> None:
+    one, two = Study.open(where, line, name="in turn", initial=20), Study.open(where, name="in turn")
     for k, (first, second) in enumerate([(one, two), (two, one), (one, one), (two, two), (one, two)]):
         suggestion = first.ask()
         second.tell({"speed": 2.0 + k}, [0.1 * k], float(k))
@@ -67,20 +58,50 @@ def test_two_that_write_in_turn_read_the_same_as_a_third(line: Space, postgresql
         first.tell({"speed": 5.0}, [0.2], 1.0)
         first.drop(5 * k + 1)
         assert same_state(one.state, two.state)
-    assert same_state(one.state, Study.open(postgresql, name="in turn").state)
+    assert same_state(one.state, Study.open(where, name="in turn").state)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "one"),
-    [
-        ("7:7:", "8:8:", True),
-        ("7:7:", "7:7:", False),
-        ("7:7:", "9:9:", False),
-        ("7:7:", "8:9:8", False),
-        ("6:7:6", "8:8:", False),
-        (None, "8:8:", False),
-        (7, 8, False),
-    ],
-)
-def test_one_transaction_and_no_other(before: object, after: object, one: bool) -> None:
-    assert next_written(before, after) is one
+def test_a_foreign_transaction_that_holds_rows_is_named(
+    line: Space, postgresql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg2
+
+    monkeypatch.setattr(database, "LOCK_PATIENCE", 1)
+    study = Study.open(postgresql, line, name="held")
+    foreign = psycopg2.connect(postgresql)
+    try:
+        with foreign.cursor() as cursor:
+            cursor.execute("SELECT * FROM edrbo_studies WHERE name = 'held' FOR UPDATE")
+        for call in (study.ask, lambda: study.tell({"speed": 2.0}, [0.5], 1.0)):
+            with pytest.raises(UnavailableError, match="another transaction has held its rows"):
+                call()
+        assert len(study) == 0
+    finally:
+        foreign.close()
+    study.tell({"speed": 2.0}, [0.5], 1.0)
+
+
+def test_a_user_who_may_only_read(line: Space, postgresql: str) -> None:
+    import psycopg2
+
+    Study.open(postgresql, line, name="read only").tell({"speed": 2.0}, [0.5], 1.0)
+    connection = psycopg2.connect(postgresql)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("DROP ROLE IF EXISTS guest")
+        cursor.execute("CREATE ROLE guest LOGIN")
+        cursor.execute("GRANT SELECT ON edrbo_studies, edrbo_events, edrbo_fits, edrbo_turns TO guest")
+    connection.close()
+    reader = Study.open(postgresql.replace("postgres:@", "guest:@"), name="read only")
+    assert len(reader) == 1
+    with pytest.raises(UnavailableError, match="Permission denied"):
+        reader.tell({"speed": 2.0}, [0.5], 1.0)
+
+
+def test_a_newer_format_is_refused(where: str, line: Space) -> None:
+    study = Study.open(where, line, name="newer")
+    with study._store.database.transaction() as run:
+        run("UPDATE edrbo_studies SET format = 2 WHERE name = 'newer'")
+    with pytest.raises(StudyError, match="format 2") as caught:
+        Study.open(where, name="newer")
+    assert caught.value.hint == "upgrade edrbo to open it"

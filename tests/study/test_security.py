@@ -13,7 +13,7 @@ import edrbo
 from edrbo.errors import StudyError
 from edrbo.space import Space
 from edrbo.study import Study
-from edrbo.study.storage import describe
+from edrbo.study.store.place import describe
 
 SOURCE = Path(edrbo.__file__).parent
 
@@ -38,7 +38,7 @@ def test_nothing_is_unpickled(tmp_path: Path, line: Space, monkeypatch: pytest.M
 
 
 def test_no_module_of_studies_imports_pickle_or_a_shell() -> None:
-    files = [*(SOURCE / "study").glob("*.py"), *(SOURCE / "cli").glob("*.py"), *(SOURCE / "report").glob("*.py")]
+    files = [*(SOURCE / "study").rglob("*.py"), *(SOURCE / "cli").glob("*.py"), *(SOURCE / "report").glob("*.py")]
     assert len(files) > 10
     for path in files:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -94,8 +94,10 @@ def test_files_are_private(tmp_path: Path, line: Space) -> None:
     where = tmp_path / "study.db"
     study = Study.open(where, line)
     study.ask()
+    assert {path.name for path in tmp_path.iterdir()} == {"study.db", "study.db-wal", "study.db-shm"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+    study.close()
     assert [path.name for path in tmp_path.iterdir()] == ["study.db"]
-    assert stat.S_IMODE(where.stat().st_mode) == 0o600
 
 
 def test_names_are_only_names(tmp_path: Path, everything: Space) -> None:
@@ -105,4 +107,6 @@ def test_names_are_only_names(tmp_path: Path, everything: Space) -> None:
     again = Study.open(tmp_path / "study.db")
     assert again.name == "../../outside/<b>\x1b[31m"
     assert len(again) == 1
+    study.close()
+    again.close()
     assert [path.name for path in tmp_path.iterdir()] == ["study.db"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,17 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from edrbo.errors import (
     InvalidContextError,
     InvalidValueError,
+    RecordedAlreadyError,
     StudyError,
     UnknownNameError,
     UnknownSuggestionError,
 )
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.records.events import Asked
 from edrbo.records.state import same_state
 from edrbo.space import Space
-from edrbo.study import Study, turns
-from edrbo.study.owner import _started, is_dead, this_process
-from edrbo.study.trials import FIT
+from edrbo.study import Study
+from edrbo.study.maintenance import copy
+from edrbo.study.store import turns
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_same_numbers_as_an_optimizer(where: Path, space: Space) -> None:
     do_everything(study)
     assert same_state(study.state, optimizer.state)
     assert study.recommend() == optimizer.recommend()
-    assert study.best_design(goal="cvar:0.2") == optimizer.best_design(goal="cvar:0.2")
+    assert study.recommend(goal="cvar:0.2").design == optimizer.recommend(goal="cvar:0.2").design
     assert study.pending == optimizer.pending
 
 
@@ -88,12 +88,10 @@ def test_a_stored_fit_changes_no_number(where: Path, tmp_path: Path, line: Space
     for humidity in np.linspace(0.1, 0.9, 24):
         study.tell({"speed": 1.0 + 8.0 * humidity}, [humidity], outcome({"speed": 3.0}, humidity))
     study.ask()
-    assert FIT in where.read_text()
     for speed in (2.0, 3.0):
         study.tell({"speed": speed}, [0.5], speed)
-    copy = tmp_path / "copy.db"
-    copy.write_text("".join(text for text in where.read_text().splitlines(keepends=True) if FIT not in text))
-    with_fit, without = Study.open(where), Study.open(copy)
+    copy(where, tmp_path / "copy.db")  # without the cache
+    with_fit, without = Study.open(where), Study.open(tmp_path / "copy.db", name="study")
     assert with_fit.optimizer.fit is not None
     assert without.optimizer.fit is None
     assert with_fit.ask() == without.ask()
@@ -116,7 +114,7 @@ def test_own_designs_and_late_contexts(where: Path, line: Space) -> None:
 def test_an_error_leaves_the_study_as_it_was(where: Path, line: Space) -> None:
     study = Study.open(where, line)
     suggestion = study.ask()
-    before = where.read_bytes()
+    before = study.state.history
     for arguments in ({"value": float("nan")}, {"value": 1.0, "context": {"wind": 1.0}}, {"value": 1.0, "noise": -1.0}):
         with pytest.raises((InvalidValueError, InvalidContextError)):
             study.tell(suggestion, **arguments)
@@ -126,11 +124,10 @@ def test_an_error_leaves_the_study_as_it_was(where: Path, line: Space) -> None:
         lambda: study.tell(17, [0.5], 1.0),
         lambda: study.observe_context([[0.5]], weights=[-1.0]),
         lambda: study.recommend(),
-        lambda: study.best_design(),
     ):
         with pytest.raises(Exception, match=r"."):
             call()
-    assert where.read_bytes() == before
+    assert Study.open(where).state.history[-1].ref == before[-1].ref
     study.tell(suggestion, [0.5], 1.0)
     with pytest.raises(UnknownSuggestionError, match="told already"):
         study.tell(suggestion, [0.5], 1.0)
@@ -155,18 +152,13 @@ def test_a_million_contexts_take_little_room(where: Path, line: Space) -> None:
     assert np.average(rows[:, 0], weights=weights) == pytest.approx(2 / 7, abs=0.05)
 
 
-def test_two_tellers_of_one_suggestion(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both checked that it is pending before either had written: the first to finish it is right, with its context."""
+def test_two_tellers_of_one_suggestion(where: Path, line: Space) -> None:
+    """Both saw that it is pending. The first to store is right, with its context; the other is told who that was."""
     one, two = Study.open(where, line), Study.open(where)
     suggestion = one.ask()
-    finish = one.ledger.storage.set_trial_state_values
-
-    def beaten(*arguments: Any) -> bool:
-        two.tell(suggestion, [0.75], 2.0)
-        return finish(*arguments)
-
-    monkeypatch.setattr(one.ledger.storage, "set_trial_state_values", beaten)
-    with pytest.raises(UnknownSuggestionError, match="by another process"):
+    assert two.pending == [suggestion]
+    two.tell(suggestion, [0.75], 2.0)
+    with pytest.raises(UnknownSuggestionError, match="told already"):
         one.tell(suggestion, [0.25], 1.0)
     for study in (one, two, Study.open(where)):
         assert study.observations.y.tolist() == [2.0]
@@ -174,69 +166,117 @@ def test_two_tellers_of_one_suggestion(where: Path, line: Space, monkeypatch: py
         assert len(study.context_log) == 1
 
 
-def test_an_ask_waits_for_those_before_it(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_sent_twice_is_stored_once(where: Path, line: Space) -> None:
     one, two = Study.open(where, line), Study.open(where)
-    number = two.ledger.take_number()  # another one is about to compute its design
-    naps = []
-
-    def nap(seconds: float) -> None:
-        naps.append(seconds)
-        two.ledger.publish(Asked(id=number, x=line.encode_designs({"speed": 2.0})[0]), line, 1)
-
-    monkeypatch.setattr(turns.time, "sleep", nap)
-    assert one.ask().id == 1
-    assert len(naps) == 1
-    assert [suggestion.id for suggestion in one.pending] == [0, 1]
+    one.tell({"speed": 2.0}, [0.5], 1.0, key="entry 7")
+    with pytest.raises(RecordedAlreadyError):
+        two.tell({"speed": 2.0}, [0.5], 1.0, key="entry 7")
+    assert len(two) == 1
 
 
-def test_nobody_waits_for_ever(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = Study.open(where, line)
-    study.ledger.take_number()  # by a process on another machine that was switched off
-    monkeypatch.setattr("edrbo.study.owner.socket.gethostname", lambda: "elsewhere")
-    now = [0.0]
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(turns.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 10.0))
-    assert study.ask().id == 1
-    assert turns.PATIENCE < now[0] <= turns.PATIENCE + 20.0
-    later = now[0]
-    assert study.ask().id == 2
-    assert now[0] == later  # once abandoned, nobody waits again
+@pytest.fixture
+def overtaken(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Study], Any]], Study]:
+    """A study in which somebody else does something while the first suggestion is computed."""
+
+    def make(act: Callable[[Study], Any]) -> Study:
+        study, other, todo = Study.open(where, line, initial=100), Study.open(where), [act]
+        ask = Optimizer.ask
+
+        def slow(self: Optimizer, *arguments: Any, **more: Any) -> Any:
+            suggestion = ask(self, *arguments, **more)
+            while todo:
+                todo.pop()(other)
+            return suggestion
+
+        monkeypatch.setattr(Optimizer, "ask", slow)
+        return study
+
+    return make
 
 
-def test_an_owner_that_ends_its_work_as_we_look_is_no_error(
+def test_a_suggestion_that_was_overtaken_knows_the_other(overtaken: Any, line: Space, tmp_path: Path) -> None:
+    study = overtaken(lambda other: other.ask())
+    expected = Optimizer(line, initial=100)
+    assert [expected.ask(), expected.ask()][1] == study.ask()
+    assert [suggestion.id for suggestion in study.pending] == [0, 1]
+
+
+def test_a_suggestion_is_computed_anew_where_the_settings_changed(overtaken: Any) -> None:
+    wider = Space(design={"speed": (1.0, 20.0)}, context={"humidity": (0.0, 1.0)})
+    study = overtaken(lambda other: other.amend({"space": wider.to_dict()}))
+    suggestion = study.ask()
+    expected = Optimizer(wider, initial=100).ask()
+    assert suggestion == expected
+
+
+def test_a_run_of_somebodys_own_may_take_the_number(overtaken: Any) -> None:
+    study = overtaken(lambda other: other.tell({"speed": 2.0}, [0.5], 1.0))
+    suggestion = study.ask()
+    assert suggestion.id == 1
+    study.tell(suggestion, [0.25], 2.0)
+    assert study.observations.y.tolist() == [1.0, 2.0]
+
+
+def holding(where: Path, code: str) -> subprocess.Popen[str]:
+    """A process that has the turn to compute, and then does ``code``."""
+    words = (
+        "import os, signal, sys; from edrbo.study import Study; from edrbo.study.store.turns import turn\n"
+        "study = Study.open(sys.argv[1])\n"
+        f"with turn(study._store, study._id): print('mine', flush=True); {code}"
+    )
+    process = subprocess.Popen([sys.executable, "-c", words, where], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "mine\n"
+    return process
+
+
+def test_who_was_killed_while_computing_holds_nobody_up(
     where: Path, line: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It publishes, tells and exits after we have read that it computes, and before we see that it is gone."""
-    one, two = Study.open(where, line), Study.open(where)
-    number = two.ledger.take_number()
-
-    def gone(owner: object) -> bool:
-        two.ledger.publish(Asked(id=number, x=line.encode_designs({"speed": 2.0})[0]), line, 1)
-        two.tell(number, [0.5], 3.0)
-        return True
-
-    monkeypatch.setattr(turns, "is_dead", gone)
-    assert one.ask().id == 1
-    assert one.observations.y.tolist() == [3.0]
+    study = Study.open(where, line, initial=100)
+    process = holding(where, "signal.pause()")
+    process.kill()
+    process.communicate()
+    monkeypatch.setattr(turns.time, "sleep", lambda seconds: pytest.fail("it waited"))
+    assert study.ask().id == 0
 
 
-@pytest.mark.parametrize("life", ["zombie", "gone", "born again", "alive", "elsewhere"])
-def test_who_is_dead(life: str) -> None:
-    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    owner = {**this_process(), "pid": sleeper.pid, "started": _started(sleeper.pid)}
-    if life == "born again":  # the number belongs to another process now
-        owner["started"] = "1"
-    if life == "elsewhere":
-        owner["host"] = "another machine"
-    if life == "zombie":
-        sleeper.kill()
-        os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)  # dead, and nobody has taken notice
-    if life == "gone":
-        sleeper.kill()
-        sleeper.wait()
-    assert is_dead(owner) == (life in ("zombie", "gone", "born again"))
-    sleeper.kill()
-    sleeper.wait()
+def test_who_was_stopped_holds_others_up_for_a_stated_time(
+    where: Path, line: Space, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = Study.open(where, line, initial=100)
+    process = holding(where, "os.kill(os.getpid(), signal.SIGSTOP)")
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    now = [0.0]
+    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(turns.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    try:
+        assert study.ask().id == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert turns.PATIENCE < now[0] <= turns.PATIENCE + 1.0
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(f"waiting for process {process.pid} on ")
+    assert said.endswith("without a sign of life for 10 s I go on")
+    assert study.ask().id == 1  # and nobody waits again
+
+
+def test_who_computes_for_long_gives_signs_of_life(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Study.open(where, line)
+    monkeypatch.setattr(turns, "HEARTBEAT", 0.001)
+    seen = threading.Event()
+    transaction = study._store.database.transaction
+
+    def watched() -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            seen.set()
+        return transaction()
+
+    monkeypatch.setattr(study._store.database, "transaction", watched)
+    with turns.turn(study._store, study._id):
+        assert seen.wait(60)
+    assert not turns.is_taken(study._store, study._id)
 
 
 def test_threads_share_one_study(where: Path, line: Space) -> None:
@@ -351,7 +391,11 @@ def test_several_studies_in_one_file(where: Path, line: Space, space: Space) -> 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"SQLite format 3\x00 and more", "SQLite"), (b"speed,humidity\n1,2\n3,4\n", "not a study file")],
+    [
+        (b"SQLite format 3\x00 and more" + bytes(100), "another program"),
+        (b"speed,humidity\n1,2\n3,4\n", "not a study file"),
+        (b'{"op_code":0,"worker_id":"1","study_name":"coating"}\n', r"edrbo 0\.2"),
+    ],
 )
 def test_files_that_are_something_else(where: Path, line: Space, content: bytes, message: str) -> None:
     where.write_bytes(content)
@@ -370,19 +414,6 @@ def test_places_that_cannot_be(tmp_path: Path, line: Space) -> None:
         Study.open("mysql://user:secret@host/database", line)
 
 
-def test_a_trial_finished_by_another_program(where: Path, line: Space) -> None:
-    """As by hand in optuna-dashboard."""
-    import optuna
-
-    study = Study.open(where, line)
-    suggestion = study.ask()
-    other = optuna.load_study(study_name="study", storage=study.ledger.storage)
-    other.tell(suggestion.id, 2.5)
-    assert study.observations.y.tolist() == [2.5]
-    study.tell_context(suggestion, [0.5])
-    assert study.observations.c.tolist() == [[0.5]]
-
-
 def test_postgresql_and_file_give_the_same(where: Path, line: Space, postgresql: str) -> None:
     file = Study.open(where, line, method="erbo", initial=3)
     database = Study.open(postgresql, line, name="same", method="erbo", initial=3)
@@ -390,81 +421,6 @@ def test_postgresql_and_file_give_the_same(where: Path, line: Space, postgresql:
     do_everything(database, Study.open(postgresql, name="same"))
     assert same_state(file.state, database.state)
     assert file.recommend() == database.recommend()
-
-
-# -------------------------------------------------------------------- waiting
-
-
-def test_a_sign_of_life_is_patience(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An owner on another machine that computes for long is waited for as long as it lives, and no longer."""
-    one, two = Study.open(where, line), Study.open(where)
-    monkeypatch.setattr("edrbo.study.owner.socket.gethostname", lambda: "elsewhere")
-    number = two.ledger.take_number()
-    monkeypatch.undo()
-    now, beats = [0.0], [0]
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
-
-    def nap(seconds: float) -> None:
-        now[0] += 20.0
-        if beats[0] < 10:
-            beats[0] += 1
-            two.ledger.beat(number, beats[0])
-
-    monkeypatch.setattr(turns.time, "sleep", nap)
-    assert one.ask().id == 1
-    assert beats[0] == 10
-    assert 200.0 + turns.PATIENCE <= now[0] <= 200.0 + turns.PATIENCE + 60.0
-
-
-def test_who_computes_for_long_gives_signs_of_life(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = Study.open(where, line)
-    monkeypatch.setattr(turns, "HEARTBEAT", 0.001)
-    beat, seen = study.ledger.beat, threading.Event()
-
-    def watched(number: int, count: int) -> None:
-        beat(number, count)
-        seen.set()
-
-    monkeypatch.setattr(study.ledger, "beat", watched)
-    with study._turns.take():
-        assert seen.wait(60)
-        assert study.ledger.read().open[0]["alive"] >= 1
-    assert not any("_live" in thread.name for thread in threading.enumerate())
-
-
-def test_a_stopped_process_is_not_waited_for(where: Path, line: Space) -> None:
-    """SIGSTOP: it may go on some day, and then loses nothing."""
-    study = Study.open(where, line)
-    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    owner = {**this_process(), "pid": sleeper.pid, "started": _started(sleeper.pid)}
-    assert not is_dead(owner)
-    os.kill(sleeper.pid, signal.SIGSTOP)
-    os.waitid(os.P_PID, sleeper.pid, os.WSTOPPED | os.WNOWAIT)
-    assert is_dead(owner)
-    os.kill(sleeper.pid, signal.SIGCONT)
-    sleeper.kill()
-    sleeper.wait()
-    assert len(study) == 0
-
-
-def test_why_it_waits_is_said(
-    where: Path, line: Space, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    study = Study.open(where, line)
-    study.ledger.take_number()
-    now = [0.0]
-    monkeypatch.setattr("edrbo.study.owner.socket.gethostname", lambda: "elsewhere")
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
-    naps: list[float] = []
-
-    def nap(seconds: float) -> None:
-        naps.append(seconds)
-        now[0] += seconds
-
-    monkeypatch.setattr(turns.time, "sleep", nap)
-    study.ask()
-    assert [record.getMessage().partition(",")[0] for record in caplog.records] == ["waiting for suggestion 0"]
-    assert len(naps) < 200  # it looks ever less often: 60 s at the first pace would be 6,000 looks
 
 
 def test_a_relative_path_after_a_change_of_folder(tmp_path: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -477,7 +433,15 @@ def test_a_relative_path_after_a_change_of_folder(tmp_path: Path, line: Space, m
     assert list((tmp_path / "other").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["\x00", "a\ud800", ""])
+def test_numbers_of_numpy_are_numbers(where: Path, line: Space) -> None:
+    study = Study.open(where, line)
+    assert len(study.ask(np.int64(2))) == 2
+    for wrong in (True, 0, 1.5, "2"):
+        with pytest.raises(InvalidValueError):
+            study.ask(wrong)
+
+
+@pytest.mark.parametrize("name", ["\x00", "a\ud800", "", "a" * 600])
 def test_names_that_cannot_be_stored(where: Path, line: Space, name: str) -> None:
     with pytest.raises(StudyError, match="cannot name"):
         Study.open(where, line, name=name)

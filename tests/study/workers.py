@@ -4,10 +4,11 @@ It imports everything once, then reads commands, a line of JSON each, and runs e
 
 ["many", WHERE, PROCESSES, EVALUATIONS, SAID]     each process asks and tells; SAID is what each was handed
 ["asks", WHERE, PROCESSES, SUGGESTIONS, SAID]     each process asks and tells nothing, so that all are pending
-["make", WHERE, PROCESSES, EVALUATIONS, SAID]     the same, and all of them make the study
-["fork", WHERE, PROCESSES, EVALUATIONS, SAID]     the same with one Study object, opened before they were forked
-["race", WHERE, RACES, PROCESSES, SAID]           all tell one suggestion at once, each with a context of its own
-["kill", WHERE, TIMES, SEED, SAID]                kill -9 an asking and telling process at random moments
+["make", WHERE, PROCESSES, EVALUATIONS, SAID]     as many, and all of them make the study
+["fork", WHERE, PROCESSES, EVALUATIONS, SAID]     as many with one Study object, opened before they were forked
+["live", WHERE, PROCESSES, STEPS, SAID]           each process records events of every kind, at random
+["race", WHERE, RACES, KIND, SAID]                two or three processes do at once what only one of them can
+["kill", WHERE, TIMES, SEED, SAID]                kill -9 a process that records events of every kind, at random moments
 """
 
 from __future__ import annotations
@@ -25,8 +26,13 @@ from pathlib import Path
 import numpy as np
 
 from edrbo.errors import EdrboError
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.records.events import Event
 from edrbo.space import Space
 from edrbo.study import Study
+
+LINE = Space(design={"speed": (1.0, 9.0)}, context={"humidity": (0.0, 1.0)})
+WIDER = Space(design={"speed": (1.0, 20.0)}, context={"humidity": (0.0, 1.0)}).to_dict()
 
 
 def evaluate(study: Study, count: int, say) -> None:
@@ -45,7 +51,57 @@ def only_ask(study: Study, count: int, say) -> None:
         say(["asked", suggestion.id, suggestion.design])
 
 
-LINE = Space(design={"speed": (1.0, 9.0)}, context={"humidity": (0.0, 1.0)})
+def live(study: Study, count: int, say) -> None:
+    """Events of every kind, each said by its place, kind and time once it was acknowledged."""
+    rng = np.random.default_rng([os.getpid(), time.monotonic_ns()])
+    study.by = f"worker {os.getpid()}"
+
+    def table(state) -> list[Event]:
+        rows = Optimizer.of(state)  # as an import makes events: for the state of the moment
+        for k in range(3):
+            rows.tell({"speed": 2.0 + k}, [0.1 * k], float(k))
+        return list(rows.state.history[len(state.history) :])
+
+    def step(kind: int) -> None:
+        runs = study.state.runs
+        told = [key for key, run in runs.items() if run.status == "told"]
+        late = [key for key in told if runs[key].late]
+        pending = [key for key, run in runs.items() if run.status == "pending"]
+        dropped = [key for key in told if runs[key].dropped]
+        if kind <= 1 or not (told or pending):
+            study.ask() if len(pending) < 5 else study.cancel(int(rng.choice(pending)), why="enough")
+        elif pending and (kind <= 3 or not told):
+            study.tell(int(rng.choice(pending)), [0.5], float(rng.normal()))
+        elif kind == 4:
+            study.tell({"speed": 3.0}, None if rng.random() < 0.5 else [0.25], 1.0)
+        elif kind == 5 and late:
+            study.tell_context(int(rng.choice(late)), [0.75])
+        elif kind == 6:
+            study.correct(int(rng.choice(told)), value=float(rng.normal()), why="a slip")
+        elif kind == 7:
+            study.restore(int(rng.choice(dropped))) if dropped else study.drop(int(rng.choice(told)), why="doubtful")
+        elif kind == 8:
+            study.note(int(rng.choice(told)), "words")
+        elif kind == 9:
+            study.observe_context([[0.3], [0.6]])
+        elif kind == 10:
+            study.undo()
+        elif kind == 11 and pending:
+            study.tell(int(rng.choice(pending)), failed=True, why="it broke")
+        elif kind == 12:
+            study.amend({"title": f"study of {rng.integers(100)}"})
+        else:
+            study.record_all(table)
+
+    for _ in range(count):
+        before = len(study.state_now.history)
+        try:
+            step(int(rng.integers(14)))
+        except EdrboError:  # another process was quicker
+            say(["refused"])
+            continue
+        mine = [event for event in study.state_now.history[before:] if event.by == study.by]
+        say(["stored", *([int(event.ref), event.kind, event.at] for event in mine)])
 
 
 def child(where: str | Study, count: int, descriptor: int, space: Space | None = None, act=evaluate) -> int:
@@ -75,14 +131,6 @@ def many(where: str, processes: int, evaluations: int, path: str, space: Space |
     assert codes == [0] * processes, codes
 
 
-def asks(where: str, processes: int, suggestions: int, path: str) -> None:
-    many(where, processes, suggestions, path, act=only_ask)
-
-
-def make(where: str, processes: int, evaluations: int, path: str) -> None:
-    many(where, processes, evaluations, path, LINE)
-
-
 def fork(where: str, processes: int, evaluations: int, path: str) -> None:
     descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
     study = Study.open(where)
@@ -92,45 +140,90 @@ def fork(where: str, processes: int, evaluations: int, path: str) -> None:
     evaluate(study, 1, lambda words: None)  # and the parent goes on
 
 
-def race(where: str, races: int, processes: int, path: str) -> None:
+# -------------------------------------------------------------------- races
+
+
+def stage(study: Study, kind: str) -> list[list]:
+    """What each process is to do at once; only one of them can."""
+    if kind == "own tell and undo of an amendment":
+        study.amend({"space": WIDER})
+        return [["own", 15.0], ["undo", study.state_now.history[-1].ref]]
+    suggestion = study.ask()
+    asked = study.state_now.history[-1].ref
+    if kind == "tell and undo of the suggestion":
+        return [["tell", suggestion.id, 0.25], ["undo", asked]]
+    if kind == "three tells":
+        return [["tell", suggestion.id, 0.25], ["tell", suggestion.id, 0.5], ["tell", suggestion.id, 0.75]]
+    if kind == "tell, fail and cancel":
+        return [["tell", suggestion.id, 0.25], ["fail", suggestion.id], ["cancel", suggestion.id]]
+    study.tell(suggestion, None, 1.0)
+    if kind == "two late contexts":
+        return [["late", suggestion.id, 0.25], ["late", suggestion.id, 0.75]]
+    assert kind == "tell and tell after an undone tell"
+    study.undo()
+    return [["tell", suggestion.id, 0.25], ["tell", suggestion.id, 0.75]]
+
+
+def clear(study: Study, kind: str) -> None:
+    """The study as the next race wants it."""
+    if kind == "own tell and undo of an amendment" and study.state.amendments:
+        study.undo()  # the tell of a design that only the wider space has …
+        study.undo()  # … and the amendment
+
+
+DO = {
+    "tell": lambda study, key, context: study.tell(key, [context], context),
+    "late": lambda study, key, context: study.tell_context(key, [context]),
+    "undo": lambda study, ref: study.undo(ref),
+    "own": lambda study, speed: study.tell({"speed": speed}, [0.5], 1.0),
+    "fail": lambda study, key: study.tell(key, failed=True),
+    "cancel": lambda study, key: study.cancel(key),
+}
+
+
+def race(where: str, races: int, kind: str, path: str) -> None:
     descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
     answering, answers = os.pipe()
-    starts = []
-    for index in range(processes):
+    starts: list[int] = []
+    for _ in range(3 if kind in ("three tells", "tell, fail and cancel") else 2):
         reading, writing = os.pipe()
         if not os.fork():
             os.close(writing)
             for other in starts:
                 os.close(other)
-            tell_when_told(where, (index + 1) / 10, reading, answers, descriptor)
+            act_when_told(where, reading, answers, descriptor)
         os.close(reading)
         starts.append(writing)
     study = Study.open(where)
-    for _ in range(races):
-        number = study.ask().id
-        for start in starts:
-            os.write(start, number.to_bytes(4, "big"))
+    for index in range(races):
+        for start, words in zip(starts, stage(study, kind), strict=True):
+            os.write(start, (json.dumps([index, *words]) + "\n").encode())
         for _ in starts:
             os.read(answering, 1)
+        clear(study, kind)
     for start in starts:
         os.close(start)
     assert all(os.wait()[1] == 0 for _ in starts)
 
 
-def tell_when_told(where: str, context: float, reading: int, answers: int, descriptor: int) -> None:
+def act_when_told(where: str, reading: int, answers: int, descriptor: int) -> None:
     code = 1
     try:
         study = Study.open(where)
-        while number := os.read(reading, 4):
-            key = int.from_bytes(number, "big")
-            try:
-                study.tell(key, [context], 1.0)  # all with the same value
-                words = ["told", key, context]
-            except EdrboError:
-                words = ["refused", key, context]
-            os.write(descriptor, (json.dumps(words) + "\n").encode())
-            os.write(answers, b".")
+        with open(reading) as lines:
+            for line in lines:
+                index, what, *parts = json.loads(line)
+                try:
+                    DO[what](study, *parts)
+                    stored = study.state_now.history[-1]
+                    words = [index, "stored", int(stored.ref), stored.kind, stored.at]
+                except EdrboError as problem:
+                    words = [index, "refused", type(problem).__name__]
+                os.write(descriptor, (json.dumps(words) + "\n").encode())
+                os.write(answers, b".")
         code = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(code)
 
@@ -141,10 +234,10 @@ def kill(where: str, times: int, seed: int, path: str) -> None:
     with open(path, "w") as said:
         for _ in range(times):
             reading, writing = os.pipe()
-            pid = child(where, 10**6, writing)
+            pid = child(where, 10**6, writing, act=live)
             os.close(writing)
             with open(reading) as lines:
-                for _ in range(rng.integers(0, 4)):
+                for _ in range(rng.integers(0, 6)):
                     said.write(lines.readline())
                 time.sleep(rng.uniform(0.0, 0.03))  # the moment of death, not a wait for something to happen
                 os.kill(pid, signal.SIGKILL)
@@ -155,24 +248,30 @@ def kill(where: str, times: int, seed: int, path: str) -> None:
 def warm_up() -> None:
     """Import everything once, databases too, so that the children spend their time on the study."""
     import psycopg2  # noqa: F401
-    from optuna.storages import RDBStorage
-    from sqlalchemy.dialects import postgresql  # noqa: F401
 
     with tempfile.TemporaryDirectory() as folder:
         study = Study.open(Path(folder) / "study.db", LINE, method="ucb", initial=2)
         evaluate(study, 3, lambda words: None)  # the third by a model
-        RDBStorage(f"sqlite:///{folder}/database.db").remove_session()
+        live(study, 30, lambda words: None)
 
 
-def carry_out(command: str, where: str, first: int, second: int, path: str) -> int:
+def carry_out(command: str, where: str, first: int, second: int | str, path: str) -> int:
     """The exit code of a process that does it; whatever it leaves running is ended."""
     pid = os.fork()
     if not pid:
         os.setpgid(0, 0)
-        signal.alarm(300)
+        signal.alarm(400)
         code = 1
         try:
-            known = {"many": many, "asks": asks, "make": make, "fork": fork, "race": race, "kill": kill}
+            known = {
+                "many": many,
+                "asks": lambda *given: many(*given, act=only_ask),
+                "make": lambda *given: many(*given, space=LINE),
+                "live": lambda *given: many(*given, act=live),
+                "fork": fork,
+                "race": race,
+                "kill": kill,
+            }
             known[command](where, first, second, path)
             code = 0
         except BaseException:

@@ -14,7 +14,8 @@ from process import process
 
 from edrbo import Study
 from edrbo.errors import EdrboError
-from edrbo.study.storage import is_url
+from edrbo.study.maintenance import problems_of
+from edrbo.study.store.place import is_url
 from edrbo.web.jobs import MOST_WAITING, Threads, Worker
 
 
@@ -40,7 +41,7 @@ def test_killed_while_results_are_entered(place: str) -> None:
     assert [key for key in confirmed if key not in keys] == []
     assert max(keys.values()) == 1
     assert len(keys) - len(confirmed) in (0, 1)  # the last may have been stored and not confirmed
-    assert study.problems == ()
+    assert problems_of(place) == []
 
 
 def test_open_pages_see_at_once_what_others_store(place: str) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from edrbo.acquisition.functional import Expectation, Functional, WorstCase
 from edrbo.acquisition.functional.base import Field
+from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
@@ -30,7 +31,7 @@ MEAN = UCB(beta=0.0)
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
 
-class RobustAcquisition:
+class RobustAcquisition(Objective):
     """α(x) = functional_c s(x, c), from the beliefs of ``model`` about f on (x, c).
 
     The last d_c inputs are the context. Inputs and contexts are in the coding the model was trained on.
@@ -193,13 +194,12 @@ class RobustAcquisition:
         return value, pullback(torch.ones_like(value))
 
     @property
-    def costly(self) -> bool:
-        """Whether scores are wanted all over the context box: then the maximizer makes do with less."""
+    def needs_context_grid(self) -> bool:
         return len(self.points.support) > 0 and not self.functional.needs_slope
 
     @property
-    def dear(self) -> bool:
-        """Whether it costs much more than a stand-in; the mean does not."""
+    def expensive(self) -> bool:
+        """The mean is not."""
         return self._stand_in is not self.model
 
     def near(self, x: Tensor) -> RobustAcquisition:
@@ -246,7 +246,7 @@ class RobustAcquisition:
         rough = RobustAcquisition(model.rough(), score, few, worst)
         same = more is self.points and model is self.model
         fair = self if same else RobustAcquisition(model, self.score, more, self.functional)
-        ranks_alike = self.dear and worst is not self.functional
+        ranks_alike = self.expensive and worst is not self.functional
         return [rough, RobustAcquisition(model, score, more, worst) if ranks_alike else fair, fair, self]
 
 

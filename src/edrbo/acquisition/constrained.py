@@ -15,15 +15,22 @@ Array = NDArray[np.float64]
 Cost = Callable[[Array], tuple[Array, Array]]  # N × d_x → N and N × d_x
 
 
-def climb_inside(cost: Cost, starts: Array, free: NDArray[np.bool_], region: Region, iterations: int) -> Array:
+def climb_inside(
+    cost: Cost, starts: Array, free: NDArray[np.bool_], region: Region, iterations: int, tolerance: float
+) -> Array:
     """From each row of ``starts`` (S × d_x), which are inside, to a better design inside: by SLSQP in the ``free``
-    columns, and then back onto the constraints it has left by a little. Where that fails the start stays."""
-    ends = np.stack([_climb(cost, start, free, region, iterations) for start in starts])
+    columns, and then back onto the constraints it has left by a little. Where that fails the start stays.
+
+    A climb ends where it gains less than ``tolerance``, in units of the cost.
+    """
+    ends = np.stack([_climb(cost, start, free, region, iterations, tolerance) for start in starts])
     ends = region.onto(ends, free)
     return np.where(region.inside(ends)[:, None], ends, starts)
 
 
-def _climb(cost: Cost, start: Array, free: NDArray[np.bool_], region: Region, iterations: int) -> Array:
+def _climb(
+    cost: Cost, start: Array, free: NDArray[np.bool_], region: Region, iterations: int, tolerance: float
+) -> Array:
     from scipy.optimize import minimize
 
     def whole(part: Array) -> Array:
@@ -55,7 +62,7 @@ def _climb(cost: Cost, start: Array, free: NDArray[np.bool_], region: Region, it
             method="SLSQP",
             bounds=[(0.0, 1.0)] * int(free.sum()),
             constraints=constraints,
-            options={"maxiter": iterations, "ftol": 1e-6},
+            options={"maxiter": iterations, "ftol": tolerance},
         )
     end: Array = whole(found.x)[0]
     return end if np.isfinite(end).all() else start

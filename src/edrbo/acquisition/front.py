@@ -7,12 +7,13 @@ hopeful gain out. Where nothing is gained, how far a design is from the front, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from edrbo.acquisition.objective import Combined
 from edrbo.errors import MissingExtraError
 
 BEYOND = 0.1  # of the front's extent, from its worst values to the reference point
@@ -20,11 +21,10 @@ LEAST_EXTENT = 0.1  # ranges of an outcome: a front of one design has an extent 
 
 
 @dataclass(frozen=True, eq=False)
-class FrontGain:
+class FrontGain(Combined):
     """``terms`` are weights and objectives of K outcomes, ``sizes`` (K) their units; ``front`` (F × K) and the cells,
     from ``lower`` to ``upper`` (B × K), are in these units."""
 
-    terms: tuple[tuple[float, Any], ...]
     sizes: Tensor
     front: Tensor
     lower: Tensor
@@ -50,16 +50,6 @@ class FrontGain:
         ahead = (places - self.front).amax(-1).amin(-1)  # of the front's design that is least far behind
         below = (places[:, 0] - self.lower.amin(0)).amin(-1)  # and of the reference point
         return torch.where(gained > 0, gained, torch.minimum(ahead, below).clamp_max(0.0))
-
-    @property
-    def costly(self) -> bool:
-        return any(getattr(part, "costly", False) for _, part in self.terms)
-
-    def near(self, x: Tensor) -> FrontGain:
-        """With the contexts that matter at designs ``x`` (k × d_x)."""
-        terms = tuple((weight, objective.near(x)) for weight, objective in self.terms)
-        same = all(new is old for (_, new), (_, old) in zip(terms, self.terms, strict=True))
-        return self if same else replace(self, terms=terms)
 
 
 def reference_of(front: Tensor) -> Tensor:

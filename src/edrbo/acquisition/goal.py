@@ -33,12 +33,13 @@ from edrbo.acquisition.functional import (
     Wasserstein,
 )
 from edrbo.acquisition.functional.base import DEFAULT_SUPPORT
+from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextPoints
 from edrbo.errors import InvalidValueError
 from edrbo.records import goals
-from edrbo.records.goals import Direction, Goal, Utility
+from edrbo.records.goals import Direction, Goal
 from edrbo.records.units import Units
 from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs
 from edrbo.surrogate.ensemble import barycenter
@@ -46,8 +47,6 @@ from edrbo.surrogate.ensemble import barycenter
 CAUTION = 0.1  # standard deviations of f taken off when designs are compared: of two equal means, the surer one
 ATOMS_BESIDE_SUPPORT = 32  # atoms of the law when a design is asked for that meets points of the context box as well
 MMD_SUPPORT = 32  # the quadratic program of an MMD ball grows fast with the points
-
-Acquisition = Any  # RobustAcquisition or GoalAcquisition: what the maximizer's ladder is made of
 
 
 @dataclass(frozen=True)
@@ -65,16 +64,6 @@ class ModelGoal:
     def sense(self) -> float:
         return self.goal.sense(self.direction)
 
-    @property
-    def pointwise(self) -> bool:
-        """Whether the goal has an optimism of its own instead of a functional of the score."""
-        return isinstance(self.goal, Utility) or not self.goal.monotone
-
-    @property
-    def of_shares(self) -> bool:
-        """Whether the value hangs on which contexts are bad or good, so that a law of few atoms makes it jump."""
-        return isinstance(self.goal, goals.CVaR | goals.Quantile | goals.Reach | goals.Within)
-
     def given_context(self) -> ModelGoal:
         """The same once the next context is known: no other law is possible, and nothing varies."""
         certain = self.goal.over_box or type(self.goal) in _FUNCTIONALS
@@ -82,12 +71,12 @@ class ModelGoal:
 
     def functional(self, *, soft: bool) -> Functional:
         """What reduces a row of scores; ``soft`` without kinks, where there is such a one."""
-        if self.pointwise:
+        if self.goal.pointwise:
             return Expectation(support_size=DEFAULT_SUPPORT if self.goal.over_box else 0)
         make = _FUNCTIONALS.get(type(self.goal))
         return _OwnFunctional(self) if make is None else make(self.goal, soft)
 
-    def acquisition(self, model: Beliefs, score: Score, points: ContextPoints) -> Acquisition:
+    def acquisition(self, model: Beliefs, score: Score, points: ContextPoints) -> RobustAcquisition | GoalAcquisition:
         """For asking: the method's score, optimistic in the sense of the goal.
 
         A score of the mean over contexts is for the mean; under any other goal it is one of f at each context
@@ -95,26 +84,21 @@ class ModelGoal:
         """
         if not isinstance(self.goal, goals.Expected):
             score = score.per_context()
-        if self.pointwise:
+        if self.goal.pointwise:
             return GoalAcquisition(model, score, points, self)
         return RobustAcquisition(model, score, _affordable(points), self.functional(soft=True))
 
-    def belief(self, model: Beliefs, points: ContextPoints) -> Acquisition:
+    def belief(self, model: Beliefs, points: ContextPoints) -> RobustAcquisition | GoalAcquisition:
         """For recommending: the posterior expectation of the goal where marginals of f give it, else its value of the
         mean surface, less a little for what is not known."""
         cautious = UCB(beta=-CAUTION)
-        if self.pointwise:
+        if self.goal.pointwise:
             return GoalAcquisition(model, cautious, points, self, expected=True)
         return RobustAcquisition(model, cautious, points, self.functional(soft=False))
 
-    @property
-    def of_outcomes(self) -> bool:
-        """Whether the value is in units of the outcome and moves with them, so that it can be taken in a model's."""
-        return type(self.goal) in (*_FUNCTIONALS, goals.MeanSd)
-
     def value(self, outcomes: Tensor, points: ContextPoints) -> Tensor:
         """The goal's value in its own units (...) of a model's outcomes (... × n) at ``points.all``."""
-        if self.of_outcomes:
+        if self.goal.of_outcomes:
             return self.to_user(self.modelled_value(outcomes, points))
         value: Tensor = self.goal.value(self.to_user(outcomes), points.mass, self.direction)
         return value
@@ -130,6 +114,8 @@ class ModelGoal:
         return self.units.sign * self.units.scale * outcomes
 
 
+# From a goal, and whether it is to be soft, to the functional of the score. A monotone goal without one is taken by
+# autograd.
 _FUNCTIONALS: dict[type[Goal], Callable[[Any, bool], Functional]] = {
     goals.Expected: lambda goal, soft: Expectation(),
     goals.CVaR: lambda goal, soft: SoftCVaR(goal.level) if soft else CVaR(goal.level),
@@ -171,7 +157,7 @@ def _affordable(points: ContextPoints) -> ContextPoints:
     return replace(points, atoms=small.atoms, weights=small.weights)
 
 
-class GoalAcquisition:
+class GoalAcquisition(Objective):
     """α(x) = what the goal makes of μ̄, σ̄ and gain at (x, c_1..c_n): optimistic, or ``expected``. Larger is better."""
 
     def __init__(
@@ -186,8 +172,7 @@ class GoalAcquisition:
 
     @property
     def has_kinks(self) -> bool:
-        """Only goals of one's own: those of this package are smooth here."""
-        return type(self.model_goal.goal) not in (goals.Reach, goals.Within, goals.Hit, goals.MeanSd)
+        return self.model_goal.goal.has_kinks
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.evaluate(x)
@@ -208,8 +193,7 @@ class GoalAcquisition:
         return [self._on(model.rough(), few), fair, fair, self]
 
     @property
-    def dear(self) -> bool:
-        """Whether it costs much more than a stand-in."""
+    def expensive(self) -> bool:
         return self.model.condensed() is not self.model
 
     def near(self, x: Tensor) -> GoalAcquisition:

@@ -1,4 +1,4 @@
-"""The last climbs: on an objective that is dear, with the curvature of a cheap one that is much like it.
+"""The last climbs: on an expensive objective, with the curvature of a cheap approximation (SR1 trust region).
 
 A search that knows nothing of the curvature spends most of its steps on finding it out. Here it comes from differences
 of the cheap one's gradients, all asked for at once, and is corrected by what the objective shows (the symmetric

@@ -5,7 +5,7 @@ The objective comes as a ladder of stand-ins, cheapest first and the objective i
 1. A scrambled-Sobol' set plus the given starts (and points around the best of them) is scored on the lowest rung; the
    best are scored again on the next one, if there are four, or on the rung below the top.
 2. From several of the best, far apart, bounded L-BFGS climbs on the rung below the top in the continuous variables; the
-   best ends that are not the same climb on with the objective itself. If that is dear, the rung below guides them.
+   best ends that are not the same climb on with the objective itself. If that is expensive, the rung below guides them.
 3. Integer and categorical variables are searched by exchanging one variable's level at a time, with climbs between,
    until nothing improves.
 
@@ -31,10 +31,10 @@ from edrbo.acquisition.budget import BUDGET, Budget
 from edrbo.acquisition.constrained import climb_inside
 from edrbo.acquisition.guided import SAME, guided_climbs
 from edrbo.acquisition.neighbors import neighbors as neighbors_of
+from edrbo.acquisition.objective import Given, Objective, as_objectives
 from edrbo.space import Region, Space
 from edrbo.surrogate.lbfgs import minimize_batch
 
-Objective = Callable[[Tensor], Tensor]  # N × d_x → N
 Array = NDArray[np.float64]
 
 
@@ -58,7 +58,7 @@ class _Units:
 
 
 def maximize(
-    ladder: Sequence[Objective],
+    ladder: Sequence[Given],
     space: Space,
     *,
     seed: int,
@@ -73,12 +73,13 @@ def maximize(
     is improved by direct search, since gradients stall where pieces of a worst case meet. ``region`` is where to look,
     in place of that of the space's own constraints.
     """
-    objective, rough = ladder[-1], ladder[0]
-    fair = ladder[max(len(ladder) - 2, 0)]
-    sieve = ladder[max(len(ladder) - 3, 1)] if len(ladder) > 2 else fair
-    dear = getattr(objective, "dear", False)
-    if dear:
-        budget = replace(budget, kept=budget.dear_kept, starts=budget.dear_starts)
+    levels = as_objectives(ladder)
+    objective, rough = levels[-1], levels[0]
+    fair = levels[max(len(levels) - 2, 0)]
+    sieve = levels[max(len(levels) - 3, 1)] if len(levels) > 2 else fair
+    expensive = objective.expensive
+    if expensive:
+        budget = replace(budget, kept=budget.expensive_kept, starts=budget.expensive_starts)
     area = Area(space, space.region if region is None else region)
     if area.region is not None and starts is not None and len(starts):
         starts = area.admit(starts)
@@ -87,19 +88,18 @@ def maximize(
         values = sieve(candidates)
     units = _Units.of(values)
     starts = candidates[best_apart(candidates, values, budget.starts, apart=0.05)]
-    costly = getattr(objective, "costly", False)
-    goes_on = costly or fair is not objective
+    on_grid = objective.needs_context_grid
+    goes_on = on_grid or fair is not objective
     first = replace(budget, tolerance=budget.first_tolerance) if goes_on else budget
-    if dear:
-        first = replace(first, patience=budget.dear_patience, apart=SAME)
+    if expensive:
+        first = replace(first, patience=budget.expensive_patience, apart=SAME)
     ends, values = _climb(fair, starts, area, units, first)
     # searches that ended at one place would climb on together, and the hills that they left out might be higher
-    best = best_apart(ends, values, budget.costly_finalists if costly else budget.finalists, apart=0.01)
-    if hasattr(objective, "near"):
-        objective = objective.near(ends[best])
+    best = best_apart(ends, values, budget.grid_finalists if on_grid else budget.finalists, apart=0.01)
+    objective = objective.near(ends[best])
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)
-        ends, values = _climb(objective, ends[best], area, units, last, fair if dear else None)
+        ends, values = _climb(objective, ends[best], area, units, last, fair if expensive else None)
     winner = int(values.argmax())
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
@@ -152,7 +152,8 @@ def _climb(
 
     negative = _negative(objective, free, units)
     if area.region is not None and area.constrained:
-        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, budget.iterations)
+        limits = budget.iterations, budget.tolerance
+        inside = climb_inside(negative, start.numpy(), free.numpy(), area.region, *limits)
         return _better(objective, start, torch.from_numpy(inside))
     if guide is not None:
         guiding = _negative(guide, free, units)
@@ -179,7 +180,7 @@ def _negative(objective: Objective, free: Tensor, units: _Units) -> Callable[...
     downhill = free.numpy() / -units.spread
 
     def negative(points: Array, rows: list[int] | None = None) -> tuple[Array, Array]:
-        value, gradient = _value_and_gradient(objective, torch.from_numpy(points))
+        value, gradient = objective.value_and_gradient(torch.from_numpy(points))
         return (units.level - value.numpy()) / units.spread, gradient.numpy() * downhill
 
     return negative
@@ -191,17 +192,6 @@ def _better(objective: Objective, start: Tensor, end: Tensor) -> tuple[Tensor, T
         before, after = objective(torch.cat([start, end])).chunk(2)
     improved = after > before
     return torch.where(improved[:, None], end, start), torch.where(improved, after, before)
-
-
-def _value_and_gradient(objective: Objective, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The objective's own ``value_and_gradient`` if it has one, else autograd."""
-    if hasattr(objective, "value_and_gradient"):
-        value, gradient = objective.value_and_gradient(x)
-        return value, gradient
-    x = x.detach().requires_grad_()
-    value = objective(x)
-    (gradient,) = torch.autograd.grad(value.sum(), x)
-    return value.detach(), gradient
 
 
 def _probe(

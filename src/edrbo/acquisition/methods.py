@@ -48,7 +48,7 @@ class Method:
         return self.functional(n, d_c)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON types; a method of edrbo's own parts can be stored, one with parts of yours cannot."""
+        """JSON types; parts of your own can be stored once they are registered (``edrbo.register``)."""
         return {part.name: dump(getattr(self, part.name)) for part in fields(self)}
 
     @classmethod

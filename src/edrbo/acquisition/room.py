@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from edrbo.acquisition.objective import Objective
+
 WALL = 2.0  # a wall counts as tried at so many times its distance: corners have room, but are seldom good
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class Room(Objective):
     """The distance of a design from the nearest of ``tried`` (n × d_x), or from a wall if that is nearer.
 
     Only numbers have walls (``walled``, d_x); without any, designs that were tried alone count.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
 
 from edrbo.acquisition import functional
 from edrbo.acquisition.confidence import TheoryBeta
 from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB, MeanUCB
 from edrbo.context.laws import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError
+from edrbo.records.goals import Goal, register_goal
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.priors import dimension_scaled, ensemble_priors
 from edrbo.surrogate.warped import WarpedSurrogate
@@ -28,6 +29,29 @@ PARTS: dict[str, type[Any]] = {
 FUNCTIONS: dict[str, Callable[..., Any]] = {part.__name__: part for part in (dimension_scaled, ensemble_priors)}
 
 
+Registered = TypeVar("Registered", bound=Callable[..., Any])
+
+
+def register(part: Registered) -> Registered:
+    """Make a part of your own known by its name, so that a study with it can be stored, and opened again. A decorator.
+
+    It has to be registered before the study is opened.
+
+    Args:
+        part: A frozen dataclass (a surrogate, score, law of contexts, functional or goal), or a function.
+    """
+    if isinstance(part, type) and issubclass(part, Goal):
+        return register_goal(part)
+    if isinstance(part, type) and not is_dataclass(part):
+        raise InvalidValueError(f"{part.__name__} is no dataclass", "its fields are what is stored")
+    names: dict[str, Any] = PARTS if isinstance(part, type) else FUNCTIONS
+    known = names.get(part.__name__)
+    if known is not None and (known.__module__, known.__qualname__) != (part.__module__, part.__qualname__):
+        raise InvalidValueError(f"a part called {part.__name__!r} exists already", "take another name")
+    names[part.__name__] = part
+    return part
+
+
 def dump(value: Any) -> Any:
     """``value`` in JSON types; InvalidValueError for what has no name here."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -40,7 +64,7 @@ def dump(value: Any) -> Any:
     kind = type(value)
     if PARTS.get(kind.__name__) is not kind:
         shown = name or kind.__name__
-        raise InvalidValueError(f"{shown!r} cannot be stored", "a stored method is made of edrbo's own named parts")
+        raise InvalidValueError(f"{shown!r} cannot be stored", "make its name known with edrbo.register")
     return {"part": kind.__name__, **{part.name: dump(getattr(value, part.name)) for part in fields(kind)}}
 
 

@@ -14,6 +14,7 @@ from edrbo.botorch.model import Ensemble
 from edrbo.botorch.stock import StockBeliefs
 from edrbo.context.laws import ContextPoints
 from edrbo.surrogate import ensemble
+from edrbo.threads import engine_threads
 
 
 class RobustAcquisition(AcquisitionFunction):
@@ -33,6 +34,7 @@ class RobustAcquisition(AcquisitionFunction):
         self.set_X_pending(None)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    @engine_threads()
     def forward(self, X: Tensor) -> Tensor:
         """``X`` is b × 1 × d_x; gives b values."""
         return self.engine.evaluate(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-2])

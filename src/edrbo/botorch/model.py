@@ -16,6 +16,7 @@ from torch import Tensor
 
 from edrbo.surrogate import ensemble as engine
 from edrbo.surrogate.ensemble import Surrogate
+from edrbo.threads import engine_threads
 
 
 class Ensemble(FantasizeMixin, Model):
@@ -34,6 +35,7 @@ class Ensemble(FantasizeMixin, Model):
         self.experts = experts
 
     @classmethod
+    @engine_threads()
     def fit(cls, X: Tensor, Y: Tensor, Yvar: Tensor | None = None, *, surrogate: Surrogate | None = None) -> Ensemble:
         """MAP fit to ``X`` (n × d, unit cube), ``Y`` (n × 1), known noise variances ``Yvar`` (n × 1, NaN if not)."""
         known = None if Yvar is None else Yvar.squeeze(-1)
@@ -59,6 +61,7 @@ class Ensemble(FantasizeMixin, Model):
         likelihood.noise = self.experts.noise_at(torch.zeros_like(gp.hyper.noise[0]))
         return likelihood
 
+    @engine_threads()
     def posterior(  # type: ignore[override]
         self,
         X: Tensor,
@@ -74,6 +77,7 @@ class Ensemble(FantasizeMixin, Model):
         posterior = GPyTorchPosterior(MultivariateNormal(center, joint))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
+    @engine_threads()
     def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **kwargs: Any) -> Ensemble:
         """A new model that has also seen ``X`` (... × q × d), ``Y`` (... × q × 1) at the same hyper-parameters."""
         values, q, scaling = Y.squeeze(-1), X.shape[-2], self.experts.scaling

@@ -22,7 +22,7 @@ COMMANDS = {
     },
     **{name: name for name in ("edit", "undo", "drop", "restore", "cancel", "note", "amend")},
     "import": "import_table",
-    **{name: name for name in ("export", "report", "serve", "run", "check", "repair", "bench")},
+    **{name: name for name in ("export", "report", "serve", "run", "check", "backup", "copy", "bench")},
 }
 
 # Commands whose words never name a file of their own: one that looks like a study is meant as one.

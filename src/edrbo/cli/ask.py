@@ -18,6 +18,7 @@ from edrbo.cli.options import (
 )
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
+from edrbo.cli.progress import progress
 from edrbo.cli.read_words import read_wishes
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def ask(
     from edrbo.records.expects import read_expects
     from edrbo.records.words import outcome_words
 
-    with opened(study, name, by, create="first") as opened_study:
+    with progress("looking for what to try", "ask"), opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now
         wishes = read_wishes(space, forecast, fix, candidates, context)
         suggestions = opened_study.ask(count, **wishes, repeat=repeat)

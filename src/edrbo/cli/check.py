@@ -1,4 +1,4 @@
-"""``edrbo check``: what is wrong with the records of a study, by line."""
+"""``edrbo check``: what is wrong with the records of a study."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ def register(app: typer.Typer) -> None:
 
 
 def check(study: StudyOption = None, as_json: JsonOption = False) -> None:
-    """Read every record in the file or database of a study; ends with code 1 if one cannot be used."""
+    """Read every page and every event of a study's file or database; ends with code 1 if something is wrong."""
     from edrbo.records.words import plural
-    from edrbo.study.repair import problems_of
+    from edrbo.study.maintenance import problems_of
+    from edrbo.study.store.database import RECOVER
+    from edrbo.study.store.place import is_url
 
-    found = problems_of(find_place(study))
+    where = find_place(study)
+    found = problems_of(where)
     if as_json:
-        print_json({"problems": [{"line": finding.line, "problem": finding.words} for finding in found]})
+        print_json({"problems": found})
     else:
-        for finding in found:
-            say(str(finding), style="yellow")
-        say(f"{plural(len(found), 'problem')}; see `edrbo repair`" if found else "all can be read")
+        for words in found:
+            say(words, style="yellow")
+        hint = "restore a backup of the database" if is_url(where) else RECOVER.format(path=where)
+        say(f"{plural(len(found), 'problem')}; {hint}" if found else "all is well: every event can be read")
     if found:
         raise typer.Exit(1)

@@ -15,7 +15,7 @@ from edrbo.cli.read_variable import HELP, NUMBER, RANGE, read_specification, spe
 from edrbo.errors import EdrboError, InvalidSpaceError
 from edrbo.records.settings import Settings
 from edrbo.records.words import heading
-from edrbo.space import Categorical, Integer, Real, Space, Variable
+from edrbo.space import Real, Space, Variable
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ class Draft:
         values = "its usual range as 0-100 (Enter: not known)" if context else FEW_VALUES
         variable = ask(f"  Which values can {name} have? {values}", _context if context else _design, "")
         variables[name] = variable
-        if isinstance(variable, Categorical):
+        if not variable.numeric:
             return
         if not variable.unit:
             question = f"  In which unit is {name}? (Enter: none)"
@@ -192,7 +192,7 @@ def _checked(answer: str, space: Callable[[Variable], Space]) -> Variable:
     return variable
 
 
-def _with_unit(variable: Real | Integer) -> Callable[[str], Real | Integer]:
+def _with_unit(variable: Variable) -> Callable[[str], Variable]:
     return lambda answer: replace(variable, unit=answer)
 
 

@@ -29,7 +29,6 @@ def demo(
         "Which order earns most [bold]on average[/bold] over demands you do not know?"
     )
     import numpy as np
-    import torch
 
     from edrbo import Optimizer, Space
     from edrbo.bench import problems
@@ -37,7 +36,6 @@ def demo(
     from edrbo.report.belief_picture import draw_belief
     from edrbo.streams import stream
 
-    torch.set_num_threads(1)
     problem = problems.get("newsvendor")
     world = stream(seed, "contexts")
     optimizer = Optimizer(Space(design={"order": (0, 1)}, context={"demand": (0, 1)}), seed=seed)

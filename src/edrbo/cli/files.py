@@ -8,6 +8,21 @@ from typing import BinaryIO
 
 from edrbo.errors import StudyError
 
+EXISTS = "choose another name, or add --force"
+
+
+def check_new(path: Path, force: bool) -> None:
+    """StudyError if ``open_new`` would fail: to be known before an answer is worked out for it."""
+    folder = path.parent
+    if path.is_dir():
+        raise StudyError(f"cannot write {path}: it is a folder", "name a file")
+    if not folder.is_dir():
+        raise StudyError(f"cannot write {path}: there is no folder {folder}", "make it, or choose another place")
+    if path.exists() and not force:
+        raise StudyError(f"{path} exists already", EXISTS)
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise StudyError(f"cannot write {path}: it is not allowed", "choose another place")
+
 
 def open_new(path: Path, force: bool) -> BinaryIO:
     """A new file with the permissions that the user's umask gives: others may need it."""
@@ -15,7 +30,7 @@ def open_new(path: Path, force: bool) -> BinaryIO:
     try:
         return os.fdopen(os.open(path, flags, 0o666), "wb")
     except FileExistsError:
-        raise StudyError(f"{path} exists already", "choose another name, or add --force") from None
+        raise StudyError(f"{path} exists already", EXISTS) from None
     except OSError as problem:
         raise StudyError(f"cannot write {path}: {problem.strerror}") from None
 

@@ -10,6 +10,7 @@ import typer
 from edrbo.cli.options import ByOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
+from edrbo.cli.progress import progress
 
 if TYPE_CHECKING:
     from edrbo.records.state import State
@@ -36,7 +37,7 @@ def import_table(
     """
     from edrbo.study.csv_import import import_file, read_table
 
-    with opened(study, name, by, create="first") as opened_study:
+    with progress("taking in the table", "import"), opened(study, name, by, create="first") as opened_study:
         if dry_run:
             plan = read_table(opened_study.state_now, file, again=again)
         else:

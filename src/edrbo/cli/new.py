@@ -78,7 +78,7 @@ def _asked_for() -> Path:
 
 def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool) -> None:
     """The description and the study; neither if one cannot be."""
-    from edrbo.study.storage import is_url
+    from edrbo.study.store.place import is_url
     from edrbo.study.toml_file import read_toml, write_toml
 
     mode = 0o660 if shared else 0o600
@@ -97,15 +97,14 @@ def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool
 
 def _make_described(file: Path, more: bool, as_json: bool) -> None:
     """The study of a file that was written by hand."""
-    from edrbo.study.opening import study_names
-    from edrbo.study.storage import is_url
+    from edrbo.study.store.event_store import EventStore
+    from edrbo.study.store.place import is_url
 
     if more:
         raise StudyError(f"{file} exists already", "choose another name, or delete it")
     described = described_at(file)
-    if (is_url(described.storage) or Path(described.storage).exists()) and described.name in study_names(
-        described.storage
-    ):
+    exists = is_url(described.storage) or Path(described.storage).exists()
+    if exists and described.name in EventStore(described.storage).names():
         raise StudyError(f"{file} exists already, and so does its study", "choose another name")
     with plain_warnings():
         study = described.open("always")

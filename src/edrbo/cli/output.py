@@ -22,14 +22,14 @@ from edrbo.errors import (
     ContextBoundsWarning,
     ImplausibleWarning,
     NarrowContextsWarning,
-    UnreadableRecordWarning,
+    NetworkFileWarning,
 )
 
 if TYPE_CHECKING:
     from edrbo.records.state import State
 
 ROW_NAMES = ("id", "when")  # of columns that name a row
-OURS = (ConstraintWarning, ContextBoundsWarning, ImplausibleWarning, NarrowContextsWarning, UnreadableRecordWarning)
+OURS = (ConstraintWarning, ContextBoundsWarning, ImplausibleWarning, NarrowContextsWarning, NetworkFileWarning)
 
 
 def printable(value: Any) -> str:

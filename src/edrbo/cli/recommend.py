@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +17,7 @@ from edrbo.cli.options import (
 )
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
+from edrbo.cli.progress import progress
 from edrbo.cli.read_words import read_wishes
 
 if TYPE_CHECKING:
@@ -44,6 +44,13 @@ def recommend(
     as_json: JsonOption = False,
 ) -> None:
     """The design to use, and what to expect of it."""
+    with progress("working out the answer", "recommend"), opened(study, name) as opened_study:
+        space = opened_study.space_now
+        found = opened_study.recommend(goal=goal, ball=ball, **read_wishes(space, forecast, fix, candidates, context))
+        settings, record = opened_study.settings, found.to_dict()  # computed here, where the line says so
+    if as_json:
+        print_json({key: part for key, part in record.items() if key != "gain_quantiles"})
+        return
     from edrbo.optimizer.words import (
         interval_words,
         nearest_words,
@@ -55,13 +62,6 @@ def recommend(
     from edrbo.records.goals import Expected, parse_goal
     from edrbo.records.words import heading, outcome_words, plural
 
-    with opened(study, name) as opened_study:
-        space = opened_study.space_now
-        found = opened_study.recommend(goal=goal, ball=ball, **read_wishes(space, forecast, fix, candidates, context))
-        settings = opened_study.settings
-    if as_json:
-        print_json({key: part for key, part in asdict(found).items() if key != "gain_quantiles"})
-        return
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
     followed = settings.goal if goal is None else parse_goal(goal)

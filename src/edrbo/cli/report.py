@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from edrbo.cli.files import open_new, safe_file_name
+from edrbo.cli.files import check_new, open_new, safe_file_name
 from edrbo.cli.options import ContextOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
+from edrbo.cli.progress import progress
 from edrbo.cli.read_words import read_context
 
 
@@ -30,11 +31,12 @@ def report(
 
     With --context it also says what to do when that context is known to come.
     """
-    from edrbo.report import report_page
+    with progress("working out the report", "report"), opened(study, name) as opened_study:
+        from edrbo.report import report_page
 
-    with opened(study, name) as opened_study:
-        page = report_page(opened_study, context=read_context(opened_study.space_now, context))
         path = out or Path(f"{safe_file_name(opened_study.name)}.html")
+        check_new(path, force or out is None)
+        page = report_page(opened_study, context=read_context(opened_study.space_now, context))
         with open_new(path, force or out is None) as file:
             file.write(page.encode())
     if as_json:

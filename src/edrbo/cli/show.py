@@ -159,13 +159,13 @@ def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.records.questions import narrow_contexts
     from edrbo.records.reading import pending_of
     from edrbo.records.words import aim_words, plural, purpose_words, spending_words
-    from edrbo.study.storage import describe
+    from edrbo.study.store.place import describe
 
     settings, space = state.settings, state.space
     title = f"{settings.title} ({study.name})" if settings.title else study.name
     say(title, style="bold")
     say(purpose_words(settings))
-    say(f"kept in {describe(study.ledger.where)}", style="dim")
+    say(f"kept in {describe(study.where)}", style="dim")
     for label, variables in (("what you set", space.design), ("what the world sets", space.context)):
         if variables:
             print_table(label, ["name", "range"], [[name, variable.words()] for name, variable in variables.items()])

@@ -15,8 +15,8 @@ def register(app: typer.Typer) -> None:
 
 def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
     """List the studies that are kept in one place."""
-    from edrbo.study.all_studies import all_studies
-    from edrbo.study.storage import describe
+    from edrbo.study.store.place import describe
+    from edrbo.study.study import all_studies
     from edrbo.study.times import local_text
 
     place = find_place(study)

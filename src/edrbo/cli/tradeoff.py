@@ -7,15 +7,25 @@ from typing import Annotated
 
 import typer
 
-from edrbo.cli.files import open_new
+from edrbo.cli.files import check_new, open_new
 from edrbo.cli.options import ForecastOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
+from edrbo.cli.progress import progress
 from edrbo.cli.read_words import read_forecast
+from edrbo.errors import StudyError
 
 
 def register(app: typer.Typer) -> None:
     app.command("tradeoff")(tradeoff)
+
+
+PICTURES = (".png", ".svg", ".pdf", "")  # without an ending it is a .png
+
+
+def _check_picture(out: Path) -> None:
+    if out.suffix.lower() not in PICTURES:
+        raise StudyError(f"cannot draw a {out.suffix} file", "name a .png, .svg or .pdf file")
 
 
 def tradeoff(
@@ -32,12 +42,15 @@ def tradeoff(
     """Designs between the best on average and the best under a robust goal: none is better in both."""
     from edrbo.records.words import heading
 
-    with opened(study, name) as opened_study:
+    if out is not None:
+        _check_picture(out)
+        check_new(out, force)
+    with progress("looking for what can be traded off", "tradeoff"), opened(study, name) as opened_study:
         space = opened_study.space_now
         found = opened_study.tradeoff(goal, forecast=read_forecast(space, forecast))
     if out is not None:
         with open_new(out, force) as file:
-            found.draw().savefig(file, format=out.suffix.removeprefix(".") or "png")
+            found.draw().savefig(file, format=out.suffix.lower().removeprefix(".") or "png")
     if as_json:
         points = zip(found.designs, found.mean.tolist(), found.value.tolist(), strict=True)
         rows = [{"design": design, "mean": mean, "value": value} for design, mean, value in points]

@@ -15,7 +15,7 @@ from edrbo.context.points import sobol_points
 from edrbo.records.law import KnownLaw, Named, Shares
 from edrbo.records.named_law import check_named
 from edrbo.records.quantiles import masses, quantiles
-from edrbo.space import Integer, Space
+from edrbo.space import Space
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def _quantiles(name: str, part: Named | Shares, levels: Array, space: Space) -> 
         chosen: Array = numbers[order][np.searchsorted(below, levels).clip(0, len(numbers) - 1)]
         return chosen
     found: Array = quantiles(part.name, (part.arguments, part.keywords), levels)
-    return np.rint(found) if isinstance(space.context[name], Integer) else found
+    return np.rint(found) if space.context[name].size else found
 
 
 def _beside(

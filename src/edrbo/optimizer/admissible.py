@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from edrbo.acquisition.feasible import Bar, feasible_ladder
-from edrbo.acquisition.maximizer import Objective
+from edrbo.acquisition.objective import Objective
+from edrbo.acquisition.penalties import Bar, penalize_failure
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import Choice
 from edrbo.surrogate.feasibility import Feasibility
@@ -44,7 +44,7 @@ def best_admissible(
     unit = belief.outcome_range
     for steepness in STEEPNESS:
         bar = Bar(level, RISK * unit, steepness * unit)
-        x = choice.best(feasible_ladder(ladder, feasibility, bar), seed=seed, starts=starts, kinks=True)
+        x = choice.best(penalize_failure(ladder, feasibility, bar), seed=seed, starts=starts, kinks=True)
         if float(feasibility.probability(x[None])) >= level - CLOSE:
             return x
     tried = starts[feasibility.probability(starts) >= level]

@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.apart import apart
-from edrbo.acquisition.feasible import LogRisk, feasible_ladder
 from edrbo.acquisition.functional import Expectation, Functional
-from edrbo.acquisition.goal import Acquisition, ModelGoal
-from edrbo.acquisition.maximizer import Objective
+from edrbo.acquisition.goal import GoalAcquisition, ModelGoal
 from edrbo.acquisition.methods import Method
+from edrbo.acquisition.objective import Objective
+from edrbo.acquisition.penalties import LogRisk, penalize_failure, penalize_pending
 from edrbo.acquisition.score import UCB, Score
 from edrbo.context.compression import compress
 from edrbo.context.laws import ContextHistory, ContextPoints, Given, smoothed
@@ -105,7 +104,7 @@ class Belief:
     smooth: ContextPoints | None = None
     pending: Tensor = NONE_PENDING  # designs that are being evaluated (P × d_x)
 
-    def acquisition(self) -> Acquisition:
+    def acquisition(self) -> RobustAcquisition | GoalAcquisition:
         if self.functional is None:
             return self.model_goal.acquisition(self.model, self.score, self.points)
         return RobustAcquisition(self.model, self.score, self.points, self.functional)
@@ -125,17 +124,17 @@ class Belief:
         """``ladder``, an acquisition's, less what the risk of failing costs."""
         if self.feasibility is None:
             return list(ladder)
-        return feasible_ladder(ladder, self.feasibility, LogRisk(self.outcome_range, OPTIMISM))
+        return penalize_failure(ladder, self.feasibility, LogRisk(self.outcome_range, OPTIMISM))
 
     def apart(self, ladder: Sequence[Objective], worth: float | None = None) -> list[Objective]:
         """``ladder``, whose values are ``worth`` apart, by default an acquisition's, away from what is pending."""
         lengthscale = self.model.gp.hyper.lengthscale[:, : self.pending.shape[-1]].log().mean(0).exp()
-        return apart(ladder, self.pending, lengthscale, self.worth if worth is None else worth)
+        return penalize_pending(ladder, self.pending, lengthscale, self.worth if worth is None else worth)
 
     @property
     def worth(self) -> float:
         """How far values of the acquisition may be apart."""
-        if self.functional is not None or (self.model_goal.of_outcomes and not self.model_goal.pointwise):
+        if self.functional is not None or (self.model_goal.goal.of_outcomes and not self.model_goal.goal.pointwise):
             return self.outcome_range
         wide = float(self.model_goal.units.spread_to_user(self.outcome_range))
         return {"outcome": wide, "probability": 1.0, "squared outcome": wide**2}[self.model_goal.goal.kind]
@@ -193,7 +192,7 @@ def believe(
     if not method.score.uses_context:
         empty = points.atoms.new_zeros(1, 0)
         points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
-    may_smooth = not asking and not forecast and model_goal.of_shares and method.score.uses_context
+    may_smooth = not asking and not forecast and model_goal.goal.of_shares and method.score.uses_context
     smooth = smoothed(law, history, seed) if may_smooth else None
     model = _condition(method.surrogate, model, extras, points)
     runs = extras.runs

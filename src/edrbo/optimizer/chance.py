@@ -11,6 +11,7 @@ contexts keep it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,11 @@ class Chance:
     @classmethod
     def of(cls, limit: Limit, known: Knowledge) -> Chance:
         return cls(limit, known, known.law.thinned(ATOMS))
+
+    @cached_property
+    def allowed(self) -> float:
+        """Of the contexts seen, the largest share that may break it if f were known; none if that is too much."""
+        return allowed_share(self.limit, self.law)
 
     def holds(self, x: Tensor) -> Array:
         """Probability (N) that it holds at designs ``x`` (N × d_x) in as large a share of contexts as it asks for."""

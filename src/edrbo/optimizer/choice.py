@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.listed import best_listed
-from edrbo.acquisition.maximizer import Objective, maximize
+from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.objective import Objective
 from edrbo.context.laws import sobol_points
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidSpaceError
 from edrbo.space import Region, Space

@@ -17,6 +17,7 @@ from edrbo.records.expects import read_expects
 from edrbo.records.state import State
 from edrbo.records.units import Units
 from edrbo.surrogate.ensemble import Ensemble
+from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
 
@@ -73,12 +74,14 @@ class LeaveOneOut(Foretold):
         return np.asarray(np.sqrt(np.mean((self.y - self.expert_mean) ** 2, axis=1)))
 
 
+@engine_threads()
 def leave_one_out(model: Ensemble) -> LeaveOneOut:
     """Of the observations the model is fitted to."""
     with torch.no_grad():
         return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out()))
 
 
+@engine_threads()
 def one_step_ahead(model: Ensemble) -> Foretold:
     """Each outcome but the first from those before it, at the hyper-parameters of the fit to all.
 

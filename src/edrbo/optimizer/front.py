@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.front import hypervolume, not_dominated, reference_of
-from edrbo.acquisition.limits import Limited
+from edrbo.acquisition.objective import Wrapped
+from edrbo.acquisition.penalties import LimitPenalty
 from edrbo.context.laws import sobol_points
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.optimizer.admissible import best_admissible
@@ -101,7 +102,7 @@ def _candidates(adviser: Adviser) -> Tensor:
     values = _values(adviser, found)
     low, size = values.amin(0), (values.amax(0) - values.amin(0)).clamp_min(1e-300)
     for direction in _directions(values.shape[-1]):
-        ladder = [_Scalar(rung, direction / size, low) for rung in top]
+        ladder = [_Scalar(level, direction / size, low) for level in top]
         least = adviser.joint.least_success
         x = best_admissible(ladder, adviser.joint.main, adviser.choice, found, adviser.seed, least, kinks=True)
         found = torch.cat([found, adviser.choice.settled(x)[None]])
@@ -116,29 +117,29 @@ def _directions(count: int) -> list[Tensor]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Scalar:
+class _Scalar(Wrapped):
     """The least of the weighted values above ``low`` and a little of their sum (Chebyshev's, augmented), under the
     penalties of ``limited``."""
 
-    limited: Limited
+    objective: LimitPenalty
     weights: Tensor
     low: Tensor
 
     def __call__(self, x: Tensor) -> Tensor:
-        values = torch.stack([weight * objective(x) for weight, objective in self.limited.terms], dim=-1)
+        values = torch.stack([weight * objective(x) for weight, objective in self.objective.terms], dim=-1)
         apart = self.weights * (values - self.low)
-        penalty = self.limited.worth(x) - self.limited(x)
+        penalty = self.objective.worth(x) - self.objective(x)
         value: Tensor = apart.amin(-1) + SLANT * apart.sum(-1) - float(self.weights.max()) * penalty
         return value
 
     def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        parts = [(weight, *objective.value_and_gradient(x)) for weight, objective in self.limited.terms]
+        parts = [(weight, *objective.value_and_gradient(x)) for weight, objective in self.objective.terms]
         values = torch.stack([weight * value for weight, value, _ in parts], dim=-1)
         slopes = torch.stack([weight * gradient for weight, _, gradient in parts], dim=1)  # N × K × d_x
         apart = self.weights * (values - self.low)
         least, which = apart.min(-1)
         shares = SLANT * self.weights + torch.nn.functional.one_hot(which, len(self.weights)) * self.weights
-        total, slope = self.limited.value_and_gradient(x)
+        total, slope = self.objective.value_and_gradient(x)
         scale = float(self.weights.max())
         value = least + SLANT * apart.sum(-1) + scale * (total - values.sum(-1))
         return value, (shares[..., None] * slopes).sum(1) + scale * (slope - slopes.sum(1))

@@ -76,7 +76,7 @@ def goal_values(
     count = FEW_DRAWS if len(x) > MANY or isinstance(model_goal.goal, Robust) else DRAWS
     worlds = _Worlds(model, points, effective, trust, count, seed)
     belief = model_goal.belief(model, points)
-    reduce = model_goal.modelled_value if model_goal.of_outcomes else model_goal.value
+    reduce = model_goal.modelled_value if model_goal.goal.of_outcomes else model_goal.value
     found = []
     with torch.no_grad():
         for design in x:
@@ -92,7 +92,7 @@ def goal_values(
                 centers.append(reduce(means, law))
             found.append((*values.numpy(), *_parts(torch.stack(centers), reduce(means, near), worlds.shares)))
     draws, plain, *parts = (np.stack(part) for part in zip(*found, strict=True)) if found else _NOTHING
-    return GoalValues(draws, plain, model_goal.units if model_goal.of_outcomes else None, *parts)
+    return GoalValues(draws, plain, model_goal.units if model_goal.goal.of_outcomes else None, *parts)
 
 
 def shares_within(

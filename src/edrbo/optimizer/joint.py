@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from edrbo.acquisition.front import FrontGain, cells_of
-from edrbo.acquisition.limits import Limited, Margin, limited_ladder, margin
-from edrbo.acquisition.maximizer import Objective
+from edrbo.acquisition.objective import Objective, combine
+from edrbo.acquisition.penalties import LimitPenalty, Margin, limited_ladder, margin
 from edrbo.acquisition.score import UCB
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.belief import Belief
-from edrbo.optimizer.chance import Chance, allowed_share
+from edrbo.optimizer.chance import Chance
 from edrbo.records.goals import Goal
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.settings import LEAST_SUCCESS
@@ -47,7 +46,7 @@ class Part:
         assert not isinstance(self.wanted, Limit)
         weight = 1.0 if self.wanted.weight is None else self.wanted.weight
         model_goal = self.belief.model_goal
-        modelled = self.belief.functional is not None or (model_goal.of_outcomes and not model_goal.pointwise)
+        modelled = self.belief.functional is not None or (model_goal.goal.of_outcomes and not model_goal.goal.pointwise)
         return weight * model_goal.units.scale if modelled else weight
 
     @property
@@ -114,9 +113,12 @@ class Joint:
             return Climb(limited_ladder(terms, limits))
         sizes, cells = torch.tensor([part.worth for part in self.wanted], dtype=torch.float64), self._cells()
         share = [(cost / self.worth, ladder) for cost, ladder in limits]  # a gain is a part of the whole
-        rungs = range(len(terms[0][1]))
-        gains = [FrontGain(tuple((w, ladder[k]) for w, ladder in terms), sizes, *cells) for k in rungs]
-        return Climb([Limited(((1.0, gains[k]),), tuple((cost, ladder[k]) for cost, ladder in share)) for k in rungs])
+        weights = [weight for weight, _ in terms]
+        gains = combine(
+            [ladder for _, ladder in terms],
+            lambda level: FrontGain(tuple(zip(weights, level, strict=True)), sizes, *cells),
+        )
+        return Climb(limited_ladder([(1.0, gains)], share))
 
     @property
     def has_front(self) -> bool:
@@ -138,13 +140,13 @@ class Joint:
         sizes = torch.tensor([part.worth for part in self.wanted], dtype=values.dtype)
         return cells_of(values / sizes, kept)
 
-    def cautious(self, chances: Sequence[Chance], caution: float) -> list[Limited]:
+    def cautious(self, chances: Sequence[Chance], caution: float) -> list[LimitPenalty]:
         """The cautious value of what is wanted under limits that hold ``caution`` standard deviations off."""
         values = [(part, part.belief.model_goal.belief(part.belief.model, part.belief.points)) for part in self.wanted]
         terms = [(part.weight, value.ladder()) for part, value in values]
         limits = []
         for (part, limit), chance in zip(self.limits if chances else (), chances, strict=True):
-            sure = Margin(limit.lower, limit.upper, allowed_share(limit, chance.law) + JUST)
+            sure = Margin(limit.lower, limit.upper, chance.allowed + JUST)
             score, units = UCB(beta=-caution), part.belief.model_goal.units
             made = margin(part.belief.model, score, law_points(chance.law), sure, units)
             limits.append((self.cost(part), made.ladder()))
@@ -195,10 +197,10 @@ class Joint:
 class Climb:
     """A ladder as an acquisition has it; where a limit begins there is a kink."""
 
-    rungs: list[Any]
+    rungs: list[LimitPenalty]
     has_kinks: bool = True
 
-    def ladder(self) -> list[Any]:
+    def ladder(self) -> list[LimitPenalty]:
         return self.rungs
 
 

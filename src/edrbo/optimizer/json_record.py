@@ -8,13 +8,12 @@ from typing import Any
 from edrbo.acquisition.methods import get_method
 from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.optimizer.stored_fit import StoredFit
-from edrbo.records import format_1
 from edrbo.records.checksum import is_sound, signed
 from edrbo.records.events import from_dict
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 
-FORMAT = 2  # version of the record
+FORMAT = 1  # version of the record
 
 _BROKEN = (EdrboError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
 
@@ -26,7 +25,6 @@ def write(state: State, fit: StoredFit | None) -> str:
         "format": FORMAT,
         "settings": first.to_dict(),
         "events": [event.to_dict() for event in state.history],
-        "suggested": state.suggested,
         "fit": None if fit is None else fit.to_dict(),
     }
     return json.dumps(signed(record), allow_nan=False)
@@ -38,11 +36,8 @@ def read(text: str) -> tuple[State, StoredFit | None]:
     try:
         if not is_sound(record):
             raise InvalidValueError("its checksum is wrong, so it was damaged or changed")
-        if record["format"] == 1:
-            return _read_format_1(record), None
         state = State.start(Settings.from_dict(record["settings"]))
         state = state.apply(*map(from_dict, record["events"]))
-        state = state.renumbered(_count(record["suggested"], state))
         fit = StoredFit.from_dict(record["fit"])
         if fit is not None and not fit.suits(get_method(state.settings.method), state.space):
             raise InvalidValueError("the stored fit is that of another model")
@@ -54,26 +49,12 @@ def read(text: str) -> tuple[State, StoredFit | None]:
         ) from None
 
 
-def _read_format_1(record: Any) -> State:
-    events, asked = format_1.events_of(record)
-    state = State.start(Settings.from_dict(record)).apply(*events)
-    return state.renumbered(_count(asked, state))
-
-
 def _parse(text: Any) -> Any:
     try:
         record = json.loads(text)
         version = record["format"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InvalidValueError("this is not an optimizer stored by to_json") from None
-    if version not in (1, FORMAT):
+    if version != FORMAT:
         raise InvalidValueError(f"this optimizer was stored in format {version!r}", "upgrade edrbo")
     return record
-
-
-def _count(given: Any, state: State) -> int:
-    """How many suggestions were asked for; each took a number, so it is bounded."""
-    least, most = state.suggested, max(state.suggested, state.next_id)
-    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-        raise InvalidValueError(f"{given!r} suggestions were asked for", f"there are {least} to {most}")
-    return given

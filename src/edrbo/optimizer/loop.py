@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from edrbo.acquisition.methods import Method
-from edrbo.errors import EdrboError, InvalidValueError
+from edrbo.errors import EdrboError, EdrboWarning, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.progress import Progress, watched
 from edrbo.optimizer.recommendation import Recommendation
 from edrbo.optimizer.several import need_one_main
-from edrbo.records.settings import DEFAULT
+from edrbo.records.goals import Goal
+from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
 from edrbo.space import Space
 
 Function = Callable[[dict[str, Any]], Any]
@@ -37,14 +39,22 @@ def maximize(
     seed: int = 0,
     progress: Progress | bool | None = None,
     most_errors: int | None = 3,
-    **settings: Any,
+    forgetting: float | None = None,
+    initial: int = INITIAL,
+    goal: Goal | str = "expected",
+    aim: Purpose = "operate",
+    least_success: float = LEAST_SUCCESS,
+    outliers: Outliers = "robust",
+    outcome: str = "value",
+    unit: str = "",
+    title: str = "",
+    outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
+    law: Any = None,
+    cost: str | Callable[[dict[str, Any]], float] | None = None,
 ) -> Result:
     """Evaluate ``f`` ``evaluations`` times and recommend the design that is best on average over contexts.
 
-    ``f(design)`` returns ``(context, value)``, both as the world gave them; for a space without contexts, the value
-    alone. An exception from ``f`` counts as a failed evaluation and is passed on as a warning; ``most_errors`` of them
-    in a row end the loop (None: never). ``progress`` is called after every evaluation; without one a bar is shown in a
-    terminal or a notebook (True: always, False: never). Ctrl-C stops early; what was evaluated is kept and used.
+    Ctrl-C stops early; what was evaluated is kept and used.
 
     >>> import edrbo, random
     >>> def sales(design):
@@ -52,8 +62,48 @@ def maximize(
     ...     return {"demand": demand}, 9 * min(design["order"], demand) - 5 * design["order"]
     >>> space = edrbo.Space(design={"order": (0, 1)}, context={"demand": (0, 1)})
     >>> result = edrbo.maximize(sales, space, evaluations=8)
+
+    Args:
+        f: Takes a design and returns ``(context, value)``, both as the world gave them; for a space without contexts,
+            the value alone. An exception counts as a failed evaluation and is passed on as a warning.
+        space: What is set and what the world sets.
+        evaluations: How many evaluations are made.
+        method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
+        seed: Seed of everything random: the same seed and data give the same suggestions.
+        progress: Called after every evaluation. None: a bar is shown in a terminal or a notebook; True: always, False:
+            never.
+        most_errors: So many exceptions in a row end the loop; None: never.
+        forgetting: A context's weight halves with every so many later ones; None: all count alike.
+        initial: Quasi-random designs before the model takes over.
+        goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
+        aim: "operate" if every run counts, "identify" if only the design in the end does.
+        least_success: Designs that succeed with less probability are not recommended.
+        outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        outcome: What is measured, as "gloss".
+        unit: The unit of what is measured.
+        title: A name for people.
+        outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
+        law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
+        cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
     """
-    optimizer = Optimizer(space, method, seed=seed, **_planned(evaluations, settings))
+    optimizer = Optimizer(
+        space,
+        method,
+        evaluations=_planned(evaluations, aim),
+        seed=seed,
+        forgetting=forgetting,
+        initial=initial,
+        goal=goal,
+        aim=aim,
+        least_success=least_success,
+        outliers=outliers,
+        outcome=outcome,
+        unit=unit,
+        title=title,
+        outcomes=outcomes,
+        law=law,
+        cost=cost,
+    )
     return _run(f, evaluations, progress, most_errors, optimizer)
 
 
@@ -66,16 +116,69 @@ def minimize(
     seed: int = 0,
     progress: Progress | bool | None = None,
     most_errors: int | None = 3,
-    **settings: Any,
+    forgetting: float | None = None,
+    initial: int = INITIAL,
+    goal: Goal | str = "expected",
+    aim: Purpose = "operate",
+    least_success: float = LEAST_SUCCESS,
+    outliers: Outliers = "robust",
+    outcome: str = "value",
+    unit: str = "",
+    title: str = "",
+    outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
+    law: Any = None,
+    cost: str | Callable[[dict[str, Any]], float] | None = None,
 ) -> Result:
-    """The same for a cost: the design with the least expected value."""
-    optimizer = Optimizer(space, method, seed=seed, direction="minimize", **_planned(evaluations, settings))
+    """The same for a cost: the design with the least expected value.
+
+    Args:
+        f: Takes a design and returns ``(context, value)``, both as the world gave them; for a space without contexts,
+            the value alone. An exception counts as a failed evaluation and is passed on as a warning.
+        space: What is set and what the world sets.
+        evaluations: How many evaluations are made.
+        method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
+        seed: Seed of everything random: the same seed and data give the same suggestions.
+        progress: Called after every evaluation. None: a bar is shown in a terminal or a notebook; True: always, False:
+            never.
+        most_errors: So many exceptions in a row end the loop; None: never.
+        forgetting: A context's weight halves with every so many later ones; None: all count alike.
+        initial: Quasi-random designs before the model takes over.
+        goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
+        aim: "operate" if every run counts, "identify" if only the design in the end does.
+        least_success: Designs that succeed with less probability are not recommended.
+        outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        outcome: What is measured, as "gloss".
+        unit: The unit of what is measured.
+        title: A name for people.
+        outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
+        law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
+        cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+    """
+    optimizer = Optimizer(
+        space,
+        method,
+        direction="minimize",
+        evaluations=_planned(evaluations, aim),
+        seed=seed,
+        forgetting=forgetting,
+        initial=initial,
+        goal=goal,
+        aim=aim,
+        least_success=least_success,
+        outliers=outliers,
+        outcome=outcome,
+        unit=unit,
+        title=title,
+        outcomes=outcomes,
+        law=law,
+        cost=cost,
+    )
     return _run(f, evaluations, progress, most_errors, optimizer)
 
 
-def _planned(evaluations: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """``settings`` that know how many evaluations there will be, where that is for the setting to judge."""
-    return {"evaluations": evaluations, **settings} if settings.get("aim") == "identify" else settings
+def _planned(evaluations: int, aim: Purpose) -> int | None:
+    """How many evaluations there will be, where the setting is to judge that."""
+    return evaluations if aim == "identify" else None
 
 
 def _run(
@@ -100,7 +203,7 @@ def _run(
                     answer = f(dict(suggestion.design))
                 except Exception as problem:
                     errors += 1
-                    warnings.warn(f"evaluation {suggestion.id} failed: {problem!r}", stacklevel=3)
+                    warnings.warn(f"evaluation {suggestion.id} failed: {problem!r}", EdrboWarning, stacklevel=3)
                     optimizer.tell(suggestion, failed=True, why=repr(problem)[:LONGEST_REASON])
                     if errors == most_errors:
                         _give_up(optimizer, errors, problem)
@@ -121,7 +224,7 @@ def _give_up(optimizer: Optimizer, errors: int, problem: Exception) -> None:
     words = f"the function failed {errors} times in a row, last with {problem!r}"
     if len(optimizer) == 0:
         raise EdrboError(words, "mend it, or say most_errors=None if most designs may fail") from problem
-    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", stacklevel=4)
+    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", EdrboWarning, stacklevel=4)
 
 
 def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:

@@ -14,23 +14,18 @@ from edrbo.optimizer.choice import Choice, read_choice
 from edrbo.optimizer.training import Evidence
 from edrbo.records.reading import need_contexts, read_one_context
 from edrbo.records.state import State
-from edrbo.space.tables import close_match
 
 Array = NDArray[np.float64]
 Law = tuple[Array | None, Array | None]  # a forecast (n × d_c), or one context (1 × d_c)
 
 
 class Wishes(TypedDict, total=False):
-    """Keyword arguments of ``recommend``, and with ``repeat`` of ``ask``."""
+    """What the command line hands on to ``ask``, ``recommend`` and ``front``."""
 
     forecast: Any
     context: Any
     fixed: Mapping[str, Any] | None
     candidates: Any
-
-
-class AskWishes(Wishes, total=False):
-    repeat: bool | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +47,8 @@ def read_question(
     fixed: Mapping[str, Any] | None = None,
     candidates: Any = None,
     repeat: bool | None = None,
-    **unknown: Any,
 ) -> Question:
     """``repeat`` is by default as it makes sense: another context may come, the same one tells nothing new."""
-    if unknown:
-        (name, *_), known = unknown, AskWishes.__annotations__
-        raise TypeError(f"unexpected keyword argument {name!r}: {close_match(name, known, f'known are {list(known)}')}")
     if repeat is not None and candidates is None:
         raise InvalidValueError("repeat is for candidates", "give candidates, or leave it out")
     if not isinstance(repeat, bool | None):

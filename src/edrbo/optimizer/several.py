@@ -5,8 +5,9 @@ Each outcome is believed in by itself, as a study of its own would (``joint``); 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,11 +16,11 @@ from torch import Tensor
 
 from edrbo.errors import EdrboError
 from edrbo.optimizer.admissible import ALMOST, best_admissible
-from edrbo.optimizer.answer import OutcomeAnswer, Recommendation
+from edrbo.optimizer.answer import OutcomeAnswer
 from edrbo.optimizer.chance import Chance
 from edrbo.optimizer.choice import Choice
 from edrbo.optimizer.joint import Joint, Part
-from edrbo.optimizer.recommendation import Knowledge
+from edrbo.optimizer.recommendation import Knowledge, Recommendation
 from edrbo.records.goals import Expected
 from edrbo.records.outcomes import Outcomes
 from edrbo.records.words import aim_words
@@ -49,9 +50,8 @@ class Adviser:
     seed: int
 
     @classmethod
-    def of(cls, joint: Joint, knowns: Sequence[Knowledge], choice: Choice, starts: Tensor, seed: int) -> Adviser:
-        known = {id(one.belief): one for one in knowns}
-        chances = [Chance.of(limit, known[id(part.belief)]) for part, limit in joint.limits]
+    def of(cls, joint: Joint, knowns: Mapping[str, Knowledge], choice: Choice, starts: Tensor, seed: int) -> Adviser:
+        chances = [Chance.of(limit, knowns[part.name]) for part, limit in joint.limits]
         return cls(joint, tuple(chances), choice, choice.starts(starts), seed)
 
     def advise(self) -> Advised:
@@ -123,7 +123,7 @@ def adviser_of(knowns: Mapping[str, Knowledge], choice: Choice) -> Adviser:
     assert settings.outcomes is not None
     parts = tuple(Part(name, settings.outcomes[name], known.belief, known.law) for name, known in knowns.items())
     joint = Joint(parts, settings.least_success)
-    return Adviser.of(joint, list(knowns.values()), choice, main.evidence.starts(), main.seed)
+    return Adviser.of(joint, knowns, choice, main.evidence.starts(), main.seed)
 
 
 def recommend_under_limits(knowns: Mapping[str, Knowledge], choice: Choice, ball: float) -> Recommendation:
@@ -134,18 +134,24 @@ def recommend_under_limits(knowns: Mapping[str, Knowledge], choice: Choice, ball
     advised, average = adviser.advise(), None
     if main.model_goal.goal != Expected():
         average = replace(adviser, joint=joint.under(Expected())).advise().x
-    found = main.recommend(advised.x, advised.x if average is None else average, ball, adviser.admit)
-    hold = advised.sure if outcomes.limits else None
-    return replace(found, outcomes=_answers(knowns, outcomes, adviser, advised.x), limits_hold=hold)
+    return Recommendation(
+        main,
+        advised.x,
+        advised.x if average is None else average,
+        ball=ball,
+        admit=adviser.admit,
+        outcomes=partial(_answers, knowns, outcomes, adviser, advised.x),
+        limits_hold=advised.sure if outcomes.limits else None,
+    )
 
 
 def _answers(
     knowns: Mapping[str, Knowledge], outcomes: Outcomes, adviser: Adviser, x: Tensor
 ) -> dict[str, OutcomeAnswer]:
     """What to expect of every outcome at the design ``x`` (d_x)."""
-    found, chances = {}, {id(chance.known): chance for chance in adviser.chances}
+    found, chances = {}, dict(zip(outcomes.limits, adviser.chances, strict=True))
     for name, known in knowns.items():
-        said, chance = known.predict(x[None]), chances.get(id(known))
+        said, chance = known.predict(x[None]), chances.get(name)
         value, ends, holds = float(said.value[0]), (float(said.value_lower[0]), float(said.value_upper[0])), None
         if chance is not None:
             (value, ends), holds = chance.share(x), float(chance.holds(x[None])[0])

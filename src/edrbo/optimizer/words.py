@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from edrbo.optimizer.answer import Recommendation, TriedRun
+from edrbo.optimizer.answer import TriedRun
+from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.settings import Settings
 from edrbo.records.words import context_words, design_words, outcome_words
 

@@ -7,6 +7,6 @@ try:
 except ModuleNotFoundError as problem:
     if str(problem.name).split(".")[0] not in ("optuna", "sqlalchemy"):
         raise
-    raise MissingExtraError("the sampler needs Optuna", "pip install 'edrbo[study]'") from None
+    raise MissingExtraError("the sampler needs Optuna", "pip install 'edrbo[optuna]'") from None
 
 __all__ = ["EDRBOSampler"]

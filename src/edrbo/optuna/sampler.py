@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,9 @@ from edrbo.optuna.translation import (
     read_context,
     variable_of,
 )
-from edrbo.records.settings import DEFAULT, Settings
+from edrbo.records.goals import Goal
+from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.units import Direction
 from edrbo.space import Space
 
@@ -55,11 +57,29 @@ class EDRBOSampler(BaseSampler):
     With ``outcomes`` the objective's values are the main ones, in their order; the others are constraints of the trial
     by name (``trial.set_constraint``) or in its user attribute ``outcomes``, and limits hold over contexts.
 
-    ``cost`` is what a trial costs, in its parameters: ``"1 + 9 * x"`` or a function of them; or a trial says so in its
-    user attribute ``cost``.
+    A trial says what it costs in its user attribute ``cost``, or the sampler knows it by its argument ``cost``.
 
     A trial that fails, or breaks a constraint, says where trials fail; a pruned one counts by its last value.
     Parameters that not every trial has are drawn at random.
+
+    Args:
+        context: The context variables by name, as ``Space`` takes them.
+        method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
+        seed: Seed of everything random; None: another one every time.
+        independent_sampler: Draws the parameters that not every trial has.
+        forgetting: A context's weight halves with every so many later ones; None: all count alike.
+        initial: Quasi-random designs before the model takes over.
+        goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
+        aim: "operate" if every run counts, "identify" if only the design in the end does.
+        evaluations: How many runs there will be, if that is known; for "identify".
+        least_success: Designs that succeed with less probability are not recommended.
+        outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        outcome: What is measured, as "gloss".
+        unit: The unit of what is measured.
+        title: A name for people.
+        outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
+        law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
+        cost: What a trial costs, in its parameters: a text such as "1 + 9 * x", or a function of them.
     """
 
     def __init__(
@@ -69,14 +89,41 @@ class EDRBOSampler(BaseSampler):
         seed: int | None = None,
         *,
         independent_sampler: BaseSampler | None = None,
-        **choices: Any,
+        forgetting: float | None = None,
+        initial: int = INITIAL,
+        goal: Goal | str = "expected",
+        aim: Purpose = "operate",
+        evaluations: int | None = None,
+        least_success: float = LEAST_SUCCESS,
+        outliers: Outliers = "robust",
+        outcome: str = "value",
+        unit: str = "",
+        title: str = "",
+        outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
+        law: Any = None,
+        cost: str | Callable[[dict[str, Any]], float] | None = None,
     ) -> None:
         self._context = dict(context or {})
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._cost = check_cost(choices.pop("cost", None))
-        # Refuses bad settings now; the space is that of the study, and known only later.
-        self._settings = Settings(Space({"design": (0, 1)}, self._context), method, **{**choices, "seed": seed})
+        self._cost = check_cost(cost)
+        # Refuses bad settings now; the space is that of the study, and known only later, and so is its direction.
+        choices = {
+            "seed": seed,
+            "forgetting": forgetting,
+            "initial": initial,
+            "goal": goal,
+            "aim": aim,
+            "evaluations": evaluations,
+            "least_success": least_success,
+            "outliers": outliers,
+            "outcome": outcome,
+            "unit": unit,
+            "title": title,
+            "outcomes": outcomes,
+            "law": law,
+        }
+        self._settings = Settings.of(Space({"design": (0, 1)}, self._context), method, choices)
         self._independent = independent_sampler or RandomSampler(seed=self._settings.seed % 2**32)
         self._optimizers: dict[str, Optimizer] = {}  # by direction and search space; they remember their fits
         self._lock = threading.Lock()
@@ -146,19 +193,46 @@ class EDRBOSampler(BaseSampler):
     def recommend(
         self, study: optuna.Study, *, forecast: Any = None, context: Any = None, ball: float = 0.1
     ) -> Recommendation:
-        """The parameters with the best expected value, which need not be those of ``study.best_trial``."""
+        """The parameters with the best expected value, which need not be those of ``study.best_trial``.
+
+        Args:
+            study: The Optuna study.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met.
+            ball: How far the law of contexts may move, for the worst case: a fraction of the context range.
+        """
         translation = self._translation(study)
         with self._lock:
             optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
             found = optimizer.recommend(forecast=forecast, context=context, ball=ball)
-        return replace(found, design=translation.params(found.design))
+        return found.with_design(translation.params(found.design))
 
-    def front(self, study: optuna.Study, **wishes: Any) -> Front:
-        """Of several main outcomes, the parameters of which none are better in all; see ``Optimizer.front``."""
+    def front(
+        self,
+        study: optuna.Study,
+        *,
+        reference: Mapping[str, float] | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Front:
+        """Of several main outcomes, the parameters of which none are better in all.
+
+        Args:
+            study: The Optuna study.
+            reference: Values by main outcome down to which the hypervolume counts; by default just behind the front.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met.
+            fixed: Parameters that are held, values by name.
+            candidates: The only parameters to choose from.
+        """
         translation = self._translation(study)
         with self._lock:
             optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
-            found = optimizer.front(**wishes)
+            found = optimizer.front(
+                reference=reference, forecast=forecast, context=context, fixed=fixed, candidates=candidates
+            )
         points = tuple(replace(point, design=translation.params(point.design)) for point in found.points)
         return replace(found, points=points)
 

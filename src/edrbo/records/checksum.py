@@ -22,5 +22,5 @@ def signed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sound(record: Mapping[str, Any]) -> bool:
-    """Whether it says what was written; older records have no checksum and are believed."""
-    return NAME not in record or record[NAME] == checksum(record)
+    """Whether it says what was written."""
+    return NAME in record and bool(record[NAME] == checksum(record))

@@ -7,7 +7,7 @@ import numpy as np
 from edrbo.errors import InvalidValueError
 from edrbo.records.law import KnownLaw, Named
 from edrbo.records.quantiles import quantiles
-from edrbo.space import Categorical, Space
+from edrbo.space import Space
 from edrbo.space.tables import close_match
 
 
@@ -15,7 +15,7 @@ def check_law(law: KnownLaw | None, space: Space) -> None:
     """InvalidValueError if SciPy has no such distribution, or not with these arguments."""
     for name, part in () if law is None else law.parts:
         if isinstance(part, Named):
-            if isinstance(space.context[name], Categorical):
+            if not space.context[name].numeric:
                 raise InvalidValueError(f"{name!r} has choices, and its law is {part.to_text()}", "give shares")
             check_named(name, part)
 

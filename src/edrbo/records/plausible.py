@@ -22,8 +22,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.records.words import outcome_words
 from edrbo.space import Space
-from edrbo.space.contexts import ends_of, value_of
-from edrbo.space.variables import Categorical, Variable, value_words
+from edrbo.space.variable import Variable, value_words
 
 Array = NDArray[np.float64]
 
@@ -168,10 +167,10 @@ class Others:
     def context_doubts(self, context: Mapping[str, float], *, bounds: bool = True) -> list[str]:
         found = []
         for k, (name, variable) in enumerate(self.space.context.items()):
-            if name not in context or isinstance(variable, Categorical):
+            if name not in context or not variable.numeric:
                 continue
             number, seen = context[name], self._seen(k)
-            words = value_words(variable, value_of(variable, number))
+            words = value_words(variable, variable.value_of(number))
             if not _inside(variable, number):
                 found += [f"{name} is {words}, outside {variable.words()}"] * bounds
             elif is_far(seen, number):
@@ -205,7 +204,7 @@ class Others:
     def _swapped(self, value: float, context: Mapping[str, float]) -> list[str]:
         """Whether outcome and a context would each look well in the other's place."""
         for k, (name, variable) in enumerate(self.space.context.items()):
-            if isinstance(variable, Categorical):
+            if not variable.numeric:
                 continue
             number = context.get(name, np.nan)
             seen, told = self._seen(k), self.told
@@ -216,17 +215,17 @@ class Others:
 
 
 def _inside(variable: Variable, number: float) -> bool:
-    lower, upper = ends_of(variable)
+    lower, upper = variable.limits()
     return bool(lower <= number <= upper)
 
 
 def _is_percent(variable: Variable) -> bool:
     """Whether it is given in hundredths; then a share of one is an easy slip, and needs no others to be seen by."""
-    return not isinstance(variable, Categorical) and (variable.unit == "%" or ends_of(variable) == (0.0, 100.0))
+    return variable.numeric and (variable.unit == "%" or variable.limits() == (0.0, 100.0))
 
 
 def _range(variable: Variable, seen: Array) -> str:
-    low, high = (value_words(variable, value_of(variable, float(end))) for end in (seen.min(), seen.max()))
+    low, high = (value_words(variable, variable.value_of(float(end))) for end in (seen.min(), seen.max()))
     return f"the {low} to {high} seen so far"
 
 

@@ -16,9 +16,8 @@ from edrbo.records.plausible import Others, doubts
 from edrbo.records.run import Run
 from edrbo.records.state import State
 from edrbo.records.words import outcome_words
-from edrbo.space.contexts import value_of
 from edrbo.space.scale import seen_of_bounds
-from edrbo.space.variables import Categorical, value_words
+from edrbo.space.variable import value_words
 
 Array = NDArray[np.float64]
 
@@ -86,11 +85,12 @@ def narrow_contexts(state: State, contexts: Array | None = None) -> dict[str, st
     rows = data.c[data.complete] if contexts is None else contexts
     found = {}
     for k, (name, variable) in enumerate(state.space.context.items()):
-        if isinstance(variable, Categorical) or variable.lower is None or variable.upper is None:
+        lower, upper = variable.limits()
+        if not (variable.numeric and variable.bounded):
             continue
-        if seen_of_bounds(variable.lower, variable.upper, rows[:, k], variable.log) is not None:
+        if seen_of_bounds(lower, upper, rows[:, k], variable.log) is not None:
             ends = float(rows[:, k].min()), float(rows[:, k].max())
-            low, high = (value_words(variable, value_of(variable, end)) for end in ends)
+            low, high = (value_words(variable, variable.value_of(end)) for end in ends)
             found[name] = (
                 f"{name} was {low} to {high} so far, a small part of {variable.words()}: the model takes its scale "
                 "from what was seen; narrower bounds say the same"

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidSpaceError
-from edrbo.space import Categorical, Integer, Real, Space
-from edrbo.space.contexts import value_of
+from edrbo.space import Space
 
 Array = NDArray[np.float64]
 Step = tuple[Space, Space, Mapping[str, Any]]  # the space before, after, and the values of what is new
@@ -61,19 +60,18 @@ def recode_contexts(rows: Array, steps: Sequence[Step]) -> Array:
 
 def same_positions(old: Space, new: Space) -> bool:
     """Whether the numbers by which contexts of the old space are held mean the same in the new one."""
-    kept = ((was, new.context.get(name)) for name, was in old.context.items() if isinstance(was, Categorical))
-    return all(isinstance(now, Categorical) and now.choices[: was.size] == was.choices for was, now in kept)
+    return all(was.same_numbers(new.context.get(name)) for name, was in old.context.items())
 
 
 def _moved(name: str, old: Space, new: Space, numbers: Array) -> Array:
     """The same values (n) of a context variable as the new space holds them: choices may stand elsewhere."""
     was, now = old.context[name], new.context[name]
-    if was == now or (isinstance(was, Real | Integer) and isinstance(now, Real)):
+    if was == now or (was.numeric and not now.size):
         return numbers
     moved = np.full(len(numbers), np.nan)
     for number in np.unique(numbers[~np.isnan(numbers)]).tolist():
         try:
-            place = new.context_numbers({name: value_of(was, number)})[name]
+            place = new.context_numbers({name: was.value_of(number)})[name]
         except EdrboError as problem:
             raise InvalidSpaceError(f"a context would leave the space: {problem.message}", problem.hint) from None
         moved[numbers == number] = place

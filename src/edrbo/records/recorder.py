@@ -52,7 +52,7 @@ Make = Callable[[State], e.Event]
 
 
 class Recorder(ABC):
-    """Keeps the events of one experiment; ``by`` and ``at`` say who told and when, in seconds since 1970."""
+    """Keeps the events of one experiment."""
 
     @property
     @abstractmethod
@@ -128,13 +128,24 @@ class Recorder(ABC):
     ) -> None:
         """Report an evaluation of a suggestion (or of a design of your own).
 
-        ``context`` may be left out and told later with ``tell_context``, or never; so may some of it: ``{"humidity":
-        50}``, with None for the rest. ``noise`` is the known variance of ``value``; in a study of several outcomes both
-        are numbers by name, of those that were measured; ``correct`` tells of others later. A run with several rows is
-        told by ``contexts`` and ``values``, a list each; ``noise`` may be one too. Of several outcomes values are lists
-        by name, or one dictionary a row. ``failed=True`` reports an evaluation that gave no value, and ``why`` says the
-        reason. ``cost`` is what the run cost, in a unit of your own. ``design`` holds what was really set, where that
-        differs from the suggestion: some of its variables, or all.
+        Args:
+            suggestion: What was evaluated: a suggestion, its id, or a design by name.
+            context: The context it met. It may be left out and told later with ``tell_context``, or never; so may some
+                of it: ``{"humidity": 50}``, with None for the rest.
+            value: The outcome; of several outcomes numbers by name, of those that were measured (``correct`` tells of
+                others later).
+            contexts: Of a run with several rows: the context of each, in place of ``context``.
+            values: Of a run with several rows: the outcome of each; of several outcomes lists by name, or one
+                dictionary a row.
+            noise: The known variance of ``value``, in its form; of a run with several rows also one number for all.
+            cost: What the run cost, in a unit of your own.
+            failed: Whether the evaluation gave no value.
+            design: What was really set, where that differs from the suggestion: some of its variables, or all.
+            why: The reason of a failure.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
         """
         stamp: dict[str, Any] = {"cost": cost, "note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []
@@ -181,7 +192,16 @@ class Recorder(ABC):
         at: float | None = None,
         key: str | None = None,
     ) -> None:
-        """The context of an evaluation that was told without one."""
+        """The context of an evaluation that was told without one.
+
+        Args:
+            suggestion: The run, or its id.
+            context: The context it met, or some of it.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
+        """
         number = number_of(suggestion)
         found: list[Warning] = []
 
@@ -193,8 +213,26 @@ class Recorder(ABC):
         self._record(make)
         warn(found)
 
-    def observe_context(self, samples: Any, weights: Any = None, **stamp: Any) -> None:
-        """Contexts seen without an outcome, or some of each; ``weights`` (one per sample) default to one."""
+    def observe_context(
+        self,
+        samples: Any,
+        weights: Any = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Contexts that were seen without an outcome.
+
+        Args:
+            samples: Contexts, or some of each: a dict, dicts, rows, or a data frame.
+            weights: What each of them counts, by default one.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
+        """
         need_contexts(self.space)
         rows = self.space.read_contexts(samples, partial=True)
         given = ContextBatch(rows, read_weights(weights, len(rows)), len(rows))
@@ -203,8 +241,17 @@ class Recorder(ABC):
 
         def make(state: State) -> e.Event:
             batch = summarized(state.space, given, state.settings.forgetting)
-            parts: dict[str, Any] = {"rows": batch.rows, "weights": batch.weights}
-            return e.Seen(count=batch.count, summary=batch.summary, version=state.version, **parts, **stamp)
+            return e.Seen(
+                rows=batch.rows,
+                weights=batch.weights,
+                count=batch.count,
+                summary=batch.summary,
+                version=state.version,
+                note=note,
+                by=by,
+                at=at,
+                key=key,
+            )
 
         self._record(make)
 
@@ -221,44 +268,144 @@ class Recorder(ABC):
         design: Mapping[str, Any] | None = None,
         row: int | None = None,
         why: str | None = None,
-        **stamp: Any,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
     ) -> None:
         """Something of a run was other than was told; what is left out stays. The history keeps what was told.
 
-        ``row`` says which row of a run that has several, counted from 0.
+        Args:
+            run: The run, or its id.
+            value: The outcome; of several outcomes numbers by name.
+            context: The context it met, or some of it.
+            noise: The variance of the value, in its form.
+            cost: What the run cost.
+            design: What was really set: some of its variables, or all.
+            row: Which row of a run that has several, counted from 0.
+            why: The reason.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
         """
-        key = number_of(run)
+        number = number_of(run)
 
         def make(state: State) -> e.Event:
             met = read_some_context(state.space, context)
-            x = None if design is None else really_set(state, key, None, design)
-            parts = {"id": key, "context": met, "x": x, "row": row, **told(state.settings, value, noise)}
+            x = None if design is None else really_set(state, number, None, design)
+            parts = {"id": number, "context": met, "x": x, "row": row, **told(state.settings, value, noise)}
+            stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
             return e.Corrected(cost=cost, why=why, version=state.version, **parts, **stamp)
 
         self._record(make)
 
-    def drop(self, run: Suggestion | int, why: str | None = None, **stamp: Any) -> None:
-        """Leave a run out: it stays on record and nothing is learned from it. ``restore`` takes it in again."""
-        key = number_of(run)
-        self._record(lambda state: e.Dropped(id=key, why=why, **stamp))
+    def drop(
+        self,
+        run: Suggestion | int,
+        why: str | None = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Leave a run out: it stays on record and nothing is learned from it. ``restore`` takes it in again.
 
-    def restore(self, run: Suggestion | int, **stamp: Any) -> None:
-        """Learn from a run again that was dropped."""
-        key = number_of(run)
-        self._record(lambda state: e.Restored(id=key, **stamp))
+        Args:
+            run: The run, or its id.
+            why: The reason.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
+        """
+        number = number_of(run)
+        self._record(lambda state: e.Dropped(id=number, why=why, note=note, by=by, at=at, key=key))
 
-    def cancel(self, suggestion: Suggestion | int, why: str | None = None, **stamp: Any) -> None:
-        """A suggestion will not be run; it says nothing about its design."""
-        key = number_of(suggestion)
-        self._record(lambda state: e.Cancelled(id=key, why=why, **stamp))
+    def restore(
+        self,
+        run: Suggestion | int,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Learn from a run again that was dropped.
 
-    def note(self, run: Suggestion | int, text: str, **stamp: Any) -> None:
-        """Words about a run."""
-        key = number_of(run)
-        self._record(lambda state: e.Noted(id=key, note=text, **stamp))
+        Args:
+            run: The run, or its id.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
+        """
+        number = number_of(run)
+        self._record(lambda state: e.Restored(id=number, note=note, by=by, at=at, key=key))
 
-    def undo(self, ref: str | None = None, **stamp: Any) -> e.Event:
-        """Take back the last event, or the one named ``ref``; gives what was taken back."""
+    def cancel(
+        self,
+        suggestion: Suggestion | int,
+        why: str | None = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> None:
+        """A suggestion will not be run; it says nothing about its design.
+
+        Args:
+            suggestion: The suggestion, or its id.
+            why: The reason.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
+        """
+        number = number_of(suggestion)
+        self._record(lambda state: e.Cancelled(id=number, why=why, note=note, by=by, at=at, key=key))
+
+    def note(
+        self,
+        run: Suggestion | int,
+        text: str,
+        *,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Words about a run.
+
+        Args:
+            run: The run, or its id.
+            text: The words.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
+        """
+        number = number_of(run)
+        self._record(lambda state: e.Noted(id=number, note=text, by=by, at=at, key=key))
+
+    def undo(
+        self,
+        ref: str | None = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> e.Event:
+        """Take back an event; gives what was taken back.
+
+        Args:
+            ref: The event's name in the history, by default the last one.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
+        """
         found: list[e.Event] = []
 
         def make(state: State) -> e.Event:
@@ -266,20 +413,37 @@ class Recorder(ABC):
             if past is None:
                 raise InvalidEventError("there is nothing to undo", "nothing has happened yet")
             found[:] = [past]
-            return e.Undone(of=past.ref, **stamp)
+            return e.Undone(of=past.ref, note=note, by=by, at=at, key=key)
 
         self._record(make)
         return found[0]
 
-    def amend(self, settings: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, **stamp: Any) -> None:
-        """Change settings, as ``Settings.to_dict`` writes them; ``defaults`` are the values older runs had of
-        variables that are new."""
+    def amend(
+        self,
+        settings: Mapping[str, Any],
+        defaults: Mapping[str, Any] | None = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Change settings.
+
+        Args:
+            settings: New values by name, as ``Settings.to_dict`` writes them.
+            defaults: The values that older runs had of variables that are new.
+            note: Words to keep with the record.
+            by: Who says so.
+            at: When, in seconds since 1970.
+            key: Your own name for the record, by which it is recognized if it is sent twice.
+        """
 
         def make(state: State) -> e.Event:
             if settings.get("law") is not None:
                 new = state.settings.changed(settings)
                 check_law(new.law, new.space)
-            return e.Amended(settings=_plain(settings), defaults=dict(defaults or {}), **stamp)
+            return e.Amended(settings=_plain(settings), defaults=dict(defaults or {}), note=note, by=by, at=at, key=key)
 
         self._record(make)
 

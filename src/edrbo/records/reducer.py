@@ -18,7 +18,7 @@ from edrbo.records.checks import plain, read_context, read_contexts, read_design
 from edrbo.records.context_log import ContextBatch, read_weights
 from edrbo.records.measured import keep_outcomes, measured
 from edrbo.records.recoding import recode_contexts, recode_design, same_positions
-from edrbo.records.run import Amendment, Contents, Run, corrected_row, merged, set_to
+from edrbo.records.run import Amendment, Checkpoint, Contents, Run, corrected_row, merged, set_to
 from edrbo.records.series import series_of
 from edrbo.space import Space
 
@@ -40,11 +40,17 @@ class Draft:
         self.amendments = list(state.amendments)
         self.history = list(state.history)
         self.refs = set(state.refs)
+        self.checkpoints = list(state.checkpoints)
 
     def fields(self) -> dict[str, Any]:
         """What it came to, as the fields of a state."""
         parts = {name: part for name, part in vars(self).items() if not name.startswith("_")}
         return {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
+
+    def checkpoint(self, gone: set[str]) -> Checkpoint:
+        """What it came to so far, without the events ``gone``."""
+        copied = {"runs": dict(self.runs), "refs": frozenset(self.refs), "checkpoints": ()}
+        return Checkpoint(Contents(**{**self.fields(), **copied}), frozenset(gone & self.refs))
 
     def apply(self, event: e.Event) -> None:
         """Check ``event`` and take it in; if it cannot be, an error and the draft is as it was."""
@@ -54,6 +60,20 @@ class Draft:
         HANDLERS[type(event)](self, event)
         self.history.append(event)
         self.refs.add(event.ref)
+
+    def replay(self, event: e.Event, gone: set[str]) -> None:
+        """As ``apply``, for an event that was accepted before; of those that are ``gone`` only the numbers that they
+        gave out remain."""
+        if event.ref in gone or isinstance(event, e.Undone):
+            self.history.append(event)
+            self.refs.add(event.ref)
+            if isinstance(event, e.Asked | e.Told | e.Failed):
+                self.next_id = max(self.next_id, event.id + 1)
+            self.suggested += isinstance(event, e.Asked)
+        else:  # it was made plain when it was accepted
+            HANDLERS[type(event)](self, event)
+            self.history.append(event)
+            self.refs.add(event.ref)
 
     def _asked(self, event: e.Asked) -> None:
         x = self._design(event)
@@ -174,21 +194,24 @@ class Draft:
             raise InvalidEventError("the note is empty", "say something, or nothing at all")
 
     def _undone(self, event: e.Undone) -> None:
-        """Everything again without what is taken back. Numbers that were given out are not given out again."""
+        """Everything again without what is taken back, from the last checkpoint before it. Numbers that were given out
+        are not given out again."""
         if not isinstance(event.of, str) or not event.of or all(past.ref != event.of for past in self.history):
             raise InvalidEventError("there is no such event to undo", "look at the history")
         if event.of in undone(self.history):
             raise InvalidEventError("this was undone already", "nothing needs to be done")
         gone = undone([*self.history, event])
-        fresh = Draft(Contents(self.amendments[0].before if self.amendments else self.settings))
+        kept = [point for point in self.checkpoints if gone & point.contents.refs == point.gone]
+        first = self.amendments[0].before if self.amendments else self.settings
+        fresh = Draft(kept[-1].contents if kept else Contents(first))
         try:
-            for past in self.history:
+            for past in self.history[len(fresh.history) :]:
                 if past.ref not in gone and not isinstance(past, e.Undone):
                     HANDLERS[type(past)](fresh, past)
         except EdrboError as problem:
             hint = "undo what came after it first"
             raise InvalidEventError(f"it cannot be undone: without it, {problem.message}", hint) from None
-        fresh.history, fresh.refs = self.history, self.refs
+        fresh.history, fresh.refs, fresh.checkpoints = self.history, self.refs, kept
         fresh.next_id, fresh.suggested = self.next_id, self.suggested
         vars(self).update(vars(fresh))
 

@@ -113,3 +113,16 @@ class Contents:
     amendments: tuple[Amendment, ...] = ()
     history: tuple[Event, ...] = ()
     refs: Set[str] = frozenset()  # the names of all events
+    checkpoints: tuple[Checkpoint, ...] = field(default=(), repr=False)  # earlier contents, for what is taken back
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What was known earlier; ``gone`` are the names of events that had been taken back by then."""
+
+    contents: Contents
+    gone: Set[str]
+
+    @property
+    def count(self) -> int:
+        return len(self.contents.history)

@@ -220,7 +220,12 @@ class Settings:
     def differences(self, other: Settings) -> list[str]:
         """What differs from ``other``, one line each, for people to read."""
         pairs = [(choice.name, getattr(self, choice.name), getattr(other, choice.name)) for choice in self.choices()]
-        lines = [f"{name}: {_words(mine)} is not {_words(theirs)}" for name, mine, theirs in pairs if mine != theirs]
+        lines = [
+            f"{name}: {_words(mine)} is not {_words(theirs)}"
+            for name, mine, theirs in pairs
+            if mine != theirs
+            and _stored(mine) != _stored(theirs)  # a method may be as it was given, or as it is stored
+        ]
         for role in ("design", "context"):
             lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))
         ours, theirs = ([constraint.words() for constraint in each.space.constraints] for each in (self, other))

@@ -7,7 +7,7 @@ accepted once can always be read again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,12 +19,14 @@ from edrbo.records.events import Event, Undone
 from edrbo.records.goals import as_goal
 from edrbo.records.observations import Observations
 from edrbo.records.reducer import Draft, undone
-from edrbo.records.run import Contents, Run
+from edrbo.records.run import Checkpoint, Contents, Run
 from edrbo.records.settings import Settings
 from edrbo.records.tables import Tables, count_of
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
+
+AGES = (4096, 512, 64)  # checkpoints lie about so many events back
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,26 @@ class State(Contents):
         draft = Draft(self)
         for event in events:
             draft.apply(event)
+        return self._followed_by(draft, events)
+
+    def replay(self, events: Sequence[Event]) -> State:
+        """The state after ``events`` that were accepted once, one after the other. What is taken back among them is not
+        applied first, so that reading a long history takes one step an event."""
+        gone = undone(events)
+        if not gone <= {event.ref for event in events}:
+            return self.apply(*events)
+        draft = Draft(self)
+        for index, event in enumerate(events):
+            if index and len(events) - index in AGES:  # what happened last is taken back most often
+                draft.checkpoints.append(draft.checkpoint(gone))
+            draft.replay(event, gone)
+        return self._followed_by(draft, events)
+
+    def _followed_by(self, draft: Draft, events: Sequence[Event]) -> State:
+        """The state of ``draft``, which ``events`` made of this one."""
+        if len(draft.history) - (draft.checkpoints[-1].count if draft.checkpoints else 0) >= AGES[-1]:
+            point = Draft(self).checkpoint(undone(self.history))
+            draft.checkpoints = [*_thinned(draft.checkpoints, len(draft.history)), point]
         after = replace(self, **draft.fields())
         object.__setattr__(after, "_tables", self._tables.followed_by(after, events))
         return after
@@ -73,12 +95,6 @@ class State(Contents):
         while str(number) in self.refs:
             number += 1
         return str(number)
-
-    def renumbered(self, suggested: int, next_id: int | None = None) -> State:
-        """The same runs, with other counts of suggestions and numbers taken."""
-        other = replace(self, suggested=suggested, next_id=self.next_id if next_id is None else next_id)
-        object.__setattr__(other, "_tables", self._tables)
-        return other
 
     # ---------------------------------------------------------------- what a model wants to know
 
@@ -147,6 +163,12 @@ class State(Contents):
     def log(self) -> ContextLog:
         """All contexts in order of arrival, without those of dropped runs."""
         return self._tables.log
+
+
+def _thinned(points: Sequence[Checkpoint], count: int) -> list[Checkpoint]:
+    """Of the checkpoints before event ``count`` the newest of each age."""
+    newest = [next((point for point in reversed(points) if count - point.count >= age), None) for age in AGES]
+    return list(dict.fromkeys(point for point in newest if point is not None))
 
 
 def same_state(one: State, other: State) -> bool:

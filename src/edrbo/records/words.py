@@ -18,7 +18,7 @@ from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.steps import number_text
-from edrbo.space.variables import value_words
+from edrbo.space.variable import value_words
 
 Array = NDArray[np.float64]
 

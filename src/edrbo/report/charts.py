@@ -12,7 +12,6 @@ from edrbo.optimizer.tradeoff import Tradeoff
 from edrbo.records.words import heading
 from edrbo.report.contents import Facts, Slice
 from edrbo.report.svg import Chart, number, span
-from edrbo.space import Categorical, Real
 
 MOST_DOTS = 1_500  # dots in one chart
 
@@ -66,8 +65,7 @@ def goal_chart(facts: Facts, part: Slice) -> Chart:
     axis = settings.goal.axis(settings.direction, settings.outcome, settings.unit)
     low, high = span(np.concatenate([belief.value_lower, belief.value_upper]).tolist())
     title = f"{facts.goal} along {part.name}"
-    if isinstance(part.variable, Categorical):
-        labels = [str(value) for value in part.values]
+    if (labels := part.variable.labels()) is not None:
         chart = Chart(title, (-0.6, len(labels) - 0.4), (low, high), part.name, axis, labels=labels)
         places = list(map(float, range(len(labels))))
         chart.whiskers(places, belief.value_lower.tolist(), belief.value_upper.tolist(), "blue")
@@ -101,8 +99,7 @@ def slice_chart(facts: Facts, part: Slice) -> Chart:
     keep = _thin(len(y))
     tips = [f"{part.name} = {_words(part.observed[i])}: {number(y[i])}" for i in keep]
     title = f"Expected value along {part.name}"
-    if isinstance(part.variable, Categorical):
-        labels = [str(value) for value in part.values]
+    if (labels := part.variable.labels()) is not None:
         chart = Chart(
             title,
             (-0.6, len(labels) - 0.4),
@@ -120,8 +117,8 @@ def slice_chart(facts: Facts, part: Slice) -> Chart:
         chart.mark(float(part.values.index(part.recommended)), "orange")
         return chart
     log = part.variable.log
-    ends = (float(part.variable.lower or 0), float(part.variable.upper or 0))
-    if not isinstance(part.variable, Real) and not log:
+    ends = part.variable.limits()
+    if part.variable.size and not log:
         ends = (ends[0] - 0.5, ends[1] + 0.5)
     values = [float(value) for value in part.values]
     chart = Chart(title, ends, (low, high), variable_axis(facts, part.name), outcome_axis(facts), log=log)
@@ -206,9 +203,9 @@ def context_law(facts: Facts, k: int) -> Chart:
 def _context_axis(facts: Facts, k: int, values: Any) -> tuple[tuple[float, float], list[str] | None]:
     """The range of context variable ``k`` on an axis and, of choices, their names."""
     variable = facts.space.context[facts.space.context_names[k]]
-    if not isinstance(variable, Categorical):
+    if (labels := variable.labels()) is None:
         return span(values), None
-    return (-0.6, variable.size - 0.4), [str(choice) for choice in variable.choices]
+    return (-0.6, len(labels) - 0.4), labels
 
 
 def _met(value: float, labels: list[str] | None) -> str:

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.optimizer.answer import Prediction
 from edrbo.optimizer.forecasts import LeaveOneOut, leave_one_out, made_before, one_step_ahead
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.optimizer.recommendation import Prediction, Recommendation
+from edrbo.optimizer.recommendation import Recommendation
 from edrbo.optimizer.training import Evidence
 from edrbo.records.context_log import ContextLog
 from edrbo.records.goals import Expected
 from edrbo.records.units import Units
 from edrbo.report.diagnostics import FEW, ContextShift, calibration_words, context_shift
-from edrbo.space import Categorical, Integer, Real, Space, Variable
+from edrbo.space import Space, Variable
 from edrbo.streams import stream
 from edrbo.study import Study
 
@@ -108,10 +109,10 @@ def _shift(space: Space, contexts: Array, recent: int) -> ContextShift:
         return context_shift(contexts[:-recent], contexts[-recent:], ranges, space.context_names)
     coded, columns, widths, names = scale.encode(contexts), list[Array](), list[float](), list[str]()
     for k, ((name, variable), block) in enumerate(zip(space.context.items(), scale.blocks, strict=True)):
-        if isinstance(variable, Categorical) and not variable.ordered:
+        if variable.width > 1:
             columns += list(coded[:, block].T)
             widths += [1.0] * variable.size
-            names += [f"the share of {name} {choice}" for choice in variable.choices]
+            names += [f"the share of {name} {choice}" for choice in variable.labels() or ()]
         else:
             columns.append(contexts[:, k])
             widths.append(float(ranges[k]))
@@ -137,17 +138,7 @@ def drawn_contexts(log: ContextLog, d_c: int) -> Array:
 
 def _slice(optimizer: Optimizer, recommendation: Recommendation, name: str) -> Slice:
     variable = optimizer.space.design[name]
-    values = _values(variable)
+    values = variable.grid(POINTS if not variable.size else LEVELS)
     belief = optimizer.predict([{**recommendation.design, name: value} for value in values])
     designs = optimizer.space.decode_designs(optimizer.observations.x)
     return Slice(name, variable, values, belief, recommendation.design[name], [design[name] for design in designs])
-
-
-def _values(variable: Variable) -> list[Any]:
-    if isinstance(variable, Categorical):
-        return list(variable.choices)
-    if isinstance(variable, Integer):
-        steps = np.linspace(variable.lower, variable.upper, min(variable.size, LEVELS))
-        return sorted({round(step) for step in steps.tolist()})
-    assert isinstance(variable, Real)
-    return variable.decode(np.linspace(0.0, 1.0, POINTS)[:, None])

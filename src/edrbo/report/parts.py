@@ -14,7 +14,7 @@ from edrbo import __version__
 from edrbo.records.words import purpose_words
 from edrbo.report.svg import Chart, number, one_line
 from edrbo.study import Study
-from edrbo.study.storage import describe
+from edrbo.study.store.place import describe
 from edrbo.study.times import local_text
 
 
@@ -61,7 +61,7 @@ def head(study: Study, made: float) -> str:
         *((number(spent.total), "cost so far") for spent in [study.spending] if spent is not None),
     )
     shown = "".join(f"<li><b>{count}</b> {word}</li>" for count, word in counts)
-    words = f"{local_text(made)}; {purpose_words(settings)}; kept in {describe(study.ledger.where)}"
+    words = f"{local_text(made)}; {purpose_words(settings)}; kept in {describe(study.where)}"
     if settings.law is not None:
         words += f"; contexts are known to follow {settings.law.to_text()}"
     if settings.cost is not None:

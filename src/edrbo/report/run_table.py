@@ -10,7 +10,6 @@ from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.records.words import heading, outcome_headings, outcome_of, remarks_of
 from edrbo.report.svg import number, one_line
-from edrbo.space import Categorical
 
 MARKS = {"told": "", "pending": "being tried", "failed": "failed", "cancelled": "cancelled"}
 
@@ -23,7 +22,7 @@ def run_table(state: State, runs: Sequence[Run]) -> str:
     costs = None if spent is None else spent.costs
     numbers = [*outcome_headings(settings).values(), *["cost"] * (costs is not None)]
     names = ["run", *heads, *numbers, "remark"]
-    levels = [isinstance(variable, Categorical) for variable in variables.values()]
+    levels = [not variable.numeric for variable in variables.values()]
     kinds = [' class="words"' * words for words in (False, *levels, *(False for _ in numbers), True)]
     top = "".join(f"<th{kind}>{escape(one_line(name))}</th>" for name, kind in zip(names, kinds, strict=True))
     said = remarks_of(state)

@@ -9,15 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.errors import EdrboError, InvalidDesignError, InvalidSpaceError
+from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.space.steps import check_default, check_unit, extras_words, given_extras, number_text
 from edrbo.space.tables import AnyArray, Array, close_match
-
-Scalar = str | int | float | bool
+from edrbo.space.variable import Scalar, Variable, some_levels
 
 
 @dataclass(frozen=True, repr=False)
-class Categorical:
+class Categorical(Variable):
     """One of two or more ``choices``, in no order; coded as a one-hot row.
 
     ``ordered`` choices (small, medium, large) stand in one column at equal distances, so that neighbors are alike.
@@ -29,6 +28,7 @@ class Categorical:
     default: Scalar | None = field(default=None, compare=False)
 
     kind: ClassVar[str] = "categorical"
+    numeric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         choices = _read_choices(self.choices)
@@ -104,7 +104,47 @@ class Categorical:
         snapped: Array = self.levels()[self.positions(coded)]
         return snapped
 
-    settle = snap
+    def neighbors(self, coded: Array, most: int) -> Array:
+        return some_levels(self, coded, most) if self.ordered else self.levels()
+
+    def moves(self, coded: Array) -> list[Array]:
+        return [np.broadcast_to(level, coded.shape) for level in self.levels()]
+
+    def natural(self, coded: Array) -> tuple[Array, Array]:
+        """Positions; they have no slope."""
+        places = self.positions(coded).astype(np.float64)
+        return places, np.zeros_like(places)
+
+    def nearest(self, number: float) -> Array:
+        first: Array = self.levels()[0]
+        return first
+
+    def limits(self) -> tuple[float, float]:
+        """Of the positions."""
+        return 0.0, self.size - 1.0
+
+    def labels(self) -> list[str]:
+        return [str(choice) for choice in self.choices]
+
+    def grid(self, count: int) -> list[Any]:
+        return list(self.choices)
+
+    def numbers(self, name: str, values: AnyArray) -> Array:
+        return self.places(name, values, "context", InvalidContextError).astype(np.float64)
+
+    def value_of(self, number: float) -> Scalar:
+        return self.choices[int(np.clip(np.rint(number), 0, self.size - 1))]
+
+    def flaw(self, name: str, numbers: Array) -> str | None:
+        if (numbers != np.round(numbers)).any():
+            return f"{name!r} is no whole number"
+        return f"{name!r} has {self.size} choices" if ((numbers < 0) | (numbers >= self.size)).any() else None
+
+    def coded_range(self, numbers: Array) -> tuple[float, float]:
+        return -0.5, self.size - 0.5
+
+    def same_numbers(self, other: Variable | None) -> bool:
+        return isinstance(other, Categorical) and other.choices[: self.size] == self.choices
 
     def levels(self) -> Array:
         """Every coded value, in order, (size, width)."""

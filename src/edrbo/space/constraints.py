@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from edrbo.errors import InvalidSpaceError
-from edrbo.space.categorical import Categorical
 from edrbo.space.expression_text import Reader
 from edrbo.space.expressions import Comparison, Dual, Expression, Operation
 from edrbo.space.tables import Array
-from edrbo.space.variables import Integer, Variable
+from edrbo.space.variable import Variable
 
 MOST = 50  # constraints of a space
-STEP = 1e-6  # of a range: how far a function is asked aside for its slope
 Function = Callable[[dict[str, Any]], Any]
 
 
@@ -64,9 +62,9 @@ class FunctionMargin(Expression):
         for row, place in enumerate(point):
             value[row], flag = self._ask(place)
             for k, variable in enumerate(() if flag else self.variables.values()):
-                if isinstance(variable, Categorical):
+                if not variable.numeric:
                     continue
-                step = 1.0 if isinstance(variable, Integer) else STEP * (variable.bounds()[1] - variable.bounds()[0])
+                step = variable.difference()
                 there = self._aside(place, k, step)
                 if not np.isfinite(there):
                     step = -step
@@ -82,7 +80,7 @@ class FunctionMargin(Expression):
     def _ask(self, place: Array) -> tuple[float, bool]:
         """Minus the answer, and whether it was True or False."""
         design = {
-            name: _value(variable, number)
+            name: variable.value_of(number)
             for (name, variable), number in zip(self.variables.items(), place.tolist(), strict=True)
         }
         try:
@@ -106,15 +104,9 @@ class FunctionMargin(Expression):
         return set(range(len(self.variables)))
 
 
-def _value(variable: Variable, number: float) -> Any:
-    if isinstance(variable, Categorical):
-        return variable.choices[round(number)]
-    return round(number) if isinstance(variable, Integer) else number
-
-
 def variable_reader(design: Mapping[str, Variable], context: Iterable[str], example: str = "x1 + x2 <= 1") -> Reader:
     """Reads arithmetic in the design variables, by their places."""
-    places = {name: k for k, name in enumerate(design) if not isinstance(design[name], Categorical)}
+    places = {name: k for k, name in enumerate(design) if design[name].numeric}
     reasons = {name: "is categorical: it has no arithmetic" for name in design if name not in places}
     reasons |= {name: "is a context, which nobody can choose" for name in context}
     return Reader(places, reasons, example)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidContextError
-from edrbo.space.scale import ContextScale, robust_range
-from edrbo.space.tables import AnyArray, Array, read_columns, read_numbers
-from edrbo.space.variables import Categorical, Integer, Real, Scalar, Variable
+from edrbo.space.scale import ContextScale
+from edrbo.space.tables import AnyArray, Array, read_columns
+from edrbo.space.variable import Scalar, Variable
 
 Contexts = Sequence[tuple[str, Variable]]
 
@@ -33,7 +33,7 @@ def read_rows(variables: Contexts, given: Any, *, partial: bool = False) -> Arra
     for k, ((name, variable), values) in enumerate(zip(variables, columns, strict=True)):
         known = _known(values, frame=hasattr(given, "columns")) if partial else np.ones(count, dtype=np.bool_)
         if known.any() or not partial:
-            raw[known, k] = _read_column(name, variable, values[known])
+            raw[known, k] = variable.numbers(name, values[known])
     if partial and len(names) and np.isnan(raw).all(axis=1).any():
         raise InvalidContextError("nothing is known of a context", "leave the context out, or give some of it")
     return raw
@@ -66,35 +66,11 @@ def _is_nothing(value: Any, frame: bool) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (frame and value != value)
 
 
-def _read_column(name: str, variable: Variable, values: AnyArray) -> Array:
-    if isinstance(variable, Categorical):
-        return variable.places(name, values, "context", InvalidContextError).astype(np.float64)
-    numbers = read_numbers(name, values, "context", InvalidContextError)
-    if isinstance(variable, Integer) and (broken := numbers != np.floor(numbers)).any():
-        value = float(numbers[np.argmax(broken)])
-        hint = "give a whole number, or make it a Real"
-        raise InvalidContextError(f"context variable {name!r} is {value!r}, which is not an integer", hint)
-    return numbers
-
-
-def ends_of(variable: Variable) -> tuple[float, float]:
-    """Where ordinary values end; a categorical's are the positions of its choices."""
-    if isinstance(variable, Categorical):
-        return 0.0, variable.size - 1.0
-    lower, upper = variable.lower, variable.upper
-    return -math.inf if lower is None else lower, math.inf if upper is None else upper
-
-
 def check_levels(variables: Contexts, raw: Array) -> str | None:
     """What is wrong with rows (n, d_c) from a record: a choice that does not exist, a fraction of a whole number."""
     for k, (name, variable) in enumerate(variables):
-        values = raw[~np.isnan(raw[:, k]), k]
-        if isinstance(variable, Real) or not len(values):
-            continue
-        if (values != np.round(values)).any():
-            return f"{name!r} is no whole number"
-        if isinstance(variable, Categorical) and ((values < 0) | (values >= variable.size)).any():
-            return f"{name!r} has {variable.size} choices"
+        if flaw := variable.flaw(name, raw[~np.isnan(raw[:, k]), k]):
+            return flaw
     return None
 
 
@@ -102,30 +78,23 @@ def outside_words(variables: Contexts, raw: Array) -> list[str]:
     """Which variables leave their bounds in rows (n, d_c), one text each."""
     notes = []
     for (name, variable), values in zip(variables, raw.T, strict=True):
-        lower, upper = ends_of(variable)
+        lower, upper = variable.limits()
         values = values[~np.isnan(values)]
         with np.errstate(over="ignore"):  # an infinite excess is an excess
             excess = np.maximum(lower - values, values - upper)
         count = int((excess > 0).sum())
         if count:
-            worst = value_of(variable, float(values[np.argmax(excess)]))
+            worst = variable.value_of(float(values[np.argmax(excess)]))
             times = "once" if count == 1 else f"{count} times"
             notes.append(f"{name!r} leaves [{lower!r}, {upper!r}] {times}, worst {worst!r}")
     return notes
-
-
-def value_of(variable: Variable, number: float) -> Scalar:
-    """The user's value of a number of a row."""
-    if isinstance(variable, Categorical):
-        return variable.choices[int(np.clip(np.rint(number), 0, variable.size - 1))]
-    return int(np.rint(number)) if isinstance(variable, Integer) else number
 
 
 def name_rows(variables: Contexts, raw: Array) -> list[dict[str, Scalar]]:
     """Rows (n, d_c) as dicts by name, in the user's values, without what is not known."""
     return [
         {
-            name: value_of(variable, number)
+            name: variable.value_of(number)
             for (name, variable), number in zip(variables, row, strict=True)
             if not math.isnan(number)
         }
@@ -135,31 +104,21 @@ def name_rows(variables: Contexts, raw: Array) -> list[dict[str, Scalar]]:
 
 def scale_of(variables: Contexts, raw: Array) -> ContextScale:
     """The coding of each variable: its bounds, or a range learned from what is known of it in rows ``raw`` (n, d_c)."""
-    ranges = [_range(variable, raw[~np.isnan(raw[:, k]), k]) for k, (_, variable) in enumerate(variables)]
+    ranges = [variable.coded_range(raw[~np.isnan(raw[:, k]), k]) for k, (_, variable) in enumerate(variables)]
     lower, upper = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
     return ContextScale(
         lower,
         upper,
-        tuple(not isinstance(variable, Categorical) and variable.log for _, variable in variables),
-        tuple(not isinstance(variable, Real) for _, variable in variables),
-        tuple(v.size if isinstance(v, Categorical) and not v.ordered else 0 for _, v in variables),
+        tuple(variable.log for _, variable in variables),
+        tuple(variable.size > 0 for _, variable in variables),
+        tuple(variable.width if variable.width > 1 else 0 for _, variable in variables),
     )
-
-
-def _range(variable: Variable, values: Array) -> tuple[float, float]:
-    if isinstance(variable, Real):
-        return robust_range(variable.lower, variable.upper, values, variable.log)
-    lower, upper = ends_of(variable)
-    cells = lower - 0.5, upper + 0.5  # every level stands in the middle of its share, as those of designs
-    if isinstance(variable, Categorical):
-        return cells
-    return robust_range(*cells, values, variable.log)
 
 
 def numbers_of(variables: Contexts, context: Mapping[str, Any]) -> dict[str, float]:
     """Some of a context by name, in the user's values, as the numbers of a row."""
     known = dict(variables)
-    return {name: float(_read_column(name, known[name], _one(value))[0]) for name, value in context.items()}
+    return {name: float(known[name].numbers(name, _one(value))[0]) for name, value in context.items()}
 
 
 def _one(value: Any) -> AnyArray:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from edrbo.errors import InvalidSpaceError, InvalidValueError
+from edrbo.space.columns import natural_values
 from edrbo.space.constraints import FunctionMargin, variable_reader
 from edrbo.space.expressions import Expression, Number, Operation
-from edrbo.space.natural import natural_values
 from edrbo.space.space import Space
 from edrbo.space.tables import Array
 

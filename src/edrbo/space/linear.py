@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.space.columns import Column
-from edrbo.space.natural import Design
+from edrbo.space.columns import Column, Design
 from edrbo.space.tables import Array
-from edrbo.space.variables import Categorical, Integer, Real
 
 INFEASIBLE = 2  # what SciPy calls a proof that there is no solution
 LONGEST = 5.0  # seconds
@@ -28,14 +26,9 @@ def solve_linear(
 
     base, unit, low, high, whole = (np.zeros(len(design)) for _ in range(5))
     for k, ((_, variable), column) in enumerate(zip(design, columns, strict=True)):
-        if isinstance(variable, Categorical):
+        if not variable.numeric:
             continue
-        base[k], unit[k] = (variable.lower or 0.0), 1.0
-        high[k] = (variable.upper or 0.0) - base[k]
-        if isinstance(variable, Real) and variable.step is not None:
-            unit[k] = variable.step
-            high[k] = np.floor(high[k] / variable.step * (1.0 + 1e-9))
-        whole[k] = isinstance(variable, Integer) or variable.step is not None
+        base[k], unit[k], high[k], whole[k] = variable.lattice()
         if not np.isnan(held[column.start]):
             (value,) = variable.decode(held[column.start : column.stop][None])
             low[k] = high[k] = (float(value) - base[k]) / unit[k]
@@ -54,10 +47,6 @@ def solve_linear(
         return None, found.status == INFEASIBLE
     values = base + unit * found.x
     row = np.zeros(columns[-1].stop)
-    for value, (name, variable), column in zip(values, design, columns, strict=True):
-        if isinstance(variable, Categorical):
-            row[column.start : column.stop] = variable.levels()[0]
-            continue
-        inside = np.clip(np.round(value) if isinstance(variable, Integer) else value, variable.lower, variable.upper)
-        row[column.start] = variable.encode(name, np.array([inside]))[0, 0]
+    for value, (_, variable), column in zip(values, design, columns, strict=True):
+        row[column.start : column.stop] = variable.nearest(float(value))
     return np.where(np.isnan(held), row, held), True

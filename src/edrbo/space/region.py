@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidSpaceError
 from edrbo.space import hit_and_run
-from edrbo.space.columns import columns_of
+from edrbo.space.columns import Column, Design, columns_of, natural_values, snap
 from edrbo.space.constraints import Constraint, Relation
-from edrbo.space.natural import Design, is_discrete, natural_values, one_step, snap
 from edrbo.space.projection import project
 from edrbo.space.tables import Array
-from edrbo.space.variables import Categorical
+from edrbo.space.variable import Variable
 
 # In units of a relation's range over the box: what counts as inside, for rounding errors must not matter.
 TOLERANCE = 1e-9
@@ -52,8 +50,8 @@ class Region:
         self._affine = [relation.margin.affine(len(self._design)) for relation in self._relations]
         numeric, smooth = np.zeros((2, self.d_x), dtype=bool)
         for (_, variable), column in zip(self._design, self._columns, strict=True):
-            numeric[column.start : column.stop] = not isinstance(variable, Categorical)
-            smooth[column.start : column.stop] = not is_discrete(variable)
+            numeric[column.start : column.stop] = variable.numeric
+            smooth[column.start : column.stop] = not variable.steps_apart
         self.free: Mask = numeric & np.isnan(self.held)  # what can move between 0 and 1, levels aside
         self.smooth: Mask = smooth & np.isnan(self.held)  # what may stop anywhere
         self._scale = self._ranges()
@@ -159,10 +157,10 @@ class Region:
         return np.unique(np.concatenate([found, self.admit(x[None])]), axis=0)
 
     @cached_property
-    def _discrete(self) -> list[Any]:
+    def _discrete(self) -> list[tuple[Variable, Column]]:
         """Variables and columns whose levels can be chosen."""
         pairs = zip((variable for _, variable in self._design), self._columns, strict=True)
-        return [(v, c) for v, c in pairs if is_discrete(v) and np.isnan(self.held[c.start])]
+        return [(v, c) for v, c in pairs if v.steps_apart and np.isnan(self.held[c.start])]
 
     def _snap(self, coded: Array) -> Array:
         return self.hold(snap(self._design, self._columns, coded))
@@ -189,17 +187,10 @@ class Region:
         """Designs one level aside in one discrete variable, or in two (n × d_x each)."""
         single = []
         for number, (variable, column) in enumerate(self._discrete):
-            if isinstance(variable, Categorical):
-                for level in variable.levels():
-                    moved = coded.copy()
-                    moved[:, column.start : column.stop] = level
-                    single.append((number, moved))
-                continue
-            code = coded[:, column.start]
-            for way in (1.0, -1.0):
+            for block in variable.moves(coded[:, column.start : column.stop]):
                 moved = coded.copy()
-                moved[:, column.start] = np.clip(code + way * one_step(variable, code), 0.0, 1.0)
-                single.append((number, self._snap(moved)))
+                moved[:, column.start : column.stop] = block
+                single.append((number, self._snap(moved) if variable.numeric else moved))
         if not pairs or len(single) > MANY_MOVES:
             return [moved for _, moved in single]
         double = [

@@ -60,7 +60,7 @@ class Space:
         if not designs:
             raise InvalidSpaceError("there is no design variable", 'give one, as in {"x": (0, 1)}')
         for name, variable in designs.items():
-            if isinstance(variable, Real) and not variable.bounded:
+            if not variable.bounded:
                 raise InvalidSpaceError(f"design variable {name!r} lacks a bound", "write (lower, upper)")
         for name in contexts:
             if name in designs:
@@ -140,7 +140,7 @@ class Space:
         if variable is None:
             hint = close_match(name, self.design_names, f"the design variables are {list(self.design_names)}")
             raise InvalidDesignError(f"{name!r} is not a design variable", hint)
-        if isinstance(variable, Real):
+        if not variable.size:
             raise InvalidDesignError(f"{name!r} is real and has no levels", "only integers and categoricals do")
         return variable.levels()
 
@@ -258,7 +258,7 @@ class Space:
         if scale is not None:
             return scale
         for name, variable in self._context:
-            if isinstance(variable, Real) and not variable.bounded:
+            if not variable.bounded:
                 raise InvalidContextError(f"context variable {name!r} has no bounds", "pass scale=context_scale(data)")
         return self.context_scale(np.empty((0, self.d_c)))
 

@@ -9,24 +9,65 @@ variable that comes later has a ``default``: the value that runs had before it c
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from edrbo.errors import InvalidDesignError, InvalidSpaceError
+from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.space.bounds import check_inside, check_log_flag, check_range, integer_bound, real_bound
-from edrbo.space.categorical import Categorical, Scalar
+from edrbo.space.categorical import Categorical
+from edrbo.space.scale import robust_range
 from edrbo.space.steps import Steps, check_default, check_digits, check_unit, extras_words, given_extras, number_text
 from edrbo.space.tables import AnyArray, Array, read_numbers
+from edrbo.space.variable import Scalar, Variable, some_levels, value_words
 
 # A range with one bound must leave room beyond that bound.
 LARGEST_LONE_BOUND = 1e300
 
 
+class NumericVariable(Variable):
+    """A variable whose values are numbers."""
+
+    @abstractmethod
+    def ends_of_code(self) -> tuple[float, float]:
+        """The numbers at the codes 0 and 1."""
+
+    @abstractmethod
+    def step_between(self) -> float:
+        """How far apart neighboring levels are; 0.0: there are none."""
+
+    def moves(self, coded: Array) -> list[Array]:
+        start, end = self.ends_of_code()
+        if self.log:
+            width = math.log(end) - math.log(start)
+            step = np.log1p(self.step_between() / np.exp(math.log(start) + coded * width)) / width
+        else:
+            step = np.full(coded.shape, self.step_between() / (end - start))
+        return [np.clip(coded + way * step, 0.0, 1.0) for way in (1.0, -1.0)]
+
+    def natural(self, coded: Array) -> tuple[Array, Array]:
+        """Between the levels of an integer its number is fractional."""
+        code = coded[:, 0]
+        start, end = self.ends_of_code()
+        if self.log:
+            start, end = math.log(start), math.log(end)
+            numbers = np.exp(start + code * (end - start))
+            return numbers, numbers * (end - start)
+        return start + code * (end - start), np.full(code.shape, end - start)
+
+    def nearest(self, number: float) -> Array:
+        coded: Array = self.encode("", np.clip(np.array([number]), *self.limits()))[0]
+        return coded
+
+    def numbers(self, name: str, values: AnyArray) -> Array:
+        return read_numbers(name, values, "context", InvalidContextError)
+
+
 @dataclass(frozen=True, repr=False)
-class Real:
+class Real(NumericVariable):
     """A real variable between ``lower`` and ``upper``; ``log=True`` codes its logarithm.
 
     ``None`` is an absent bound, which only context variables may have. Suggestions are multiples of ``step`` from the
@@ -42,7 +83,6 @@ class Real:
     default: float | None = field(default=None, compare=False)
 
     kind: ClassVar[str] = "real"
-    width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for side in ("lower", "upper"):
@@ -95,6 +135,31 @@ class Real:
     def ends(self) -> tuple[float | None, float | None]:
         return self.lower, self.upper
 
+    def limits(self) -> tuple[float, float]:
+        return -math.inf if self.lower is None else self.lower, math.inf if self.upper is None else self.upper
+
+    def ends_of_code(self) -> tuple[float, float]:
+        return self.bounds()
+
+    def step_between(self) -> float:
+        return self.step or 0.0
+
+    @property
+    def steps_apart(self) -> bool:
+        return self.step is not None
+
+    def grid(self, count: int) -> list[Any]:
+        return self.decode(np.linspace(0.0, 1.0, count)[:, None])
+
+    def lattice(self) -> tuple[float, float, float, bool]:
+        lower, upper = self.bounds()
+        if self.step is None:
+            return lower, 1.0, upper - lower, False
+        return lower, self.step, float(np.floor((upper - lower) / self.step * (1.0 + 1e-9))), True
+
+    def coded_range(self, numbers: Array) -> tuple[float, float]:
+        return robust_range(self.lower, self.upper, numbers, self.log)
+
     def bounds(self) -> tuple[float, float]:
         """(lower, upper) of a bounded variable."""
         if self.lower is None or self.upper is None:
@@ -146,7 +211,7 @@ class Real:
 
 
 @dataclass(frozen=True, repr=False)
-class Integer:
+class Integer(NumericVariable):
     """An integer variable from ``lower`` to ``upper``, both included; ``log=True`` codes its logarithm."""
 
     lower: int
@@ -156,7 +221,6 @@ class Integer:
     default: int | None = field(default=None, compare=False)
 
     kind: ClassVar[str] = "integer"
-    width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for side in ("lower", "upper"):
@@ -198,6 +262,47 @@ class Integer:
         check_inside(name, numbers, self.lower, self.upper)
         return self._code(numbers)[:, None]
 
+    def limits(self) -> tuple[float, float]:
+        return self.lower, self.upper
+
+    def ends_of_code(self) -> tuple[float, float]:
+        """Half a unit outside."""
+        return self.lower - 0.5, self.upper + 0.5
+
+    def step_between(self) -> float:
+        return 1.0
+
+    def grid(self, count: int) -> list[Any]:
+        places = np.linspace(self.lower, self.upper, min(self.size, count))
+        return sorted({round(place) for place in places.tolist()})
+
+    def difference(self) -> float:
+        return 1.0
+
+    def lattice(self) -> tuple[float, float, float, bool]:
+        return float(self.lower), 1.0, float(self.upper - self.lower), True
+
+    def nearest(self, number: float) -> Array:
+        return super().nearest(round(number))
+
+    def numbers(self, name: str, values: AnyArray) -> Array:
+        numbers = super().numbers(name, values)
+        if (broken := numbers != np.floor(numbers)).any():
+            value = float(numbers[np.argmax(broken)])
+            hint = "give a whole number, or make it a Real"
+            raise InvalidContextError(f"context variable {name!r} is {value!r}, which is not an integer", hint)
+        return numbers
+
+    def value_of(self, number: float) -> int:
+        return int(np.rint(number))
+
+    def flaw(self, name: str, numbers: Array) -> str | None:
+        return f"{name!r} is no whole number" if (numbers != np.round(numbers)).any() else None
+
+    def coded_range(self, numbers: Array) -> tuple[float, float]:
+        # every level stands in the middle of its share, as those of designs
+        return robust_range(*self.ends_of_code(), numbers, self.log)
+
     def decode(self, coded: Array) -> list[Scalar]:
         """(n, 1) coded → n ints, each the one whose cell holds the coded value."""
         decoded: list[Scalar] = self._nearest(coded[:, 0]).astype(np.int64).tolist()
@@ -207,10 +312,10 @@ class Integer:
         """(..., 1) → the nearest coded value of the variable."""
         return self._code(self._nearest(coded))
 
-    settle = snap
+    def neighbors(self, coded: Array, most: int) -> Array:
+        return some_levels(self, coded, most)
 
     def levels(self) -> Array:
-        """Every coded value, in order, (size, 1)."""
         return self._code(np.arange(self.lower, self.upper + 1, dtype=np.float64))[:, None]
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,8 +338,6 @@ class Integer:
         return np.clip(numbers, self.lower, self.upper)
 
 
-Variable = Real | Integer | Categorical
-
 __all__ = [
     "Categorical",
     "Integer",
@@ -246,11 +349,6 @@ __all__ = [
     "value_words",
     "variable_from_dict",
 ]
-
-
-def value_words(variable: Variable, value: Any) -> str:
-    """``value`` with its unit, for people to read."""
-    return f"{variable.text(value)}{variable.unit and ' ' + variable.unit}"
 
 
 def read_variable(given: Any) -> Variable:
@@ -290,10 +388,9 @@ def read_variables(given: Any, role: str) -> dict[str, Variable]:
 
 def variable_from_dict(record: Any) -> Variable:
     """The inverse of ``to_dict``."""
-    kinds: dict[str, type[Variable]] = {"real": Real, "integer": Integer, "categorical": Categorical}
     try:
         arguments = dict(record)
-        return kinds[arguments.pop("kind")](**arguments)
+        return Variable.kinds[arguments.pop("kind")](**arguments)
     except (KeyError, TypeError, ValueError) as problem:
         if isinstance(problem, InvalidSpaceError):
             raise

@@ -36,6 +36,7 @@ class Import:
     counts: Mapping[str, int]
     known: int
     noted: tuple[str, ...] = ()
+    seen: int = 0  # events that the study had when it was read
 
     def named_events(self) -> list[e.Event]:
         """The events as a state can take them, each with a name of its own."""
@@ -48,7 +49,14 @@ def import_file(study: Study, path: Path, *, again: bool = False) -> Import:
     ``again`` takes those too.
     """
     plan = read_table(study.state, path, again=again)
-    study.take(plan.events)
+
+    def make(state: State) -> tuple[e.Event, ...]:
+        nonlocal plan
+        if len(state.history) != plan.seen:  # somebody was quicker: a row may be known now, or complete their run
+            plan = read_table(state, path, again=again)
+        return plan.events
+
+    study.record_all(make)
     return plan
 
 
@@ -80,7 +88,7 @@ def read_table(state: State, path: Path, *, again: bool = False) -> Import:
         contexts += [row.context for row in group if row.context is not None]
     if contexts:
         state.space.warn_outside(np.stack(contexts))
-    return Import(tuple(events), dict(counts), old, columns.noted)
+    return Import(tuple(events), dict(counts), old, columns.noted, len(state.history))
 
 
 def _groups(rows: Iterable[Parsed]) -> Iterator[list[Parsed]]:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from edrbo.errors import StudyError
+from edrbo.study.store.place import check_file
 
-Kind = Literal["study", "description", "empty", "sqlite", "other", "missing", "not a file"]
+Kind = Literal["study", "description", "empty", "other", "missing"]
 
 LARGEST_DESCRIPTION = 2**20  # bytes of a TOML file
-SQLITE = b"SQLite format 3\x00"
 NAMES = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -36,23 +36,19 @@ class FileKind:
 
 
 def file_kind(path: Path) -> FileKind:
-    """What ``path`` is, by its beginning: the one place that knows what study files look like."""
+    """What ``path`` is, by its beginning; what study files look like, ``check_file`` of the store knows."""
     try:
-        with open_regular(path) as file:
-            start = file.read(len(SQLITE))
+        with open_regular(path):
+            pass
+        if path.suffix == ".toml":
+            return FileKind("description")
+        return FileKind("study" if check_file(path) else "empty")
     except FileNotFoundError:
         return FileKind("missing", "a link that leads nowhere" if path.is_symlink() else "there is no such file")
     except OSError as problem:
         return FileKind("other", problem.strerror or "it cannot be read")
     except StudyError as problem:
-        return FileKind("not a file", problem.message)
-    if path.suffix == ".toml":
-        return FileKind("description")
-    if not start:
-        return FileKind("empty")
-    if start == SQLITE:
-        return FileKind("sqlite", "an SQLite database of another program")
-    return FileKind("study") if start.startswith(b"{") else FileKind("other", "not a study file")
+        return FileKind("other", problem.message)
 
 
 def open_regular(path: Path) -> BinaryIO:

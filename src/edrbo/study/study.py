@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-import os
+import operator
 import threading
 import time
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnreadableRecordWarning
-from edrbo.records.events import Asked, Event, Failed, Told
+from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, StudyError
+from edrbo.records.events import Amended, Asked, Event, Undone
+from edrbo.records.named_law import check_law
+from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.recorder import Make, Recorder
-from edrbo.records.settings import DEFAULT, Choices, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
+from edrbo.records.units import Direction
 from edrbo.space import Space
-from edrbo.study.ledger import Ledger
-from edrbo.study.opening import Creation, open_study
-from edrbo.study.owner import login
-from edrbo.study.snapshot import Snapshot
-from edrbo.study.storage import describe, is_url, open_storage
-from edrbo.study.trials import Problem
-from edrbo.study.turns import Turns
+from edrbo.study.store.event_store import EventStore, StoredStudy, checked_name
+from edrbo.study.store.place import describe, is_url
+from edrbo.study.store.turns import is_taken, turn
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
+    from edrbo.acquisition.methods import Method
+    from edrbo.optimizer.answer import Prediction
     from edrbo.optimizer.front import Front
     from edrbo.optimizer.optimizer import Optimizer
-    from edrbo.optimizer.question import AskWishes
-    from edrbo.optimizer.recommendation import Prediction, Recommendation
+    from edrbo.optimizer.recommendation import Recommendation
     from edrbo.optimizer.tradeoff import Tradeoff
     from edrbo.records.goals import Goal
+
+Creation = Literal["never", "first", "always"]  # make a study that is missing: only in a new place, or anywhere
+MATTERS = (Asked, Amended, Undone)  # what a suggestion that is being computed must know of
+
+
+class _OvertakenError(Exception):
+    """Another suggestion was handed out, or the settings changed, while one was computed."""
 
 
 class Study(Recorder):
@@ -41,29 +48,25 @@ class Study(Recorder):
 
     >>> import tempfile
     >>> space = Space(design={"speed": (1, 9)}, context={"humidity": (0, 1)})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     study = Study.open(folder + "/coating.db", space)
+    >>> with tempfile.TemporaryDirectory() as folder, Study.open(folder + "/coating.db", space) as study:
     ...     suggestion = study.ask()
     ...     study.tell(suggestion, {"humidity": 0.4}, 1.7)
 
     The methods are those of ``Optimizer``. Any number of processes and threads may use one study at once: no
-    suggestion is handed out twice, and each knows of those before it. A suggestion's id is its trial number.
-    ``ledger`` reads and writes the records themselves; ``by`` is written beside what this object records.
+    suggestion is handed out twice, and each knows of those before it. What is acknowledged counts; what came too
+    late is refused with an error. ``by`` is written beside what this object records.
     """
 
-    def __init__(self, ledger: Ledger, settings: Settings, name: str, *, by: str | None = None) -> None:
-        """The study whose records are in ``ledger``; ``Study.open`` finds it."""
-        self.name = name
-        self.ledger = ledger
+    def __init__(self, store: EventStore, stored: StoredStudy, *, by: str | None = None) -> None:
+        """The study ``stored`` in ``store``; ``Study.open`` finds it."""
+        self.name = stored.name
         self.by = by
-        self._settings = settings
-        self._turns = Turns(ledger)
+        self._store, self._id = store, stored.id
         self._thinking: Optimizer | None = None
         self._saved = 0  # rows of the fit stored last
-        self._warned: set[Problem] = set()
         self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._snapshot = self._read()
+        self._state = State.start(stored.settings)
+        self._sync()
 
     @classmethod
     def open(
@@ -72,17 +75,72 @@ class Study(Recorder):
         space: Space | None = None,
         *,
         name: str | None = None,
-        method: Any = DEFAULT,
         by: str | None = None,
-        **choices: Unpack[Choices],
+        method: str | Method = DEFAULT,
+        direction: Direction = "maximize",
+        seed: int = 0,
+        forgetting: float | None = None,
+        initial: int = INITIAL,
+        goal: Goal | str = "expected",
+        aim: Purpose = "operate",
+        evaluations: int | None = None,
+        least_success: float = LEAST_SUCCESS,
+        outliers: Outliers = "robust",
+        outcome: str = "value",
+        unit: str = "",
+        title: str = "",
+        outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
+        law: Any = None,
+        cost: str | Callable[[dict[str, Any]], float] | None = None,
     ) -> Study:
-        """The study in a file, or in PostgreSQL by URL (``postgresql://user@host/database``).
+        """The study in a file, or in PostgreSQL by URL.
 
         With a ``space`` it is made if it does not exist; if it does, its settings must be these. Without one it must
-        exist. ``name`` tells several studies in one place apart; ``by`` says who works here (default: the login).
+        exist, and has its own settings.
+
+        Args:
+            where: A file, or ``postgresql://user@host/database``.
+            space: What is set and what the world sets.
+            name: Which of several studies in one place; by default the only one, or the name of the file.
+            by: Who works here, written beside what this object records; by default the login.
+            method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
+            direction: "maximize" or "minimize".
+            seed: Seed of everything random: the same seed and data give the same suggestions.
+            forgetting: A context's weight halves with every so many later ones; None: all count alike.
+            initial: Quasi-random designs before the model takes over.
+            goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
+            aim: "operate" if every run counts, "identify" if only the design in the end does.
+            evaluations: How many runs there will be, if that is known; for "identify".
+            least_success: Designs that succeed with less probability are not recommended.
+            outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+            outcome: What is measured, as "gloss".
+            unit: The unit of what is measured.
+            title: A name for people.
+            outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
+            law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or
+                samples.
+            cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
         """
-        settings = None if space is None else Settings.of(space, method, choices)
-        return cls.open_with(where, settings, name=name, by=by)
+        if space is None:
+            return cls.open_with(where, None, name=name, by=by)
+        choices = {
+            "direction": direction,
+            "seed": seed,
+            "forgetting": forgetting,
+            "initial": initial,
+            "goal": goal,
+            "aim": aim,
+            "evaluations": evaluations,
+            "least_success": least_success,
+            "outliers": outliers,
+            "outcome": outcome,
+            "unit": unit,
+            "title": title,
+            "outcomes": outcomes,
+            "law": law,
+            "cost": cost,
+        }
+        return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
 
     @classmethod
     def open_with(
@@ -94,14 +152,26 @@ class Study(Recorder):
         by: str | None = None,
         create: Creation = "always",
     ) -> Study:
-        """The same with ``settings`` in one piece, or None for a study that exists.
+        """The same with all settings in one piece.
 
-        ``create`` says when a missing one is made: never, only as the first of its storage, or always.
+        Args:
+            where: A file, or ``postgresql://user@host/database``.
+            settings: The settings, or None for a study that exists.
+            name: Which of several studies in one place; by default the only one, or the name of the file.
+            by: Who works here; by default the login.
+            create: When a missing study is made: "never", only as the "first" of its place, or "always".
         """
-        place = where if is_url(where) else Path(where).absolute()  # a change of folder later must not matter
-        storage, study_id, stored = open_study(place, name, settings, create)
-        ledger = Ledger(storage, study_id, stored, place)
-        study = cls(ledger, stored, storage.get_study_name_from_id(study_id), by=login() if by is None else by)
+        if settings is not None:
+            settings.to_dict()  # refuses what cannot be stored before anything is written
+        if name is not None:
+            checked_name(name)
+        store = EventStore(where, create=settings is not None and create != "never")
+        try:
+            stored = _find(store, name, settings, create)
+        except EdrboError:
+            store.discard()
+            raise
+        study = cls(store, stored, by=login() if by is None else by)
         if settings is not None:
             study._check_settings(settings)
         return study
@@ -110,74 +180,71 @@ class Study(Recorder):
         differences = given.differences(self.settings)
         if differences:
             raise StudyError(
-                f"the study in {describe(self.ledger.where)} has other settings: {'; '.join(differences)}",
+                f"the study in {describe(self.where)} has other settings: {'; '.join(differences)}",
                 "open it without a space to go on with its own, amend it, or make a new study",
             )
 
     def __repr__(self) -> str:
-        return f"Study({self.name!r} in {describe(self.ledger.where)!r}, {len(self._snapshot.state.told)} observations)"
+        return f"Study({self.name!r} in {describe(self.where)!r}, {len(self._state.told)} observations)"
+
+    def close(self) -> None:
+        """Give file or connection back. That happens by itself when nobody holds the study any more."""
+        self._store.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # ---------------------------------------------------------------- what is known
 
     @property
+    def where(self) -> str | Path:
+        """The file, or the URL of the database, that it is kept in."""
+        return self._store.where
+
+    @property
     def state(self) -> State:
-        with self._alone():
-            return self._sync().state
+        with self._lock:
+            return self._sync()
 
     @property
     def state_now(self) -> State:
         """The state as it was read last, by opening or by the last call; nothing is read."""
-        return self._snapshot.state
+        return self._state
 
     @property
     def settings(self) -> Settings:
         """As they are now; amendments included."""
-        return self._snapshot.state.settings
+        return self._state.settings
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Records that cannot be read and were set aside."""
-        with self._alone():
-            return self._sync().problems
+    def space_now(self) -> Space:
+        """The space as it was read last."""
+        return self._state.space
 
     @property
     def optimizer(self) -> Optimizer:
         """The optimizer behind the study, up to date; tell it nothing."""
-        with self._alone():
+        with self._lock:
             self._sync()
             return self._thinker()
 
-    def _sync(self) -> Snapshot:
-        """Begins every call: what others wrote is taken over, what an earlier call failed to write is dropped."""
-        self._snapshot = self._read()
-        return self._snapshot
+    def _sync(self) -> State:
+        """Begins every call: what others wrote is taken over."""
+        new = self._store.read(self._id, len(self._state.history))
+        self._state = self._followed(self._state, new)
+        return self._state
 
-    def _read(self) -> Snapshot:
-        snapshot = self.ledger.read()
-        for problem in snapshot.problems:
-            if problem not in self._warned:
-                self._warned.add(problem)
-                warnings.warn(
-                    f"a record of {self.name!r} cannot be read and is set aside; {problem} (see `edrbo check`)",
-                    UnreadableRecordWarning,
-                    stacklevel=4,
-                )
-        return snapshot
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One thread at a time, in a process of its own."""
-        if os.getpid() != self._process:
-            self._reopen()
-        with self._lock:
-            yield
-
-    def _reopen(self) -> None:
-        """After a fork: the parent's connections, locks and place in the queue are not ours."""
-        self._process, self._lock, self._thinking = os.getpid(), threading.RLock(), None
-        storage = open_storage(self.ledger.where, create=False)
-        self.ledger = Ledger(storage, self.ledger.study_id, self._settings, self.ledger.where)
-        self._turns = Turns(self.ledger)
+    def _followed(self, state: State, events: Sequence[Event]) -> State:
+        """The state after stored events, each of which was accepted when it was stored."""
+        try:
+            return state.replay(events)
+        except EdrboError as problem:
+            raise self._store.damaged(f"its events do not fit together: {problem.message}") from None
 
     # ---------------------------------------------------------------- thinking
 
@@ -186,19 +253,18 @@ class Study(Recorder):
         from edrbo.optimizer.optimizer import Optimizer
         from edrbo.optimizer.stored_fit import StoredFit
 
-        state = self._snapshot.state
         if self._thinking is None:
-            self._thinking = Optimizer.of(state)
+            self._thinking = Optimizer.of(self._state)
         else:
-            self._thinking.go_on(state)
+            self._thinking.go_on(self._state)
         with suppress(InvalidValueError, KeyError, TypeError, ValueError):  # nothing is lost but time
-            self._thinking.offer(StoredFit.from_dict(self.ledger.load_fit()))
+            self._thinking.offer(StoredFit.from_dict(self._store.load_fit(self._id)))
         return self._thinking
 
     @contextmanager
     def _thought(self) -> Iterator[Optimizer]:
         """Think about the present state, and keep what was fitted meanwhile."""
-        with self._alone():
+        with self._lock:
             self._sync()
             thinker = self._thinker()
             yield thinker
@@ -209,117 +275,251 @@ class Study(Recorder):
         if fit is None or fit.rows <= self._saved:
             return
         with suppress(StudyError):  # nothing is lost but time
-            self.ledger.save_fit(fit.to_dict())
+            self._store.save_fit(self._id, fit.to_dict())
             self._saved = fit.rows
 
     # ---------------------------------------------------------------- ask
 
     @overload
-    def ask(self, n: None = None, **wishes: Unpack[AskWishes]) -> Suggestion: ...
+    def ask(
+        self,
+        n: None = None,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> Suggestion: ...
     @overload
-    def ask(self, n: int, **wishes: Unpack[AskWishes]) -> list[Suggestion]: ...
-    def ask(self, n: int | None = None, **wishes: Unpack[AskWishes]) -> Suggestion | list[Suggestion]:
-        """As ``Optimizer.ask``; the suggestion is stored, and stays pending until somebody tells it."""
-        if n is None:
-            return self._ask(wishes)
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
-        return [self._ask(wishes) for _ in range(n)]
+    def ask(
+        self,
+        n: int,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> list[Suggestion]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> Suggestion | list[Suggestion]:
+        """The next design, or a list of ``n``; stored, and pending until somebody tells it.
 
-    def _ask(self, wishes: AskWishes) -> Suggestion:
-        """Compute first, take a number next: a process killed while computing leaves nothing behind.
-
-        If others took numbers meanwhile, wait for their designs and compute again, knowing them. If others are at it
-        already, that would be so, and the first step is left out.
+        Args:
+            n: How many; None: one, which is not in a list.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+            repeat: Whether a candidate may be suggested that was told already; by default as it makes sense: not
+                without contexts, or where the same one is met again.
         """
+        try:
+            count = 1 if n is None else 0 if isinstance(n, bool) else operator.index(n)
+        except TypeError:
+            count = 0
+        if count < 1:
+            raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
+
+        def compute(thinker: Optimizer) -> Suggestion:
+            return thinker.ask(forecast=forecast, context=context, fixed=fixed, candidates=candidates, repeat=repeat)
+
+        found = [self._ask(compute) for _ in range(count)]
+        return found[0] if n is None else found
+
+    def _ask(self, compute: Callable[[Optimizer], Suggestion]) -> Suggestion:
+        """Compute, then store, if nothing came in between that the suggestion must know of. A process that is killed
+        while it computes leaves nothing behind.
+
+        Who was overtaken computes again when it is its turn, so that many who ask at once do not waste their work.
+        """
+        with self._lock:
+            overtaken = is_taken(self._store, self._id)
+            while True:
+                with turn(self._store, self._id) if overtaken else nullcontext(), suppress(_OvertakenError):
+                    return self._suggest(compute)
+                overtaken = True
+
+    def _suggest(self, compute: Callable[[Optimizer], Suggestion]) -> Suggestion:
         with self._thought() as thinker:
-            before = self._snapshot
-            suggestion = None if before.open else thinker.ask(**wishes)
-            with self._turns.take() as number:
-                if suggestion is None or number != suggestion.id:
-                    self._snapshot = self._turns.wait(number)
-                    thinker = self._thinker()
-                    thinker.go_on(self._snapshot.before(number))
-                    suggestion = thinker.ask(**wishes)
-                asked = thinker.state.history[-1]
-                assert isinstance(asked, Asked)
-                event = replace(asked, by=self.by, at=time.time())
-                self.ledger.publish(event, self.space_now, self._snapshot.clock + 1)
-            return suggestion
+            known = len(self._state.history)
+            suggestion = compute(thinker)
+            asked = thinker.state.history[-1]
+            assert isinstance(asked, Asked)
 
-    @property
-    def space_now(self) -> Space:
-        """The space as it was read last."""
-        return self._snapshot.state.space
+            def make(state: State) -> list[Event]:
+                if any(isinstance(event, MATTERS) for event in state.history[known:]):
+                    raise _OvertakenError
+                return [replace(asked, id=state.next_id)]  # a run of somebody's own may have taken its number
 
-    # ---------------------------------------------------------------- tell
+            (stored,) = self._append(make)
+            assert isinstance(stored, Asked)
+            return replace(suggestion, id=stored.id)
+
+    # ---------------------------------------------------------------- record
 
     def _record(self, make: Make) -> Event:
-        """Check by applying, write, and see that it counted."""
-        with self._alone():
-            snapshot = self._sync()
-            event = make(snapshot.state)
-            event = replace(
-                event, by=self.by if event.by is None else event.by, at=time.time() if event.at is None else event.at
-            )
-            event = snapshot.state.apply(replace(event, ref="new")).history[-1]  # in plain types
-            ref = self.ledger.write(event, snapshot.state, snapshot.clock + 1)
-            if ref in self._sync().overtaken:
-                raise InvalidContextError(
-                    "another process told something else at the same moment, and came first",
-                    "look at the run, and correct it",
-                )
-            return replace(event, ref=ref)
+        return self._append(lambda state: [make(state)])[0]
 
-    def take(self, events: Sequence[Event]) -> None:
-        """Record several events, all checked before the first is written.
+    def record_all(self, make: Callable[[State], Sequence[Event]]) -> Sequence[Event]:
+        """Record the events that ``make`` gives for the present state, all of them or none.
 
-        Runs that are new in them are numbered by the storage, whatever number they have in ``events``.
+        Nobody records anything between the state that ``make`` sees and its events. Others wait meanwhile, so read
+        files and check cells before. ``ref`` of the events is given here.
+
+        Args:
+            make: From the state to the events that follow it, in order.
+
+        Returns:
+            The events as they were stored.
         """
-        with self._alone():
-            start = self._sync().state
-            tried = start.apply(*(replace(event, ref=f"new {i}") for i, event in enumerate(events)))
-            events = tried.history[len(start.history) :]
-            numbers = {key: key for key in start.runs}
-            for event in events:
-                self._take(event, numbers)
+        return self._append(make)
 
-    def _take(self, event: Event, numbers: dict[int, int]) -> None:
-        """Write one event; ``numbers`` are those of its runs in the study, and learns that of a new one."""
-        snapshot = self._snapshot
-        at, key = time.time() if event.at is None else event.at, getattr(event, "id", None)
-        event = replace(event, by=event.by or self.by, at=at)
-        if key is None or key in numbers:
-            event = event if key is None else replace(event, id=numbers[key])  # type: ignore[call-arg]
-            self.ledger.write(event, snapshot.state, snapshot.clock + 1)
-        else:
-            assert isinstance(event, Asked | Told | Failed)
-            numbers[key] = self.ledger.create(event, snapshot.state.space, snapshot.clock + 1)
-        self._sync()
+    def _append(self, make: Callable[[State], Sequence[Event]]) -> Sequence[Event]:
+        """Check by applying, and store, in one transaction."""
+        with self._lock:
+            after, count = self._state, 0
+
+            def decide(new: list[Event]) -> Sequence[Event]:
+                nonlocal after, count
+                state = self._followed(self._state, new)
+                events = [self._stamped(event, state, k) for k, event in enumerate(make(state))]
+                after, count = state.apply(*events), len(events)
+                return after.history[len(after.history) - count :]  # in plain types
+
+            self._store.append(self._id, len(self._state.history), decide)
+            self._state = after
+            return after.history[len(after.history) - count :]
+
+    def _stamped(self, event: Event, state: State, k: int) -> Event:
+        """With its name, and who and when; what was sent twice is refused."""
+        if event.key is not None and any(event.key == past.key for past in state.history):
+            raise RecordedAlreadyError(f"the entry {event.key!r} is recorded already", "look at the list of runs")
+        by, at = self.by if event.by is None else event.by, time.time() if event.at is None else event.at
+        return replace(event, ref=str(len(state.history) + k), by=by, at=at)
 
     # ---------------------------------------------------------------- recommend
 
-    def recommend(self, **arguments: Any) -> Recommendation:
-        """As ``Optimizer.recommend``."""
-        with self._thought() as thinker:
-            return thinker.recommend(**arguments)
+    def recommend(
+        self,
+        *,
+        goal: Goal | str | None = None,
+        ball: float = 0.1,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Recommendation:
+        """The design that is best under the goal. What else is to be said of it is computed when it is read.
 
-    def best_design(self, **arguments: Any) -> dict[str, Any]:
-        """As ``Optimizer.best_design``."""
+        Args:
+            goal: Another goal than the study's own, for the same data.
+            ball: How far the law of contexts may move, for the worst case: a fraction of the context range.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
         with self._thought() as thinker:
-            return thinker.best_design(**arguments)
+            return thinker.recommend(
+                goal=goal, ball=ball, forecast=forecast, context=context, fixed=fixed, candidates=candidates
+            )
 
-    def front(self, **arguments: Any) -> Front:
-        """As ``Optimizer.front``."""
-        with self._thought() as thinker:
-            return thinker.front(**arguments)
+    def front(
+        self,
+        *,
+        reference: Mapping[str, float] | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Front:
+        """Designs of which none is better than another in all main outcomes.
 
-    def predict(self, designs: Any, **arguments: Any) -> Prediction:
-        """As ``Optimizer.predict``."""
+        Args:
+            reference: Values by main outcome down to which the hypervolume counts; by default just behind the front.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
         with self._thought() as thinker:
-            return thinker.predict(designs, **arguments)
+            return thinker.front(
+                reference=reference, forecast=forecast, context=context, fixed=fixed, candidates=candidates
+            )
 
-    def tradeoff(self, goal: Goal | str | None = None, **arguments: Any) -> Tradeoff:
-        """As ``Optimizer.tradeoff``."""
+    def predict(
+        self,
+        designs: Any,
+        *,
+        goal: Goal | str | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        outcome: str | None = None,
+    ) -> Prediction:
+        """What is believed of the mean and the goal's value of designs.
+
+        Args:
+            designs: A dict, dicts, rows or a data frame.
+            goal: Another goal than the study's own, for the same data.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            context: The context that will be met, or some of it.
+            outcome: One of several, the main one by default.
+        """
         with self._thought() as thinker:
-            return thinker.tradeoff(goal, **arguments)
+            return thinker.predict(designs, goal=goal, forecast=forecast, context=context, outcome=outcome)
+
+    def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
+        """Designs between the best on average and the best under a goal.
+
+        Args:
+            goal: The goal, by default the study's own, or the mean of the worst 10 % of contexts.
+            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+        """
+        with self._thought() as thinker:
+            return thinker.tradeoff(goal, forecast=forecast)
+
+
+def _find(store: EventStore, name: str | None, settings: Settings | None, create: Creation) -> StoredStudy:
+    """The study ``name``, or the only one; made from ``settings`` if it is missing and ``create`` allows it."""
+    names = store.names()
+    if name is None and len(names) > 1:
+        hint = f"name one: {', '.join(map(repr, names))}"
+        raise StudyError(f"there are {len(names)} studies in {describe(store.where)}", hint)
+    if name is None:
+        name = names[0] if names else "edrbo" if is_url(store.where) else Path(store.where).stem or "edrbo"
+    stored = store.find(name)
+    if stored is not None:
+        return stored
+    if settings is None or create == "never" or (create == "first" and names):
+        hint = f"studies there: {', '.join(map(repr, names)) or 'none'}"
+        hint += "; a new one beside them is made by `edrbo new`" if settings is not None and names else ""
+        raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+    check_law(settings.law, settings.space)
+    return store.make(name, settings)
+
+
+def all_studies(where: str | Path) -> list[Study]:
+    """The studies in a file or a database; none is made."""
+    store = EventStore(where)
+    found = [store.find(name) for name in store.names()]
+    return [Study(store, stored) for stored in found if stored is not None]
+
+
+def login() -> str | None:
+    """Who works here, as the system knows them."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None

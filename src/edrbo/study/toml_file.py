@@ -37,9 +37,8 @@ from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.study.file_kind import LARGEST_DESCRIPTION, read_file
-from edrbo.study.opening import Creation
-from edrbo.study.storage import describe, is_url
-from edrbo.study.study import Study
+from edrbo.study.store.place import describe, is_url
+from edrbo.study.study import Creation, Study
 
 FORMAT = 1
 VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "ordered", "unit", "step", "digits", "default")

@@ -23,7 +23,7 @@ def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]
     """Thinks, for the learned law or for one context."""
     found = study.recommend() if context is None else study.recommend(context=dict(context))
     settings = study.state.settings
-    record = {part.name: plain(getattr(found, part.name)) for part in fields(found)}
+    record = plain(found.to_dict())
     record["outcome_name"] = settings.outcome
     units = settings.unit, parse_goal(found.goal).unit(settings.unit)
     return {

@@ -23,9 +23,9 @@ from edrbo.errors import (
     EdrboError,
     ImplausibleWarning,
     NarrowContextsWarning,
+    NetworkFileWarning,
     UnavailableError,
     UnknownSuggestionError,
-    UnreadableRecordWarning,
 )
 from edrbo.web.api import api_router
 from edrbo.web.desk import Desks
@@ -42,7 +42,7 @@ WARNINGS = (
     ContextBoundsWarning,
     ImplausibleWarning,
     NarrowContextsWarning,
-    UnreadableRecordWarning,
+    NetworkFileWarning,
 )
 
 

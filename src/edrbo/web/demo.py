@@ -12,7 +12,6 @@ import numpy as np
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.events import Event
 from edrbo.records.settings import DEFAULT, Settings
-from edrbo.records.state import State
 from edrbo.space import Integer, Real, Space
 from edrbo.streams import stream
 from edrbo.study.study import Study
@@ -47,8 +46,8 @@ def make_demo(folder: str) -> str:
     """The study's file: runs of a week, one that failed, one without its context, one to be done."""
     path = Path(folder) / "coating.db"
     settings = Settings.of(demo_space(), DEFAULT, {"seed": 3, "outcome": "gloss", "unit": "GU"})
-    study = Study.open_with(path, settings, name="Coating line 2", by=PEOPLE[0])
-    study.take(_week(Optimizer.of(State.start(settings)), time.time()))
+    with Study.open_with(path, settings, name="Coating line 2", by=PEOPLE[0]) as study:
+        study.record_all(lambda state: _week(Optimizer.of(state), time.time()))
     return str(path)
 
 

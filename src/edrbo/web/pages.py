@@ -110,7 +110,6 @@ class Pages:
             "late": sum(1 for row in views.runs_of(state, "late")),
             "last_context": views.last_context(state),
             "spent": spending_words(state),
-            "problems": desk.study.problems,
         }
 
     # ---------------------------------------------------------------- runs

@@ -18,12 +18,13 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.study.file_kind import LARGEST_DESCRIPTION, FileKind, file_kind, read_file
-from edrbo.study.opening import study_names
-from edrbo.study.storage import is_url
+from edrbo.study.store.event_store import EventStore
+from edrbo.study.store.place import is_url
 from edrbo.study.study import Study
 from edrbo.study.toml_file import Description, read_toml, write_toml
 
@@ -71,9 +72,7 @@ class Places:
         """The place for people to read: of a database its name alone."""
         if not is_url(self.where):
             return Path(self.where).absolute().name
-        from sqlalchemy.engine import make_url
-
-        return make_url(self.where).database or "the database"
+        return urlsplit(self.where).path.strip("/") or "the database"
 
     def names(self) -> dict[str, str]:
         """Word → name of the study."""
@@ -210,17 +209,21 @@ def _candidates(folder: Path) -> Iterator[Path]:
 
 
 def _mark(path: Path) -> object:
-    """Another one whenever a file has changed."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return (found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns)
+    """Another one whenever a file has changed, or the log beside it in which SQLite keeps what is new."""
+    marks: list[tuple[int, ...] | None] = []
+    for one in (path, path.with_name(f"{path.name}-wal")):
+        try:
+            found = one.stat()
+        except OSError:
+            marks.append(None)
+        else:
+            marks.append((found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns))
+    return marks
 
 
 def _stored(where: str) -> Found:
     """Every study of a storage that edrbo made."""
-    return [(name, _opener(where, name)) for name in study_names(where)]
+    return [(name, _opener(where, name)) for name in EventStore(where).names()]
 
 
 def _kind(where: str) -> str:

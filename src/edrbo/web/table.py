@@ -81,7 +81,16 @@ def take(desk: Desk, body: bodies.Import) -> dict[str, Any]:
             raise StudyError(found.problem or "some cells cannot be read", "nothing was stored")
         if not found.plan.events and not found.plan.known:
             raise StudyError("nothing in this table is understood", "say what its columns hold")
-        desk.study.take(_stamped(found.plan, body))
+
+        def make(state: State) -> list[Any]:
+            nonlocal found
+            if found.plan is None or found.plan.seen != len(state.history):
+                found = preview(state, body.text, body.columns)
+            if found.plan is None:
+                raise StudyError(found.problem or "some cells cannot be read", "nothing was stored")
+            return _stamped(found.plan, body)
+
+        desk.study.record_all(make)
         return {**found.view(), "stored": True, "words": _words(found.plan), "observations": len(desk.state.told)}
 
 

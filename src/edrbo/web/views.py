@@ -16,7 +16,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.records.words import outcomes_of
-from edrbo.space import Categorical, Space
+from edrbo.space import Space
 from edrbo.web.desk import Desk
 from edrbo.web.numbers import shown
 from edrbo.web.variables import constraints_of, describe_variable, read_context, unit_of
@@ -189,7 +189,6 @@ def overview(desk: Desk) -> dict[str, Any]:
         "contexts": len(state.log),
         "late": sum(run.late for run in state.runs.values()),
         "spent": None if (spent := spending(state)) is None else spent.total,
-        "problems": [str(problem) for problem in desk.study.problems],
     }
 
 
@@ -210,7 +209,7 @@ def context_ranges(state: State) -> dict[str, tuple[float, float]]:
     upper = np.where(scale.whole, np.floor(scale.upper), scale.upper)
     found = {}
     for (name, variable), low, high in zip(state.space.context.items(), lower.tolist(), upper.tolist(), strict=True):
-        if not isinstance(variable, Categorical):
+        if variable.numeric:
             found[name] = (low, high if high > low else low + 1.0)
     return found
 

@@ -111,10 +111,10 @@ class OptimizerLearner(Learner):
             optimizer.tell(key, context=list(map(float, c)), value=y)
 
     def recommend(self) -> Array:
-        return self._coded(self._optimizer.best_design())
+        return self._coded(self._optimizer.recommend().design)
 
     def recommend_under(self, goal: Goal) -> Array:
-        return self._coded(self._optimizer.best_design(goal=goal))
+        return self._coded(self._optimizer.recommend(goal=goal).design)
 
     def _coded(self, design: Mapping[str, Any]) -> Array:
         coded: Array = self._optimizer.space.encode_designs(dict(design))[0]

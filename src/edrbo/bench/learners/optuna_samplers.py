@@ -9,18 +9,7 @@ import optuna
 
 from edrbo.bench.learners.context_free import ContextFree
 from edrbo.bench.learners.learner import Array, Setup
-from edrbo.space import Categorical, Integer, Real, Variable
-
-
-def distribution_of(variable: Variable) -> optuna.distributions.BaseDistribution:
-    """Optuna's own; it has none for choices that have an order, which are choices then."""
-    match variable:
-        case Real():
-            return optuna.distributions.FloatDistribution(*variable.bounds(), log=variable.log)
-        case Integer():
-            return optuna.distributions.IntDistribution(variable.lower, variable.upper, log=variable.log)
-        case Categorical():
-            return optuna.distributions.CategoricalDistribution(variable.choices)
+from edrbo.optuna.export import distribution_of
 
 
 @final
@@ -35,7 +24,7 @@ class OptunaLearner(ContextFree):
         super().__init__(setup)
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # workers share the terminal with the progress display
         self._sampler = sampler
-        self._space = {name: distribution_of(variable) for name, variable in setup.space.design.items()}
+        self._space = {name: distribution_of(variable, []) for name, variable in setup.space.design.items()}
         self._study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler())
         self._told = 0
 

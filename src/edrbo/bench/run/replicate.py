@@ -12,7 +12,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -28,6 +27,7 @@ from edrbo.bench.run.plugin import Plugin, describe_method, get_problem, make_le
 from edrbo.errors import InvalidDesignError, InvalidValueError
 from edrbo.records.goals import Expected, Goal, parse_goal
 from edrbo.streams import stream
+from edrbo.threads import engine_threads
 
 SAME = 1e-9  # how close the codes of one design are
 FORMAT = 1  # of what a replicate computes; a change makes old results unreadable as finished ones
@@ -168,7 +168,7 @@ def run_replicate(
     problem, settings, seed = _problem(replicate), replicate.settings, replicate.seed
     goal = parse_goal(settings.goal)
     contexts = problem.sample_contexts(settings.evaluations, stream(seed, "contexts", replicate.problem))
-    with _one_thread():
+    with engine_threads(1):  # sums over several round differently; results must not depend on the number of cores
         setup = Setup(problem.d_x, problem.d_c, seed, settings.initial, goal, problem.design, settings.evaluations)
         learner = make_learner(replicate.method, setup, replicate.plugin)
         seconds, looks = 0.0, list[Look]()
@@ -238,16 +238,3 @@ def _problem_fingerprint(problem: Problem) -> str:
     if problem.design is not None:
         text += json.dumps(problem.design.to_dict(), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sums over several threads round differently; results must not depend on the number of cores."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

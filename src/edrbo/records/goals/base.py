@@ -5,7 +5,7 @@ language: outcomes come in the user's units and the direction is given, so nobod
 torch's (then differentiable); ``torch`` is loaded only by those who pass tensors.
 
 A goal of one's own is a frozen dataclass that derives from ``Goal`` (a functional of all outcomes) or from ``Utility``
-(the mean of something taken at each outcome by itself). To be stored it needs a name and ``register_goal``.
+(the mean of something taken at each outcome by itself). To be stored it needs a name and ``edrbo.register``.
 """
 
 from __future__ import annotations
@@ -33,13 +33,23 @@ class Goal(ABC):
 
     ``monotone`` says that better outcomes never make the value worse; then an optimistic f gives an optimistic value.
     ``in_turn`` says that every second suggestion is for the mean, whose best design is mostly near and more easily
-    found.
+    found. ``of_shares`` says that the value hangs on which contexts are bad or good, so that a law of few contexts
+    makes it jump; ``of_outcomes`` that it is in units of the outcome and moves with them; ``has_kinks`` that its
+    optimism has no gradient everywhere.
     """
 
     name: ClassVar[str] = ""
     kind: ClassVar[Kind] = "outcome"
     monotone: ClassVar[bool] = True
     in_turn: ClassVar[bool] = False
+    of_shares: ClassVar[bool] = False
+    of_outcomes: ClassVar[bool] = False
+    has_kinks: ClassVar[bool] = True
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether it has an optimism of its own about each outcome, in place of a functional of the score."""
+        return not self.monotone
 
     @abstractmethod
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
@@ -113,6 +123,10 @@ class Utility(Goal):
     """
 
     monotone: ClassVar[bool] = False
+
+    @property
+    def pointwise(self) -> bool:
+        return True
 
     @abstractmethod
     def utility(self, outcomes: Array, direction: Direction) -> Array:
@@ -230,7 +244,7 @@ def _class_of(name: str) -> Any:
     if name not in _REGISTERED:
         raise UnknownNameError(
             f"no goal is called {name!r}",
-            f"choose from {', '.join(_REGISTERED)}; a goal of your own must be registered first (register_goal)",
+            f"choose from {', '.join(_REGISTERED)}; a goal of your own must be registered first (edrbo.register)",
         )
     return _REGISTERED[name]
 
@@ -239,7 +253,7 @@ def _registered_name(goal: Goal) -> str:
     if not goal.registered:
         raise InvalidValueError(
             f"the goal {type(goal).__name__} has no registered name, so it cannot be stored",
-            "give its class a name and decorate it with edrbo.register_goal",
+            "give its class a name and decorate it with edrbo.register",
         )
     return goal.name
 

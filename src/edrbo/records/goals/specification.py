@@ -19,6 +19,8 @@ class Reach(Utility):
 
     spec: float
     name: ClassVar[str] = "reach"
+    of_shares: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "probability"
     monotone: ClassVar[bool] = True
     in_turn: ClassVar[bool] = True
@@ -48,6 +50,8 @@ class Within(Utility):
     low: float
     high: float
     name: ClassVar[str] = "within"
+    of_shares: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "probability"
 
     def __post_init__(self) -> None:
@@ -75,6 +79,7 @@ class Hit(Utility):
 
     target: float
     name: ClassVar[str] = "hit"
+    has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "squared outcome"
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ class Expected(Goal):
     """The mean over contexts."""
 
     name: ClassVar[str] = "expected"
+    of_outcomes: ClassVar[bool] = True
 
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
         return (weights * outcomes).sum(-1)
@@ -48,6 +49,8 @@ class CVaR(Goal):
 
     level: float
     name: ClassVar[str] = "cvar"
+    of_outcomes: ClassVar[bool] = True
+    of_shares: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_level(self, most=1.0)
@@ -70,6 +73,8 @@ class Quantile(Goal):
 
     level: float
     name: ClassVar[str] = "quantile"
+    of_outcomes: ClassVar[bool] = True
+    of_shares: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_level(self, most=1.0)
@@ -96,6 +101,7 @@ class WorstCase(Goal):
 
     over: Literal["box", "seen"] = "box"
     name: ClassVar[str] = "worst-case"
+    of_outcomes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.over not in ("box", "seen"):
@@ -125,6 +131,7 @@ class Robust(Goal):
     radius: float
     distance: Distance = "wasserstein"
     name: ClassVar[str] = "robust"
+    of_outcomes: ClassVar[bool] = True
     in_turn: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -159,6 +166,8 @@ class MeanSd(Goal):
 
     k: float
     name: ClassVar[str] = "mean-sd"
+    of_outcomes: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
