@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo serve test suite test-slowest test-cpus test-oldest test-newest lint bench docs dist clean
+.PHONY: setup demo serve test suite test-slowest test-cpus test-oldest test-newest lint bench docs lock dist clean
 
 setup: $(STAMP)
 
@@ -62,7 +62,12 @@ docs: setup
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# Wheel and sdist in dist/: what is inside, and that they work with every extra and with none. Goes on where it stopped.
+# The hashes of all files of the tested versions. Not of torch: which of its builds is right hangs on the machine.
+lock: setup
+	$(BIN)/python -m uv pip compile pyproject.toml --extra dev --extra docs --constraints constraints.txt --generate-hashes \
+	  --no-emit-package torch --no-annotate --quiet --custom-compile-command "make lock" --output-file requirements.lock
+
+# Wheel, sdist and bill of materials in dist/: what is inside, and that they work with every extra and with none. Goes on where it stopped.
 dist: setup
 	$(BIN)/python scripts/check_wheel.py
 

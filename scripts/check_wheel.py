@@ -2,10 +2,10 @@
 
     python scripts/check_wheel.py [--extras none,optuna,web] [--python /usr/bin/python3.13] [--fresh]
 
-Checks, in this order: that the wheel holds the package as it is in git and nothing else, and that neither it nor the
-sdist holds tests or data of others; that the wheel works without any extra; that every extra by itself is enough
-for a smoke test that uses what it brings (scripts/smoke); that mypy --strict sees its types from outside. Prints sizes
-and import times.
+Checks, in this order: that the wheel holds the package as it is in git, the licenses and nothing else, and that neither
+it nor the sdist holds tests or data of others; that the wheel works without any extra; that every extra by itself is
+enough for a smoke test that uses what it brings (scripts/smoke); that mypy --strict sees its types from outside. Writes
+the bill of materials beside the wheel. Prints sizes and import times.
 
 Every extra has an empty environment of its own, made by uv, which unpacks a package once for all of them. What has
 passed is kept in build/wheel: after an interruption the same command goes on, --fresh begins anew.
@@ -32,6 +32,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from bill_of_materials import write
+
 ROOT = Path(__file__).resolve().parents[1]
 SMOKE = ROOT / "scripts" / "smoke"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -47,7 +49,7 @@ KNOWN = {
     "edrbo/bench/problems/portfolio/data_files/portfolio.json": "scripts/fit_portfolio.py",
     "edrbo/web/static/htmx.LICENSE.txt": "the licence of the one script that others wrote",
 }
-OF_THE_SDIST = {"LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
+OF_THE_SDIST = {"LICENSE", "THIRD-PARTY.md", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
 TYPES = "types"  # no extra, but chosen and kept like one: what mypy sees, and what an import costs
 IMPORTS = ("import edrbo", "from edrbo import Space", "from edrbo import Optimizer")
 
@@ -119,6 +121,8 @@ def check_contents(wheel: Path, sdist: Path) -> None:
         names = {info.filename for info in archive.infolist()}
         unpacked = sum(info.file_size for info in archive.infolist())
     about = {name for name in names if re.match(r"edrbo-[^/]+\.dist-info/", name)}
+    if lacking := {"LICENSE", "THIRD-PARTY.md"} - {PurePosixPath(name).name for name in about}:
+        raise SystemExit(f"the wheel lacks {', '.join(sorted(lacking))}")
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames() if archive.getmember(name).isfile()}
     sources = {name.removeprefix("src/") for name in inside if name.startswith("src/edrbo/")}
@@ -289,6 +293,7 @@ def main() -> None:
     print("building …", flush=True)
     wheel, sdist = build(given.out)
     check_contents(wheel, sdist)
+    print(f"bill of materials: {write(wheel).name}", flush=True)
     code = "import sys; print('{}.{}'.format(*sys.version_info))"
     version = subprocess.run([given.python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
     folder = ROOT / "build" / "wheel" / version

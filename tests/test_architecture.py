@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "edrbo"
 # A package imports only what stands above it; packages on one line do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "streams"),
-    ("threads",),
+    ("cancellation", "threads"),
     ("space",),
     ("records",),
     ("surrogate",),
@@ -176,7 +176,7 @@ def test_surrogate_and_context_do_not_know_each_other() -> None:
 def test_the_maximizer_takes_any_callable() -> None:
     own = {f"acquisition.{part}" for part in ("maximizer", "area", "constrained", "guided", "objective")}
     known = {internal(item) for item in all_imports() if item.module in own} - {None}
-    assert known - own <= {"context.laws", "surrogate.lbfgs", "space", "errors"}
+    assert known - own <= {"context.laws", "surrogate.lbfgs", "space", "errors", "cancellation"}
 
 
 @pytest.mark.parametrize("library", sorted(HEAVY))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import edrbo
 
@@ -74,6 +77,8 @@ def test_the_demo_and_its_picture_need_no_extra() -> None:
 
 
 def script(name: str) -> ModuleType:
+    if str(ROOT / "scripts") not in sys.path:
+        sys.path.append(str(ROOT / "scripts"))  # as for a script that is run, which may import its neighbors
     spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -123,15 +128,17 @@ def test_every_dependency_of_users_is_tested_at_its_lower_bound(versions: Module
     for name, bound in bounds.items():
         (pinned,) = tested[name].specifier
         assert pinned.operator == "=="
-        assert str(bound.specifier) == f">={pinned.version}"
+        assert [one.version for one in bound.specifier if one.operator == ">="] == [pinned.version]
+        assert {one.operator for one in bound.specifier} <= {">=", "<"}
     assert set(tested) - set(bounds) == set(versions.TOOLS)
     assert all((ROOT / path).exists() for path in versions.PART)
 
 
 def test_the_newest_versions_are_held_back_by_nothing_but_torch(versions: ModuleType) -> None:
+    """And by the first version of the server that may change what its first promises."""
     lines = versions.wanted("newest", torch="2.13.0")
     pinned = [line for line in lines if re.search("[<=]=|<|~", line.replace(">=", ""))]
-    assert pinned == ["torch==2.13.0"]
+    assert sorted(pinned) == ["fastapi<1,>=0.115", "torch==2.13.0", "uvicorn<1,>=0.30"]
 
 
 def test_every_extra_has_a_smoke_test(wheel: ModuleType) -> None:
@@ -169,3 +176,65 @@ def test_nothing_of_the_package_is_out_of_place(wheel: ModuleType) -> None:
     files = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "edrbo").rglob("*") if path.is_file()}
     assert wheel.out_of_place(name for name in files if not name.endswith(".pyc")) == []
     assert set(wheel.KNOWN) <= files
+
+
+# -------------------------------------------------------------------- supply chain
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package → version of a file of exact ones."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    found = (re.match(r"([A-Za-z0-9_.-]+)==([^\s;]+)", line) for line in lines)
+    return {canonicalize_name(one[1]): one[2] for one in found if one is not None}
+
+
+def test_the_lock_is_the_tested_set_with_hashes() -> None:
+    locked, tested = pins("requirements.lock"), pins("constraints.txt")
+    assert set(tested) - set(locked) == {"torch"}  # which build is right hangs on the machine
+    assert {name: version for name, version in locked.items() if tested.get(name, version) != version} == {}
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", (ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    assert all("--hash=sha256:" in block for block in blocks if "==" in block.splitlines()[0])
+
+
+def test_what_others_wrote_is_listed_with_its_license() -> None:
+    bill = script("bill_of_materials")
+    listed = (ROOT / "THIRD-PARTY.md").read_text(encoding="utf-8")
+    assert "THIRD-PARTY.md" in PROJECT["project"]["license-files"]
+    vendored = [path for path in (ROOT / "src").rglob("*.min.*")]
+    assert {path for path, *_ in bill.VENDORED} == {str(path.relative_to(ROOT / "src")) for path in vendored}
+    for path, _, license_id, _, pattern in bill.VENDORED:
+        version = pattern.search((ROOT / "src" / path).read_text(encoding="utf-8"))
+        assert version is not None
+        (row,) = [line for line in listed.splitlines() if f"`{path}`" in line]
+        assert version[1] in row
+        assert license_id in row
+
+
+def test_the_bill_of_materials(tmp_path: Path) -> None:
+    """Of a wheel that holds as much as it needs."""
+    bill = script("bill_of_materials")
+    extras = PROJECT["project"]["optional-dependencies"]
+    needs = [f"Requires-Dist: {line}" for line in PROJECT["project"]["dependencies"]]
+    needs += [f'Requires-Dist: {line}; extra == "{extra}"' for extra, lines in extras.items() for line in lines]
+    wheel = tmp_path / "edrbo-9.9-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("edrbo-9.9.dist-info/METADATA", "\n".join(["Name: edrbo", *needs, "", "words"]))
+        archive.write(ROOT / "src/edrbo/web/static/htmx.min.js", "edrbo/web/static/htmx.min.js")
+    written = bill.write(wheel)
+    found = json.loads(written.read_text(encoding="utf-8"))
+    assert (written.name, found["bomFormat"], found["specVersion"]) == ("edrbo-9.9.cdx.json", "CycloneDX", "1.6")
+    assert found == json.loads(bill.write(wheel).read_text(encoding="utf-8"))
+    parts = {one["bom-ref"]: one for one in found["components"]}
+    names = {one["name"].lower() for one in found["components"]}
+    assert {"htmx.org", "torch", "numpy", "scipy", "fastapi", "starlette", "h11", "optuna", "openpyxl"} <= names
+    assert not {"pytest", "mypy", "mkdocs"} & names
+    assert all(set(one["dependsOn"]) <= set(parts) for one in found["dependencies"])
+    assert [one["name"] for one in parts.values() if "licenses" not in one] == []
+    assert [one["name"] for one in parts.values() if "hashes" not in one] == ["torch"]
+
+
+def test_security_says_how_to_report_and_what_is_promised() -> None:
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert all(f"## {head}" in text for head in ("How to report", "What is promised", "What is not promised"))
+    for place in re.findall(r"`(tests/[a-z_/]+|[A-Za-z.-]+\.(?:md|lock|txt))`", text):
+        assert (ROOT / place).exists(), place

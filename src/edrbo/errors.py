@@ -54,6 +54,10 @@ class UnavailableError(StudyError):
     """The disk or the database with the study cannot be used now: try again later."""
 
 
+class StoppedError(EdrboError):
+    """A computation was stopped: nobody waits for it, or it took too long. Nothing was recorded."""
+
+
 class EdrboWarning(UserWarning):
     """Base of every warning edrbo gives on purpose."""
 

@@ -13,14 +13,14 @@ from typing import Any
 from edrbo.web.app import make_app
 from edrbo.web.guard import App, Rules
 from edrbo.web.places import Places
-from edrbo.web.server import PatientProtocol, configured, listen
+from edrbo.web.server import configured, listen
 
 
 @contextmanager
-def serving(app: App, protocol: type[PatientProtocol] = PatientProtocol) -> Iterator[int]:
+def serving(app: App, **more: Any) -> Iterator[int]:
     """The port on which ``app`` is served meanwhile."""
     with listen("127.0.0.1", 0) as bound:
-        server = configured(app, protocol)
+        server = configured(app, **more)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:
@@ -75,8 +75,9 @@ class Client:
         finally:
             connection.close()
 
-    def get(self, path: str) -> Answer:
-        return self.send("GET", path)
+    def get(self, path: str, **headers: str) -> Answer:
+        """As a page of ours, or a person at a browser, asks."""
+        return self.send("GET", path, None, {"Sec-Fetch-Site": "same-origin"} | headers)
 
     def post(self, path: str, body: Any, **headers: str) -> Answer:
         if not self.value:

@@ -16,7 +16,7 @@ from edrbo import Study
 from edrbo.errors import EdrboError
 from edrbo.study.maintenance import problems_of
 from edrbo.study.store.place import is_url
-from edrbo.web.jobs import MOST_WAITING, Worker
+from edrbo.web.jobs import MOST_WAITING, Threads, Worker
 
 
 def test_twenty_devices_at_once(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_page_stays_alive_while_a_suggestion_is_worked_out(client: Client, s
 
 
 def test_a_worker_survives_what_goes_wrong() -> None:
-    worker = Worker("test")
+    worker = Worker(Threads())
 
     def broken() -> None:
         raise RuntimeError("secret-word")
@@ -112,7 +112,7 @@ def test_a_worker_survives_what_goes_wrong() -> None:
 
 
 def test_a_worker_takes_only_so_much() -> None:
-    worker, gate = Worker("test"), threading.Event()
+    worker, gate = Worker(Threads()), threading.Event()
     try:
         for k in range(MOST_WAITING):
             worker.submit(str(k), "ask", "x", gate.wait)

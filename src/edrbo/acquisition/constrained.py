@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
 from edrbo.space import Region
 
 Array = NDArray[np.float64]
@@ -38,6 +39,7 @@ def _climb(
         return point[None]
 
     def value_and_slope(part: Array) -> tuple[float, Array]:
+        checkpoint()
         value, slope = cost(whole(part))
         return float(value[0]), slope[0, free]
 

@@ -14,6 +14,7 @@ from edrbo.cli.place import only_toml
 from edrbo.cli.read_variable import read_variable_word
 from edrbo.cli.read_words import split_word
 from edrbo.cli.settings_options import with_settings
+from edrbo.cli.trust import described_at
 from edrbo.errors import InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Space, Variable
@@ -57,10 +58,10 @@ def amend(
     """
     from edrbo.records.words import changes
     from edrbo.study import Study
-    from edrbo.study.toml_file import read_toml, rewrite_toml
+    from edrbo.study.toml_file import rewrite_toml
 
     where = study or str(only_toml())
-    described = read_toml(Path(where)) if where.endswith(".toml") else None
+    described = described_at(Path(where)) if where.endswith(".toml") else None
     place = where if described is None else described.storage
     chosen = name or (None if described is None else described.name)
     with plain_warnings():

@@ -65,5 +65,5 @@ def _state(ctx: typer.Context) -> State | None:
     """The study's records; None, and no word, if there is none: this runs while somebody types."""
     given = ctx.params
     with suppress(EdrboError, OSError):
-        return open_place(given.get("study") or str(only_toml()), given.get("name"), None).state_now
+        return open_place(given.get("study") or str(only_toml()), given.get("name"), None, asks=False).state_now
     return None

@@ -13,6 +13,7 @@ from edrbo.cli.conversation import ask_file, converse
 from edrbo.cli.output import plain_warnings, print_json, say
 from edrbo.cli.read_variable import read_variable_word
 from edrbo.cli.settings_options import with_settings
+from edrbo.cli.trust import described_at, remember
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Space
@@ -86,6 +87,7 @@ def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool
         with plain_warnings():
             described = read_toml(file)
             described.open("always")
+        remember(file, described)
         if shared and not is_url(described.storage):
             os.chmod(described.storage, mode)
     except EdrboError:
@@ -97,11 +99,10 @@ def _make_described(file: Path, more: bool, as_json: bool) -> None:
     """The study of a file that was written by hand."""
     from edrbo.study.store.event_store import EventStore
     from edrbo.study.store.place import is_url
-    from edrbo.study.toml_file import read_toml
 
     if more:
         raise StudyError(f"{file} exists already", "choose another name, or delete it")
-    described = read_toml(file)
+    described = described_at(file)
     exists = is_url(described.storage) or Path(described.storage).exists()
     if exists and described.name in EventStore(described.storage).names():
         raise StudyError(f"{file} exists already, and so does its study", "choose another name")

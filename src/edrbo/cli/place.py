@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from edrbo.cli.output import plain_warnings
+from edrbo.cli.trust import described_at
 from edrbo.errors import StudyError
 
 if TYPE_CHECKING:
@@ -27,15 +28,18 @@ def opened(
 
 
 def open_place(
-    where: str, name: str | None, by: str | None, create: Literal["never", "first", "always"] = "never"
+    where: str,
+    name: str | None,
+    by: str | None,
+    create: Literal["never", "first", "always"] = "never",
+    *,
+    asks: bool = True,
 ) -> Study:
     from edrbo.study import Study
 
     if not where.endswith(".toml"):
         return Study.open(where, name=name, by=by)
-    from edrbo.study.toml_file import read_toml
-
-    described = read_toml(Path(where))
+    described = described_at(Path(where), asks=asks)
     if name is not None and name != described.name:
         return Study.open(described.storage, name=name, by=by)
     try:
@@ -57,9 +61,7 @@ def find_place(where: str | None) -> str:
     given = where or str(only_toml())
     if not given.endswith(".toml"):
         return given
-    from edrbo.study.toml_file import read_toml
-
-    return str(read_toml(Path(given)).storage)
+    return str(described_at(Path(given)).storage)
 
 
 def only_toml() -> Path:

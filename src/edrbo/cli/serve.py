@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from edrbo.cli.output import say
+from edrbo.cli.trust import described_at
 from edrbo.errors import MissingExtraError, StudyError
 
 
@@ -29,6 +31,10 @@ def serve(
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Work out the next suggestion while a run is made, without its result.")
     ] = False,
+    database: Annotated[
+        list[str] | None,
+        typer.Option(help="A PostgreSQL URL that the TOML files of a folder may name. Repeat for each."),
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Show a study with invented data, kept nowhere.")] = False,
 ) -> None:
     """Open the study as a page, for a tablet beside the machine."""
@@ -40,7 +46,9 @@ def serve(
     if demo == (study is not None):
         raise StudyError("what to show is not clear", "name a study, or add --demo for invented data")
     if study is not None:
-        _serve(study, host, port, token, prepare)
+        if study.endswith(".toml"):
+            described_at(Path(study))
+        _serve(study, host, port, token, prepare, tuple(database or ()))
         return
     from edrbo.web.demo import make_demo
 
@@ -49,12 +57,14 @@ def serve(
         _serve(make_demo(folder), host, port, token, prepare)
 
 
-def _serve(where: str, host: str, port: int, token: str | None, prepare: bool) -> None:
+def _serve(where: str, host: str, port: int, token: str | None, prepare: bool, databases: tuple[str, ...] = ()) -> None:
     from edrbo.web.app import make_app
     from edrbo.web.places import Places
     from edrbo.web.server import addresses, configured, is_loopback, listen, rules_for
 
-    places = Places(where)
+    places = Places(where, databases)
+    for file, reason in places.problems().items():
+        say(f"not served: {file}: {reason}", err=True)
     with listen(host, port) as bound:
         port = int(bound.getsockname()[1])
         rules = rules_for(host, port, token)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from edrbo.cli.options import JsonOption, StudyOption
 from edrbo.cli.output import plain_warnings, print_json, print_table
-from edrbo.cli.place import only_toml
+from edrbo.cli.place import find_place
 
 
 def register(app: typer.Typer) -> None:
@@ -20,10 +18,8 @@ def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
     from edrbo.study.store.place import describe
     from edrbo.study.study import all_studies
     from edrbo.study.times import local_text
-    from edrbo.study.toml_file import read_toml
 
-    where = study or str(only_toml())
-    place = read_toml(Path(where)).storage if where.endswith(".toml") else where
+    place = find_place(study)
     rows = []
     with plain_warnings():
         for found in all_studies(place):

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from edrbo.context.compression import compress
 from edrbo.context.points import sobol_points
 from edrbo.records.law import KnownLaw, Named, Shares
-from edrbo.records.named_law import frozen
+from edrbo.records.named_law import check_named
+from edrbo.records.quantiles import masses, quantiles
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
@@ -52,15 +53,15 @@ def _one(law: KnownLaw, space: Space) -> tuple[Array, Array]:
 
 def _levels(name: str, part: Named) -> tuple[Array, Array] | None:
     """Of a discrete distribution all of its levels that matter, if they are not too many."""
-    law = frozen(name, part)
-    if not hasattr(law, "pmf"):
+    check_named(name, part)
+    found = masses(part.name, (part.arguments, part.keywords))
+    if found is None:
         return None
-    low, high = (float(law.ppf(level)) for level in (1e-9, 1.0 - 1e-9))
-    if not high - low < MOST_LEVELS:
+    values, mass = found
+    matter = mass > 1e-12
+    if not 0 < matter.sum() <= MOST_LEVELS or mass.sum() < 1.0 - 1e-6:
         return None
-    levels = np.arange(low, high + 1.0)
-    mass = np.asarray(law.pmf(levels), dtype=np.float64)
-    return levels[mass > 0, None], mass[mass > 0] / mass.sum()
+    return values[matter, None], mass[matter] / mass[matter].sum()
 
 
 def _several(law: KnownLaw, space: Space) -> tuple[Array, Array]:
@@ -77,7 +78,7 @@ def _quantiles(name: str, part: Named | Shares, levels: Array, space: Space) -> 
         below = np.cumsum(np.array(part.shares)[order])
         chosen: Array = numbers[order][np.searchsorted(below, levels).clip(0, len(numbers) - 1)]
         return chosen
-    found: Array = np.asarray(frozen(name, part).ppf(levels), dtype=np.float64)
+    found: Array = quantiles(part.name, (part.arguments, part.keywords), levels)
     return np.rint(found) if space.context[name].size else found
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from edrbo.errors import InvalidValueError
 from edrbo.records.law import KnownLaw, Named
+from edrbo.records.quantiles import quantiles
 from edrbo.space import Space
 from edrbo.space.tables import close_match
 
@@ -18,11 +17,11 @@ def check_law(law: KnownLaw | None, space: Space) -> None:
         if isinstance(part, Named):
             if not space.context[name].numeric:
                 raise InvalidValueError(f"{name!r} has choices, and its law is {part.to_text()}", "give shares")
-            frozen(name, part)
+            check_named(name, part)
 
 
-def frozen(variable: str, part: Named) -> Any:
-    """The distribution of SciPy."""
+def check_named(variable: str, part: Named) -> None:
+    """InvalidValueError if SciPy has no such distribution, or cannot say its quantiles in bounds of time and size."""
     from scipy import stats
 
     known = getattr(stats, part.name, None)
@@ -32,13 +31,11 @@ def frozen(variable: str, part: Named) -> Any:
         ]
         hint = close_match(part.name, names, "it is one of scipy.stats, as norm, uniform, lognorm, beta or poisson")
         raise InvalidValueError(f"SciPy has no distribution {part.name!r}", hint)
+    hint = f"its arguments are {known.shapes or 'none'}, then loc and scale"
+    told = f"the law of {variable!r}, {part.to_text()}"
     try:
-        found = known(*part.arguments, **dict(part.keywords))
-        ends = np.asarray(found.ppf([0.001, 0.5, 0.999]), dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        hint = f"its arguments are {known.shapes or 'none'}, then loc and scale"
-        raise InvalidValueError(f"the law of {variable!r}, {part.to_text()}, cannot be: {problem}", hint) from None
+        ends = quantiles(part.name, (part.arguments, part.keywords), np.array([0.001, 0.5, 0.999]))
+    except InvalidValueError as problem:
+        raise InvalidValueError(f"{told}: {problem.message}", problem.hint or hint) from None
     if not np.isfinite(ends).all():
-        hint = f"its arguments are {known.shapes or 'none'}, then loc and scale; each has a range"
-        raise InvalidValueError(f"the law of {variable!r}, {part.to_text()}, has no quantiles", hint)
-    return found
+        raise InvalidValueError(f"{told}, has no quantiles", f"{hint}; each has a range")

@@ -30,6 +30,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.space import Space
+from edrbo.study.cell_text import shielded
 from edrbo.study.times import time_text
 
 Array = NDArray[np.float64]
@@ -62,11 +63,11 @@ def headings(state: State) -> list[str]:
 
 def export_csv(state: State, file: TextIO) -> int:
     """Write everything; gives the number of rows."""
-    writer = csv.DictWriter(file, headings(state), restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
+    writer, names = csv.writer(file, lineterminator="\n"), headings(state)
+    writer.writerow(map(shielded, names))
     count = 0
     for row in table_rows(state):
-        writer.writerow(row)
+        writer.writerow(shielded(row.get(name, "")) for name in names)
         count += 1
     return count
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edrbo.errors import StudyError
+from edrbo.study.cell_text import unshielded
 from edrbo.study.number_text import Point
 
 LARGEST = 64 * 2**20  # bytes
@@ -68,7 +69,7 @@ def make_sheet(file: str, lines: list[list[str]], point: Point | None) -> Sheet:
     """Lines of cells, headings first."""
     if not lines:
         raise StudyError(f"{file} is empty", "its first row has the names of the columns")
-    headings = [text.strip().lstrip("\ufeff") for text in lines[0]]
+    headings = [unshielded(text.lstrip("\ufeff")) for text in lines[0]]
     while headings and not headings[-1]:  # separators at the ends of lines
         headings.pop()
     for k, heading in enumerate(headings):
@@ -85,7 +86,7 @@ def _rows(file: str, headings: list[str], lines: list[list[str]]) -> Iterator[Ro
         more = [text for text in cells[len(headings) :] if text.strip()]
         if more:
             raise StudyError(f"{file}, row {line}: {more[0]!r} stands in no column", "the first row names the columns")
-        texts = {h: text.strip() for h, text in zip(headings, cells, strict=False)}
+        texts = {h: unshielded(text) for h, text in zip(headings, cells, strict=False)}
         filled = {heading: text for heading, text in texts.items() if text}
         if filled:
             yield Row(line, filled)

@@ -36,7 +36,8 @@ from typing import Any
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable
-from edrbo.study.store.place import is_url
+from edrbo.study.file_kind import LARGEST_DESCRIPTION, read_file
+from edrbo.study.store.place import describe, is_url
 from edrbo.study.study import Creation, Study
 
 FORMAT = 1
@@ -63,13 +64,22 @@ class Description:
         """
         return Study.open_with(self.storage, self.settings, name=self.name, by=by, create=create)
 
+    def elsewhere(self, path: Path) -> str | None:
+        """For people, where the study of the file at ``path`` is kept, if it is not in that folder."""
+        if is_url(self.storage):
+            return describe(self.storage)
+        place = Path(self.storage).resolve()
+        return None if place.is_relative_to(path.absolute().parent.resolve()) else str(place)
+
 
 def read_toml(path: Path) -> Description:
     """The description in ``path``; a relative storage lies beside it."""
     try:
-        record = tomllib.loads(path.read_text(encoding="utf-8"))
+        record = tomllib.loads(read_file(path, LARGEST_DESCRIPTION).decode())
     except OSError as problem:
         raise StudyError(f"cannot read {path}: {problem.strerror}", "make it with `edrbo new`") from None
+    except RecursionError:
+        raise StudyError(f"{path} is not a description of a study: too much lies inside each other") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise StudyError(f"{path} is not TOML: {problem}") from None
     try:

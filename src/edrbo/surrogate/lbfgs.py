@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
+
 Array = NDArray[np.float64]
 Evaluate = Callable[[Array, list[int]], tuple[Array, Array]]
 
@@ -59,6 +61,7 @@ def minimize_batch(
     best_value, level, waited = np.full(len(best), np.inf), np.full(len(best), np.inf), np.zeros(len(best), dtype=int)
 
     def evaluate(points: Array, rows: list[int]) -> tuple[Array, Array]:
+        checkpoint()
         value, gradient = value_and_gradient(points, rows)
         # A line search may pass through points where the objective overflows: a wall, not a crash.
         broken = ~np.isfinite(value) | ~np.isfinite(gradient).all(axis=-1)

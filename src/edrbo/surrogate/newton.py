@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
+
 Array = NDArray[np.float64]
 # (points b' × p, their rows, whether curvature is wanted) → values b', gradients b' × p, curvatures b' × p × p or None
 Evaluate = Callable[[Array, list[int], bool], tuple[Array, Array, Array | None]]
@@ -39,6 +41,7 @@ def minimize_batch(
         _Search(points[i], float(values[i]), gradients[i], curvatures[i], (lower, upper), tolerance) for i in rows
     ]
     for _ in range(max_evaluations - 1):
+        checkpoint()
         rows = [i for i, search in enumerate(searches) if not search.ended]
         if not rows:
             break

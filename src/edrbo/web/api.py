@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 
 from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.records import events as e
@@ -113,10 +113,15 @@ def _reading(api: APIRouter, desks: Desks) -> None:
     def recommend(study: str, request: Request, response: Response) -> dict[str, Any]:
         """The design to use. Thinking takes a while: ask again while `status` is waiting or running.
 
-        `?context.humidity=0.4` fixes a context variable; name all of them, or none.
+        `?context.humidity=0.4` fixes a context variable; name all of them, or none. It needs `X-Edrbo` or a bearer too.
         """
+        asker = request.scope["edrbo"]
+        if not asker["may_compute"]:
+            raise HTTPException(
+                403, "send X-Edrbo, from /api/session, or a bearer token: this makes the server compute"
+            )
         desk = desks.get(study)
-        job = desk.answer(views.context_of_query(desk.state.space, request.query_params))
+        job = desk.answer(views.context_of_query(desk.state.space, request.query_params), asker["who"])
         response.status_code = 202 if job.open else 200
         return {**job_view(job), "result": job.result}
 
@@ -138,14 +143,14 @@ def _read_values(body: bodies.Tell | bodies.Correct | bodies.ToldRow) -> float |
 
 def _telling(api: APIRouter, desks: Desks) -> None:
     @api.post("/studies/{study}/ask", status_code=202)
-    def ask(study: str, body: bodies.Ask) -> dict[str, Any]:
+    def ask(study: str, body: bodies.Ask, request: Request) -> dict[str, Any]:
         """Think about what to try next; it is pending as soon as it is known. Follow it with `job`."""
         desk = desks.get(study)
         space = desk.state.space
         law: dict[str, Any] = {"context": read_context(space, body.context)}
         if body.forecast and body.forecast.strip():
             law["forecast"] = _read_forecast(space, body.forecast)
-        return job_view(desk.ask(body.key, body.count, law, body.by))
+        return job_view(desk.ask(body.key, body.count, law, body.by, request.scope["edrbo"]["who"]))
 
     @api.post("/studies/{study}/tell")
     def tell(study: str, body: bodies.Tell) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from edrbo.web.places import Places
 
 ABOUT = """The operations of `edrbo` on the command line, under the same names. What is written carries a `key` of the
 sender's own choice: sent again, it is stored once. Send `X-Edrbo` (from `/api/session`, with its cookie) or
-`Authorization: Bearer TOKEN` with every POST."""
+`Authorization: Bearer TOKEN` with every POST, and with `recommend`."""
 
 WARNINGS = (
     ConstraintWarning,

@@ -13,7 +13,7 @@ from edrbo.errors import EdrboError, StudyError
 from edrbo.records import events as e
 from edrbo.records.state import State
 from edrbo.study.study import Study
-from edrbo.web.jobs import Job, Worker
+from edrbo.web.jobs import Job, Threads, Worker
 from edrbo.web.places import Places
 
 LOOK_AGAIN = 2.0  # seconds until a place is searched for new studies again
@@ -21,15 +21,15 @@ SAYS_NOTHING_OF_VALUES = (e.Asked, e.Noted, e.Cancelled)
 
 
 class Desk:
-    """``study`` records at once; ``thinker``, the same study opened again, is the worker's alone.
+    """``study`` records at once; ``thinker``, the same study opened again, is for jobs alone.
 
     A study holds its lock while it thinks. With two objects an entry never waits for a suggestion.
     """
 
-    def __init__(self, word: str, opener: Callable[[], Study], *, prepares: bool) -> None:
+    def __init__(self, word: str, opener: Callable[[], Study], threads: Threads, *, prepares: bool) -> None:
         self.word = word
         self.study = opener()
-        self.worker = Worker(self.study.name)
+        self.worker = Worker(threads)
         self.prepares = prepares
         self._opener = opener
         self._thinker: Study | None = None
@@ -81,20 +81,20 @@ class Desk:
     # ---------------------------------------------------------------- thinking
 
     def thinker(self, by: str | None = None) -> Study:
-        """For the worker's thread only."""
+        """For jobs only, of which a study has one at a time."""
         if self._thinker is None:
             self._thinker = self._opener()
         self._thinker.by = by or self.study.by
         return self._thinker
 
-    def ask(self, key: str, count: int, law: Mapping[str, Any], by: str | None) -> Job:
+    def ask(self, key: str, count: int, law: Mapping[str, Any], by: str | None, who: str) -> Job:
         def do() -> list[dict[str, Any]]:
             found = self.thinker(by).ask(count, **law)
             self.prepare()
             return [{"id": one.id, "design": one.design, "cost": one.cost} for one in found]
 
         words = "the next suggestion" if count == 1 else f"the next {count} suggestions"
-        return self.worker.submit(f"ask {key}", "ask", words, do)
+        return self.worker.submit(f"ask {key}", "ask", words, do, who)
 
     def prepare(self) -> None:
         """If that is wanted: with one run being made, work out the next, which cannot know how this one ends."""
@@ -115,7 +115,7 @@ class Desk:
 
         self.worker.submit(f"prepare {_mark(state.history)}", "prepare", "the suggestion after this one", do)
 
-    def answer(self, context: Mapping[str, float] | None) -> Job:
+    def answer(self, context: Mapping[str, float] | None, who: str) -> Job:
         """The recommendation for the learned law, or for one context."""
         from edrbo.web.answer import answer_of
         from edrbo.web.front import front_of
@@ -123,15 +123,15 @@ class Desk:
         think = front_of if self.study.settings.has_front else answer_of
         mark = "" if context is None else repr(sorted(context.items()))
         key = f"answer {self.evidence(self.state)} {mark}"
-        return self.worker.submit(key, "answer", "the answer", lambda: think(self.thinker(), context))
+        return self.worker.submit(key, "answer", "the answer", lambda: think(self.thinker(), context), who)
 
-    def charts(self) -> Job:
+    def charts(self, who: str) -> Job:
         from edrbo.web.front import front_pictures
         from edrbo.web.pictures import pictures_of
 
         draw = front_pictures if self.study.settings.has_front else pictures_of
         key = f"charts {self.evidence(self.state)}"
-        return self.worker.submit(key, "charts", "the charts", lambda: draw(self.thinker()))
+        return self.worker.submit(key, "charts", "the charts", lambda: draw(self.thinker()), who)
 
 
 class Desks:
@@ -141,13 +141,14 @@ class Desks:
         self.places = places
         self._prepares = prepares
         self._desks: dict[str, Desk] = {}
+        self._threads = Threads()
         self._lock = threading.Lock()
         self._looked = time.monotonic()
 
     def get(self, word: str) -> Desk:
         with self._lock:
             if word not in self._desks:
-                self._desks[word] = Desk(word, lambda: self.places.open(word), prepares=self._prepares)
+                self._desks[word] = Desk(word, lambda: self.places.open(word), self._threads, prepares=self._prepares)
             return self._desks[word]
 
     def names(self) -> dict[str, str]:

@@ -1,7 +1,10 @@
-"""How much one address may ask of the server."""
+"""How much one address may ask of the server, and how many secrets it may guess."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -18,10 +21,11 @@ class Allowance:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def has(self, who: str) -> bool:
-        """Whether ``who`` may do one more, without taking it."""
+    def wait(self, who: str) -> int:
+        """Seconds until ``who`` may do one more."""
         with self._lock:
-            return self._now(who) >= 1.0
+            missing = 1.0 - self._now(who)
+        return 0 if missing <= 0.0 else min(3600, math.ceil(missing / self._rate)) if self._rate else 3600
 
     def take(self, who: str) -> bool:
         """Whether ``who`` may do one more; if so it is taken."""
@@ -36,3 +40,31 @@ class Allowance:
     def _now(self, who: str) -> float:
         left, at = self._left.get(who, (self._burst, self._clock()))
         return min(self._burst, left + self._rate * (self._clock() - at))
+
+
+class Guesses:
+    """Wrong secrets that an address has given. The same one again is no guess: a page that was left open sends its own
+    for ever, and learns nothing by it."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
+        self._key = secrets.token_bytes(32)
+        self._known: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wrong(self, who: str, secret: str) -> bool:
+        """Count a wrong secret; False if it was one too many."""
+        mark = (who, hashlib.blake2b(secret.encode(), key=self._key, digest_size=16).digest())
+        with self._lock:
+            if mark in self._known:
+                self._known.move_to_end(mark)
+                return True
+            if not self._allowance.take(who):
+                return False
+            self._known[mark] = None
+            if len(self._known) > ADDRESSES:
+                self._known.popitem(last=False)
+            return True
+
+    def wait(self, who: str) -> int:
+        return self._allowance.wait(who)

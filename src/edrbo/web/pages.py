@@ -45,7 +45,7 @@ class Pages:
         values["title"] = values.get("title") or ("" if desk is None else desk.title)
         values["outcome"] = ("Result", "") if desk is None else desk.outcome
         values["cross_site"] = request.scope["edrbo"]["cross_site"]
-        values["several"] = len(self.desks.places.names()) > 1
+        values["several"] = len(self.desks.places.names()) > 1 or bool(self.desks.places.problems())
         return HTMLResponse(self._templates.get_template(name).render(**values), status)
 
     def sorry(self, request: Request, status: int, message: str, hint: str) -> HTMLResponse:
@@ -64,10 +64,11 @@ class Pages:
     def _front(self, router: APIRouter, app: FastAPI) -> None:
         @router.get("/")
         def front(request: Request) -> Response:
-            names = self.desks.names()
-            if len(names) == 1:
+            names, problems = self.desks.names(), self.desks.places.problems()
+            if len(names) == 1 and not problems:
                 return RedirectResponse(f"/s/{next(iter(names))}/", 303)
-            return self.render(request, "studies.html", names=names, title=self.desks.places.title)
+            title = self.desks.places.title
+            return self.render(request, "studies.html", names=names, problems=problems, title=title)
 
         @router.get("/api/docs")
         def docs(request: Request) -> Response:
@@ -156,7 +157,9 @@ class Pages:
         def answer(request: Request, study: str, part: str = "", seen: str = "") -> Response:
             desk = self.desks.get(study)
             context = views.context_of_query(desk.state.space, request.query_params)
-            return self._thought(request, "answer", desk, lambda: desk.answer(context), part, seen, context=context)
+            return self._thought(
+                request, "answer", desk, lambda who: desk.answer(context, who), part, seen, context=context
+            )
 
         @router.get("/s/{study}/charts")
         def charts(request: Request, study: str, part: str = "", seen: str = "") -> Response:
@@ -164,16 +167,18 @@ class Pages:
             return self._thought(request, "charts", desk, desk.charts, part, seen)
 
     def _thought(
-        self, request: Request, here: str, desk: Desk, begin: Callable[[], Job], part: str, seen: str, **values: Any
+        self, request: Request, here: str, desk: Desk, begin: Callable[[str], Job], part: str, seen: str, **values: Any
     ) -> Response:
         """A page about something that is being worked out, or the part of it that waits.
 
         A part that was ``seen`` stays until what is known has changed and the new one is there; it comes after asks.
+        For who followed a link from another site nothing is begun: the page that is then open asks for it.
         """
         state = desk.state
         if part and seen and (seen == desk.evidence(state) or desk.worker.open_jobs("ask", "prepare")):
             return Response(status_code=204)
-        job = begin() if len(state.told) else None
+        asker = request.scope["edrbo"]
+        job = begin(asker["who"]) if len(state.told) and asker["may_compute"] else None
         if job is not None:
             job.ended.wait(PATIENCE)
             if part and seen and job.open:

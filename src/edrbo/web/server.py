@@ -4,47 +4,135 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import re
 import secrets
 import socket
 from typing import Any
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from edrbo.errors import InvalidValueError, StudyError
-from edrbo.web.guard import App, Rules
+from edrbo.web.guard import App, Receive, Rules, Scope, Send
+
+Client = tuple[str, int]  # address and port
 
 SECONDS_FOR_HEADERS = 10.0
 MOST_CONNECTIONS = 400
 SHORTEST_TOKEN = 12
 
 
-class PatientProtocol(H11Protocol):
-    """Who does not say in time what it wants is cut off; uvicorn itself would wait for ever."""
+class Heads:
+    """How many requests have arrived on a connection, by the address and port of its client; an application around
+    another, which sees a request when its head is complete."""
 
-    header_seconds = SECONDS_FOR_HEADERS
-    _check: asyncio.TimerHandle | None = None
-    _late = False  # the beginning of a request was there at the last check already
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._arrived: dict[Client, int] = {}
+        self._answering: set[Client] = set()
 
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._check = self.loop.call_later(self.header_seconds, self._look)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope.get("client") is None:
+            await self._app(scope, receive, send)
+            return
+        client = (str(scope["client"][0]), int(scope["client"][1]))
+        self._arrived[client] = self.arrived(client) + 1
+        self._answering.add(client)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._answering.discard(client)
+
+    def arrived(self, client: Client) -> int:
+        return self._arrived.get(client, 0)
+
+    def answering(self, client: Client) -> bool:
+        return client in self._answering
+
+    def forget(self, client: Client) -> None:
+        self._arrived.pop(client, None)
+
+
+class PatientProtocol(asyncio.Protocol):
+    """Around the server's protocol: who does not say in time what it wants is cut off; uvicorn itself waits for ever.
+
+    A client has ``seconds`` from its call, or from the first byte of a later request, until the head is complete. How
+    long it may be silent between requests is uvicorn's to say (``timeout_keep_alive``).
+    """
+
+    def __init__(self, inner: asyncio.Protocol, heads: Heads, seconds: float) -> None:
+        self._inner, self._heads, self._seconds = inner, heads, seconds
+        self._client: Client = ("", 0)
+        self._timer: asyncio.TimerHandle | None = None
+        self._before = 0  # requests that had arrived when the timer was set
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self._client = (str(peer[0]), int(peer[1]))
+        self._inner.connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        waits = self._timer is not None and self._heads.arrived(self._client) == self._before
+        if not waits and not self._heads.answering(self._client):
+            self._expect()
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._check is not None:
-            self._check.cancel()
-        super().connection_lost(exc)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._heads.forget(self._client)
+        self._inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()
+
+    def _expect(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._before = self._heads.arrived(self._client)
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
 
     def _look(self) -> None:
-        cycle: Any = self.cycle  # declared as if there always were one
-        begun = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
-        if cycle is None or (begun and self._late):
-            self.transport.close()
-            return
-        self._late = begun
-        self._check = self.loop.call_later(self.header_seconds, self._look)
+        self._timer = None
+        if self._heads.arrived(self._client) == self._before:
+            self._transport.close()
+
+
+class LogFormatter(logging.Formatter):
+    """One line a message, whatever is in it; the lines of a traceback are indented. So nothing that a client sends can
+    look like a message of ours, or be a code for the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        lines = [f"{record.levelname}: {record.getMessage().rstrip()}"]
+        if record.exc_info:
+            lines += [f"    {line}" for line in self.formatException(record.exc_info).splitlines()]
+        return "\n".join("".join(map(_shown, line)) for line in lines)
+
+
+def _shown(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+
+
+LOGS: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"escaped": {"()": LogFormatter}},
+    "handlers": {"errors": {"class": "logging.StreamHandler", "formatter": "escaped", "stream": "ext://sys.stderr"}},
+    "loggers": {
+        name: {"handlers": ["errors"], "level": "WARNING", "propagate": False}
+        for name in ("uvicorn", "asyncio", "edrbo.web")
+    },
+}
 
 
 def is_loopback(host: str) -> bool:
@@ -99,13 +187,19 @@ def _own_addresses() -> list[str]:
             return []
 
 
-def configured(app: App, protocol: type[PatientProtocol] = PatientProtocol) -> uvicorn.Server:
+def configured(app: App, header_seconds: float = SECONDS_FOR_HEADERS) -> uvicorn.Server:
     """A server of ``app``; ``run`` it with a socket that listens."""
+    heads = Heads(app)
+
+    class Patient(PatientProtocol):
+        def __init__(self, **parts: Any) -> None:
+            super().__init__(H11Protocol(**parts), heads, header_seconds)
+
     config = uvicorn.Config(
-        app,
-        http=protocol,
+        heads,
+        http=Patient,
         ws="none",
-        log_level="warning",
+        log_config=LOGS,
         access_log=False,
         server_header=False,
         date_header=True,

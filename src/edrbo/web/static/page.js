@@ -234,9 +234,15 @@
       tip.style.top = `${event.clientY + 14}px`;
     }
   });
+  // The value that no other site knows; and from a server that does not know us any more there is little to ask.
+  document.addEventListener("htmx:configRequest", (event) => { event.detail.headers["X-Edrbo"] = edrbo.token().content; });
+  document.addEventListener("htmx:beforeRequest", (event) => { if (edrbo.waits()) event.preventDefault(); });
+  document.addEventListener("htmx:responseError", (event) => edrbo.answered(event.detail.xhr.status));
   document.addEventListener("htmx:sendError", () => edrbo.online(false));
   document.addEventListener("htmx:timeout", () => edrbo.online(false));
-  document.addEventListener("htmx:afterOnLoad", () => edrbo.online(true));
+  document.addEventListener("htmx:afterOnLoad", (event) => {
+    if (event.detail.xhr.status < 400) edrbo.answered(event.detail.xhr.status);
+  });
   window.addEventListener("storage", () => queue.show());
   window.addEventListener("online", () => queue.send());
 

@@ -24,7 +24,7 @@ const edrbo = {
       this.online(false);
       return { ok: false, status: 0, body: {} };
     }
-    this.online(true);
+    this.answered(response.status);
     if (response.status === 403 && again && (await this.refresh())) return this.post(url, body, false);
     let answer = {};
     try {
@@ -48,11 +48,27 @@ const edrbo = {
   },
 
   online(yes) {
+    this.line(yes ? "" : "no connection");
+  },
+
+  // A page that was left open while the server was started again, with another address.
+  answered(status) {
+    this.line(status === 401 ? "this page is old: open the address that edrbo serve printed last" : "");
+    this.old = status === 401 ? Date.now() : 0;
+  },
+
+  // An old page asks now and then only, in case its device has got the new address meanwhile.
+  waits() {
+    return Boolean(this.old) && Date.now() - this.old < 10000;
+  },
+
+  line(trouble) {
     const state = document.getElementById("line");
-    if (!state || state.classList.contains("off") === !yes) return;
-    state.classList.toggle("off", !yes);
-    state.textContent = yes ? "connected" : "no connection";
-    if (yes) queue.send();
+    const words = trouble || "connected";
+    if (!state || state.textContent === words) return;
+    state.classList.toggle("off", Boolean(trouble));
+    state.textContent = words;
+    if (!trouble) queue.send();
   },
 
   // What the next page says: what was stored under `ref`, to be undone, and what is odd about it.

@@ -1,0 +1,91 @@
+"""The attack by distributions: whatever SciPy needs for them, an answer or an error of ours comes in bounded time."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import stats
+from test_fuzz import tally
+
+from edrbo.context.known import known_contexts
+from edrbo.errors import EdrboError
+from edrbo.records import quantiles as q
+from edrbo.records.law import as_law
+from edrbo.records.named_law import check_law
+from edrbo.space import Space
+
+SPACE = Space({"x": (0.0, 1.0)}, {"c": None})
+LIMIT = 6  # seconds of CPU, for the test
+
+HANGS = ("zipf(1.05)", "irwinhall(10000000)", "ksone(1000000)", "skellam(15000000, 8000000)", "studentized_range(3, 7)")
+REFUSED = {"zipf(1.05)": "beyond", "ksone(1000000)": "", "poisson(-1)": "", "binom(5, 7)": "", "randint(5, 2)": ""}
+FINE = (
+    "zipf(3.5)",
+    "poisson(1000000000)",
+    "nbinom(0.001, 0.000001)",
+    "geom(1e-12)",
+    "randint(0, 1000000000000)",
+    "cauchy(0, 1)",
+)
+
+
+def contexts(text: str) -> tuple[np.ndarray, np.ndarray]:
+    law = as_law({"c": text}, SPACE)
+    assert law is not None
+    check_law(law, SPACE)
+    return known_contexts(law, SPACE, np.empty((0, 1)), np.empty(0))
+
+
+def spent() -> float:
+    """Seconds of CPU of this process and of those that it has started."""
+    found = os.times()
+    return found.user + found.system + found.children_user + found.children_system
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    q._asked.cache_clear()
+    monkeypatch.setattr(q, "MOST_SECONDS", LIMIT)
+
+
+def test_nothing_hangs_and_nothing_crashes() -> None:
+    counts, longest = Counter[str](), 0.0
+    for text in dict.fromkeys((*HANGS, *REFUSED, *FINE)):
+        begun = spent()
+        try:
+            rows, weights = contexts(text)
+        except EdrboError as problem:
+            expected = text not in FINE and REFUSED.get(text, "") in str(problem)
+            counts["refused" if expected else f"REFUSED: {problem}"] += 1
+        else:
+            counts["drawn"] += 1
+            assert np.isfinite(rows).all()
+            assert weights.sum() == pytest.approx(1.0)
+            assert text not in REFUSED
+        longest = max(longest, spent() - begun)
+    assert set(counts) == {"refused", "drawn"}
+    tally(f"distributions, at most {longest:.1f} s", counts)
+    assert longest < 4 * LIMIT  # what is asked of one: its ends, its masses, its quantiles
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["zipf(3.5)", "poisson(4)", "poisson(1000000000)", "skellam(15, 8)", "nbinom(3, 0.1)", "hypergeom(100, 20, 30)"],
+)
+def test_discrete_ones_have_the_quantiles_of_scipy(text: str) -> None:
+    name, _, rest = text.partition("(")
+    arguments = tuple(float(part) for part in rest.rstrip(")").split(","))
+    levels = np.array([0.0015, 0.1, 0.5, 0.9, 0.999])  # none of them the probability of a whole number itself
+    scale = getattr(stats, name)(*arguments)
+    found, known = q.quantiles(name, (arguments, ()), levels), scale.ppf(levels)
+    assert found == pytest.approx(known, abs=0.02 * scale.std() if scale.std() > 1000 else 0.0)
+
+
+def test_a_heavy_tail_is_cut_where_it_no_longer_counts() -> None:
+    values, mass = q.masses("zipf", ((2.5,), ())) or (np.empty(0), np.empty(0))
+    assert mass.sum() == pytest.approx(1.0, abs=1e-3)
+    assert mass[:3] == pytest.approx(stats.zipf(2.5).pmf([1, 2, 3]), rel=1e-3)
+    assert values[-1] > 1e12
