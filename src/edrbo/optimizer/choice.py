@@ -37,10 +37,6 @@ class Wishes(TypedDict, total=False):
     candidates: Any
 
 
-class AskWishes(Wishes, total=False):
-    repeat: bool | None
-
-
 @dataclass(frozen=True, eq=False)
 class Question:
     law: Law
