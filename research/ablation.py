@@ -1,10 +1,10 @@
 """Which part of EDRBO does the work: a plugin for the benchmark with one part changed at a time, and some pairs.
 
-    edrbo bench run --plugin benchmarks/ablation.py --methods edrbo,ABLATION --seeds 300:303 --evaluations 100 \\
+    edrbo bench run --plugin research/ablation.py --methods edrbo,ABLATION --seeds 300:303 --evaluations 100 \\
         --workers 2 --out ablation
 
-where ABLATION stands for the names below, joined by commas (``python benchmarks/ablation.py`` prints them).
-``benchmarks/ablation_figure.py ablation`` makes the figure and the table of docs/why.md.
+where ABLATION stands for the names below, joined by commas (``python research/ablation.py`` prints them).
+``research/ablation_figure.py ablation`` makes the figure and the table of docs/why.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fit the surrogate of the shipped portfolio data and store it beside the data, with x* and the optima.
 
-    python scripts/fit_portfolio.py
+    python research/fit_portfolio.py
 
-Run once after scripts/make_portfolio_data.py; takes about two minutes on one thread.
+Run once after research/make_portfolio_data.py; takes about two minutes on one thread.
 """
 
 from __future__ import annotations

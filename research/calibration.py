@@ -1,9 +1,9 @@
 """Are the intervals true? Recommendations and predictions of stored runs, judged by the exact oracles.
 
-    nice -n 15 python benchmarks/calibration.py judge RUNS JUDGED.jsonl [--part 0/1]
-    python benchmarks/calibration.py table benchmarks/results/calibration.jsonl.gz
+    nice -n 15 python research/calibration.py judge RUNS JUDGED.jsonl [--part 0/1]
+    python research/calibration.py table research/results/calibration.jsonl.gz
 
-RUNS is a folder of ``calibration_runs.py``, or the packed file benchmarks/results/calibration-runs.npz (made by
+RUNS is a folder of ``calibration_runs.py``, or the packed file research/results/calibration-runs.npz (made by
 ``pack RUNS FILE``). ``judge`` tells the data of each run to an optimizer and asks it at 20, 40, 100 and 200 outcomes;
 it writes one line a run (about 4 s each) and goes on where it was stopped. ``table`` makes the tables of
 docs/calibration.md.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import warnings
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
@@ -22,14 +23,14 @@ from typing import Any
 import numpy as np
 import torch
 from arguments import seed_range
-from calibration_runs import CHECKPOINTS, EVALUATIONS, INITIAL
+from calibration_runs import CHECKPOINTS, EVALUATIONS, optimizer_of
 from calibration_tables import print_tables
 
 from edrbo import Optimizer
 from edrbo.bench import problems
-from edrbo.bench.learners.learner import OptimizerLearner, Setup
 from edrbo.bench.problems.oracle.shift import with_noise
 from edrbo.bench.problems.problem import Problem
+from edrbo.errors import ImplausibleWarning
 from edrbo.streams import stream
 
 RANDOM = 40  # designs anywhere, besides the recommended one
@@ -60,11 +61,15 @@ def replay(name: str, share: float, seed: int, designs: Any, stops: Collection[i
     """The optimizer of a run after each number of outcomes in ``stops``."""
     problem = problem_of(name, share)
     contexts = problem.sample_contexts(EVALUATIONS, stream(seed, "contexts", name))
-    learner = OptimizerLearner(Setup(problem.d_x, problem.d_c, seed, INITIAL), "edrbo")
+    optimizer = optimizer_of(problem, seed)
     for t, (x, c) in enumerate(zip(designs, contexts, strict=True)):
-        learner.observe(x, c, float(problem.observe(x, c, stream(seed, "observation noise", name, t))))
+        y = float(problem.observe(x, c, stream(seed, "observation noise", name, t)))
+        design = dict(zip(optimizer.space.design_names, x.tolist(), strict=True))
+        with warnings.catch_warnings():  # nobody typed these
+            warnings.simplefilter("ignore", ImplausibleWarning)
+            optimizer.tell(design, c.tolist(), y)
         if t + 1 in stops:
-            yield t + 1, learner._optimizer
+            yield t + 1, optimizer
 
 
 @cache

@@ -1,13 +1,14 @@
 """Trials of rules for asking, beside the method of the paper on the same seeds and contexts: docs/why.md, "Journal".
 
-    OMP_NUM_THREADS=1 python benchmarks/trials.py run base,mean-1.5 --seeds 0:5 [--problems all] [--noise 0.05]
+    OMP_NUM_THREADS=1 python research/trials.py run base,mean-1.5 --seeds 0:5 [--problems all] [--noise 0.05]
         [--goal robust:0.1] [--evaluations 100] [--out RUNS]
-    python benchmarks/trials.py table [RUNS] [--noise 0.05] [--goal robust:0.1] [--evaluations 100] [--beside base]
+    python research/trials.py table [RUNS] [--noise 0.05] [--goal robust:0.1] [--evaluations 100] [--beside base]
 
-RUNS is benchmarks/results/trials.csv unless told otherwise; a row is a run, and what is there is not run again. Regrets
-are shares of the range of the problem's expected values: ``cumulative`` after the five initial designs under the mean,
-``at 50`` and so on of the recommendation under the goal. Rules are chosen on seeds below 100; seeds 100 to 109 are for
-confirming.
+Rules are methods made of public parts; the tables also hold runs of rules that reached into the optimizer, which commit
+42d7819 has. RUNS is research/results/trials.csv unless told otherwise; a row is a run, and what is there is not run
+again. Regrets are shares of the range of the problem's expected values: ``cumulative`` after the five initial designs
+under the mean, ``at 50`` and so on of the recommendation under the goal. Rules are chosen on seeds below 100; seeds 100
+to 109 are for confirming.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,70 +26,89 @@ from kept_runs import add, ratio_of, rows
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from trial_identify import in_words, is_told, overrides, rule_of, set_looks
 from trial_models import LAWS, SURROGATES
-from trial_rules import INITIAL, RULES, Rule
 
-from edrbo import Optimizer, Space
+from edrbo import Optimizer
 from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.methods import Method, get_method
-from edrbo.acquisition.score import BarycenterUCB
+from edrbo.acquisition.methods import Method
+from edrbo.acquisition.score import UCB, BarycenterUCB
 from edrbo.bench import problems
+from edrbo.bench.learners.learner import Setup
 from edrbo.bench.problems.oracle.goals import goal_regret
 from edrbo.bench.problems.oracle.shift import with_noise
 from edrbo.context.laws import Empirical
-from edrbo.optimizer import exploring
 from edrbo.records.goals import parse_goal
 from edrbo.streams import stream
 from edrbo.surrogate.ensemble import Surrogate
+from edrbo.surrogate.warped import WarpedSurrogate
 
 RESULTS = Path(__file__).parent / "results" / "trials.csv"
 LOOKS = 50, 100, 200
 KEYS = ("rule", "problem", "noise", "goal", "seed", "evaluations")
 COLUMNS = (*KEYS, "cumulative", *(f"at {n}" for n in LOOKS), "seconds")
+INITIAL = 5
 STUCK = 0.05  # of the range below the optimum
 
 
-class Trial(Optimizer):
-    rule: Rule
+@dataclass(frozen=True)
+class Boldest(UCB):
+    """max over the experts of μ_m + β σ_m."""
 
-    def _best(self, belief, *rest):  # type: ignore[no-untyped-def]
-        found = type(self).rule(self, belief)
-        return found if isinstance(found, np.ndarray) else super()._best(found, *rest)
+    def __call__(self, mean, sd, weights=None):  # type: ignore[no-untyped-def]
+        return (mean + self.beta * sd).amax(-2)
+
+    def value_and_slopes(self, mean, sd, weights=None):  # type: ignore[no-untyped-def]
+        value, at = (mean + self.beta * sd).max(0, keepdim=True)
+        share = torch.zeros_like(mean).scatter_(0, at, 1.0)
+        return value[0], share, self.beta * share
+
+
+def mean(beta: float, radius_weight: float = 0.0) -> BarycenterUCB:
+    """Optimism about the expectation itself."""
+    return BarycenterUCB(beta, radius_weight=radius_weight, integrated=True)
+
+
+SCORES: dict[str, UCB] = {
+    "base": BarycenterUCB(),
+    "radius-1": BarycenterUCB(1.0),
+    "half-radius-1": BarycenterUCB(1.0, radius_weight=0.5),
+    **{f"plain-{beta:g}": BarycenterUCB(beta, radius_weight=0.0) for beta in (1.0, 1.5)},
+    **{f"mean-{beta:g}": mean(beta) for beta in (1.0, 1.25, 1.5, 2.0, 2.5, 3.0)},
+    "mean-1.5-half-radius": mean(1.5, 0.7),
+    **{f"mean-{beta:g} + radius added": mean(beta, -0.7) for beta in (1.0, 1.5)},
+    **{f"boldest-{beta:g}": Boldest(beta, integrated=True) for beta in (1.0, 1.5)},
+    "identify": mean(1.5),
+    "identify told": mean(1.5),
+}
+MODELS = ("warped-", *(f"{name}:" for name in (*SURROGATES, *LAWS)))
+RULES = f"one of {', '.join(SCORES)}, before which one of {', '.join(MODELS)} may stand"
 
 
 def method_of(rule: str) -> Method:
-    model, colon, _ = rule.partition(":")
-    if colon:
-        surrogate, law = SURROGATES.get(model, Surrogate()), LAWS.get(model, Empirical())
-        return Method(surrogate, BarycenterUCB(), law, Expectation())
-    if in_words(rule):
-        return get_method("edrbo-mean")
-    return get_method("edrbo-warped" if rule.startswith("warped") else "edrbo")
+    """A score of ``SCORES``; before it may stand one of ``MODELS``, a model or a law in place of ours."""
+    model = next((name for name in MODELS if rule.startswith(name)), "")
+    score = SCORES.get(rule.removeprefix(model))
+    if score is None:
+        raise SystemExit(
+            f"no rule is called {rule!r}: one of {', '.join(SCORES)}, or one of {', '.join(MODELS)} before it"
+        )
+    surrogate = WarpedSurrogate() if model == "warped-" else SURROGATES.get(model[:-1], Surrogate())
+    return Method(surrogate, score, LAWS.get(model[:-1], Empirical()), Expectation())
 
 
 def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: int) -> dict[str, object]:
     base = problems.get(name)
     problem = with_noise(base, noise * base.value_range) if noise else base
     contexts = problem.sample_contexts(max(evaluations, 200), stream(seed, "contexts", name))
-    space = Space(
-        design={f"x{j + 1}": (0.0, 1.0) for j in range(problem.d_x)},
-        context={f"c{k + 1}": (0.0, 1.0) for k in range(problem.d_c)},
-    )
-    choices = {"aim": "identify"} if rule.startswith("identify") else {}
-    set_looks(rule)
-    if rule in ("identify-2", "identify-4"):
-        exploring.RATE = float(rule[-1])
-    if is_told(rule):
-        choices["evaluations"] = evaluations  # type: ignore[assignment]
-    chosen = rule_of(rule, evaluations) if in_words(rule) else RULES[rule]
-    optimizer = type("Trial", (Trial,), {"rule": staticmethod(chosen), **overrides(rule)})(
+    space = Setup(problem.d_x, problem.d_c, seed, INITIAL).space
+    optimizer = Optimizer(
         space,
         method_of(rule),
         seed=seed,
         initial=INITIAL,
         goal=goal,
-        **choices,
+        aim="identify" if rule.startswith("identify") else "operate",
+        evaluations=evaluations if rule == "identify told" else None,
     )
     designs, looks, began = [], {}, time.process_time()
     for t in range(evaluations):
@@ -126,7 +147,7 @@ def table(options: argparse.Namespace) -> None:
     beside = options.beside
     keys = {"noise": str(options.noise), "goal": options.goal, "evaluations": str(options.evaluations)}
     found = [row for row in rows(options.out) if all(row[key] == value for key, value in keys.items())]
-    names = [*RULES, *dict.fromkeys(row["rule"] for row in found if in_words(row["rule"]))]
+    names = dict.fromkeys([*SCORES, *(row["rule"] for row in found)])
     by_rule = {rule: {(r["problem"], r["seed"]): r for r in found if r["rule"] == rule} for rule in names}
     shown = Table(title=f"noise {options.noise}, goal {options.goal}, {options.evaluations} evaluations")
     heads = ("rule", "runs", "problems", f"cumulative regret to {beside}'s", "95 %", "simple regret, thousandths")
@@ -161,7 +182,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(required=True)
     runner, shower = actions.add_parser("run"), actions.add_parser("table")
-    runner.add_argument("rules", help=f"of {', '.join(RULES)}; or in words, as trial_identify.py says")
+    runner.add_argument(
+        "rules", help=f"with commas between: {', '.join(SCORES)}; a model, of {', '.join(MODELS)}, may stand before"
+    )
     runner.add_argument("--seeds", type=seed_range, default="0:5")
     runner.add_argument("--problems", type=problem_names, default="all")
     runner.add_argument("--out", type=Path, default=RESULTS)

@@ -1,6 +1,6 @@
 """Trials of other ways to ask and to recommend under goals, beside how it is or was done: tables of docs/why.md.
 
-    python benchmarks/goal_trials.py [benchmarks/results/goal-trials.csv]
+    python research/goal_trials.py [research/results/goal-trials.csv]
 
 A row a run: ``goal``, ``way``, ``beside`` (what it is compared with), ``problem``, ``seed``, and the regrets of both
 under the goal as shares of its range over designs. The means are over problems of the means over seeds; a problem

@@ -1,6 +1,6 @@
 """The runs on which intervals are judged: what the default method told itself, with the forecasts it made on the way.
 
-    nice -n 15 python benchmarks/calibration_runs.py RUNS [--seeds 0:10] [--problems all] [--part 0/1]
+    nice -n 15 python research/calibration_runs.py RUNS [--seeds 0:10] [--problems all] [--part 0/1]
 
 One file a run, RUNS/PROBLEM-NOISE-SEED.npz; what is there is not run again. Seeds come first, so that a few seeds of
 all problems are there early.
@@ -21,9 +21,11 @@ import numpy as np
 import torch
 from arguments import problem_names, seed_range
 
+from edrbo import Optimizer
 from edrbo.bench import problems
-from edrbo.bench.learners.learner import OptimizerLearner, Setup
+from edrbo.bench.learners.learner import Setup
 from edrbo.bench.problems.oracle.shift import with_noise
+from edrbo.bench.problems.problem import Problem
 from edrbo.streams import stream
 
 EVALUATIONS, INITIAL = 200, 5
@@ -35,17 +37,21 @@ def run(name: str, share: float, seed: int) -> dict[str, Any]:
     base = problems.get(name)
     problem = with_noise(base, share * base.value_range)
     contexts = problem.sample_contexts(EVALUATIONS, stream(seed, "contexts", name))
-    learner = OptimizerLearner(Setup(problem.d_x, problem.d_c, seed, INITIAL), "edrbo")
-    optimizer = learner._optimizer
+    optimizer = optimizer_of(problem, seed)
     rows: dict[str, list[Any]] = {key: [] for key in ("x", "c", "y", "mean", "sd", "noise")}
     for t in range(EVALUATIONS):
-        x, c = learner.suggest(), contexts[t]
+        suggestion, c = optimizer.ask(), contexts[t]
+        x = np.array(list(suggestion.design.values()))
         y = float(problem.observe(x, c, stream(seed, "observation noise", name, t)))
         forecast = _forecast(optimizer, np.concatenate([x, c]))
-        learner.observe(x, c, y)
+        optimizer.tell(suggestion, c.tolist(), y)
         for key, value in zip(rows, (x, c, y, *forecast), strict=True):
             rows[key].append(value)
     return {key: np.array(value) for key, value in rows.items()}
+
+
+def optimizer_of(problem: Problem, seed: int) -> Optimizer:
+    return Optimizer(Setup(problem.d_x, problem.d_c, seed, INITIAL).space, "edrbo", seed=seed, initial=INITIAL)
 
 
 def _forecast(optimizer: Any, joint: Any) -> tuple[Any, Any, Any]:

@@ -1,7 +1,7 @@
 """What giving the goal brings: runs of 100 evaluations on all problems, with the goal, with the mean only, and by the
 paper's robust methods.
 
-    OMP_NUM_THREADS=1 nice -n 15 python benchmarks/goals_evidence.py RUNS [--seeds 0:10] [--problems all] [--arms all]
+    OMP_NUM_THREADS=1 nice -n 15 python research/goals_evidence.py RUNS [--seeds 0:10] [--problems all] [--arms all]
         [--again]
 
 An arm is the default with one of four goals, or one of four methods that ask by an idea of their own. Contexts, noise
@@ -13,7 +13,7 @@ One file a run, RUNS/PROBLEM/ARM/SEED.json: designs ``x``, ``outcomes``, and ``r
 ``code`` that asked and the one that ``answered``. What is there is not run again; with --again the designs and outcomes
 of stored runs are told anew and only the recommendations are made again, where other code had made them. Seeds come
 first, so that a few seeds of everything are there early.
-``benchmarks/goals_tables.py`` judges the runs.
+``research/goals_tables.py`` judges the runs.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A plugin of the benchmark (docs/why.md, "Higher dimensions"):
 
-    OMP_NUM_THREADS=1 edrbo bench run --plugin benchmarks/high.py --problems high --seeds 0:5 --evaluations 100 \\
-        --methods edrbo,erbo,random,$(python benchmarks/high.py) --workers 1 --out DIR [--resume]
-    edrbo bench export DIR --out benchmarks/results/high.csv.gz
-    edrbo bench table benchmarks/results/high.csv.gz --statistic after --relative mean
+    OMP_NUM_THREADS=1 edrbo bench run --plugin research/high.py --problems high --seeds 0:5 --evaluations 100 \\
+        --methods edrbo,erbo,random,$(python research/high.py) --workers 1 --out DIR [--resume]
+    edrbo bench export DIR --out research/results/high.csv.gz
+    edrbo bench table research/results/high.csv.gz --statistic after --relative mean
 
 ``mean`` asks by the experts' belief about the expectation, β = 1.5, without the radius, under today's prior: log-normal
 lengthscales around 0.7 in any dimension. ``mean+prior=d0.25`` and ``mean+prior=d0.5`` are the same under a median of

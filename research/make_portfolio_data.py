@@ -1,6 +1,6 @@
 """Make the data set of the portfolio problems: 3,000 back-tests on the synthetic market.
 
-    python scripts/make_portfolio_data.py
+    python research/make_portfolio_data.py
 
 writes src/edrbo/bench/data/portfolio.csv.gz (x1, x2, x3, c1, c2, y) and portfolio_meta.json beside it. Takes
 about a quarter of an hour on one thread. Chunks that are finished are kept in a work directory, so the
@@ -98,7 +98,7 @@ def describe(n_rows: int, capped_days: NDArray[np.int64], market: Market) -> dic
     return {
         "description": "Back-tests on a synthetic market; a regenerated function, comparable across methods "
         "run on it, not with published numbers. y is minus the annual excess return in percent.",
-        "command": "python scripts/make_portfolio_data.py",
+        "command": "python research/make_portfolio_data.py",
         "market_seed": MARKET_SEED,
         "input_seed": INPUT_SEED,
         "rows": n_rows,

@@ -1,7 +1,7 @@
 """Limits on a second outcome: is the recommended design within them in truth, and how good is it?
 
-    python benchmarks/outcomes.py run --out benchmarks/results/outcomes.csv --seeds 0 5     # seeds 0–4
-    python benchmarks/outcomes.py table benchmarks/results/outcomes.csv
+    python research/outcomes.py run --out research/results/outcomes.csv --seeds 0 5     # seeds 0–4
+    python research/outcomes.py table research/results/outcomes.csv
 
 Each run is one of ``bench/problems/limited.py`` with 60 evaluations; f and g are told with their noise and the context
 they met. After 20, 40 and 60 of them a design is recommended. ``share`` is the true share of contexts in which it keeps

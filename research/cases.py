@@ -1,10 +1,10 @@
 """The real cases (examples/cases): edrbo beside what people would do instead.
 
-    OMP_NUM_THREADS=1 python benchmarks/cases.py run [--seeds 0:10] [--evaluations 80] [--only CASE] [--out RUNS]
-    python benchmarks/cases.py table [--out RUNS]
-    python benchmarks/cases.py figure [--out RUNS]        writes docs/pictures/cases.png
+    OMP_NUM_THREADS=1 python research/cases.py run [--seeds 0:10] [--evaluations 80] [--only CASE] [--out RUNS]
+    python research/cases.py table [--out RUNS]
+    python research/cases.py figure [--out RUNS]        writes docs/pictures/cases.png
 
-RUNS is benchmarks/results/cases.csv unless told otherwise. A row is one run: the case, the method, the seed, the
+RUNS is research/results/cases.csv unless told otherwise. A row is one run: the case, the method, the seed, the
 recommended design and its true value, the mean over the case's whole law of contexts. ``usual`` is what a textbook
 says, ``ucb`` a Gaussian process that does not know of contexts, ``random`` the best of random designs on its day;
 ``best`` a long search on the truth. What is there is not run again.

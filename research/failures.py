@@ -1,7 +1,7 @@
 """What failed evaluations cost: one bad run beside the optimum, and a wall that the optimum stands at.
 
-    python benchmarks/failures.py luck --out benchmarks/results/failures-luck.csv    # 50 random functions
-    python benchmarks/failures.py wall --out benchmarks/results/failures-wall.csv    # seeds 0–9
+    python research/failures.py luck --out research/results/failures-luck.csv    # 50 random functions
+    python research/failures.py wall --out research/results/failures-wall.csv    # seeds 0–9
 
 luck    A random smooth f of one or two designs and a context, 25 evaluations chosen by the optimizer, then one failure
         told beside the true optimum. Loss: how much of the range of E f the recommendation loses by it.

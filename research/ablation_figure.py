@@ -1,4 +1,4 @@
-"""The figure and the table of the ablation: ``python benchmarks/ablation_figure.py [RESULTS] [--out FILE]``.
+"""The figure and the table of the ablation: ``python research/ablation_figure.py [RESULTS] [--out FILE]``.
 
 RESULTS is a directory of ``edrbo bench run`` or an exported table, by default the one behind docs/why.md. The
 statistic is the cumulative regret after the initial designs, relative to edrbo on the same seeds (see

@@ -1,6 +1,6 @@
 """Why a run stays where it is: what the model of a journal believes of the true optimum, and of the last design.
 
-    python benchmarks/stuck.py RESULTS/replicates/PROBLEM/METHOD/SEED.jsonl [--observations 150]
+    python research/stuck.py RESULTS/replicates/PROBLEM/METHOD/SEED.jsonl [--observations 150]
 
 For both designs: the true expected value, and under the estimated context law the mean over contexts of μ̄, σ̄ and ε̂, the
 acquisition with and without the radius, and the standard deviation of the expectation itself (what edrbo-integrated
@@ -17,8 +17,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from edrbo import Optimizer
 from edrbo.acquisition.score import BETA, SQRT2
-from edrbo.bench.learners.learner import OptimizerLearner, Setup
+from edrbo.bench.learners.learner import Setup
 from edrbo.bench.run.journal import read_journal
 from edrbo.bench.run.plugin import get_problem
 from edrbo.surrogate.ensemble import barycenter, radius
@@ -34,17 +35,16 @@ def main() -> None:
     if record is None:
         raise SystemExit(f"{options.journal} is not the journal of a replicate")
     problem = get_problem(record.header["problem"])
-    seed = record.header["seed"]
-    learner = OptimizerLearner(Setup(problem.d_x, problem.d_c, seed, 5), "edrbo")
-    seen = record.evaluations[: options.observations]
+    seed, seen = record.header["seed"], record.evaluations[: options.observations]
+    optimizer = Optimizer(Setup(problem.d_x, problem.d_c, seed, 5).space, "edrbo", seed=seed, initial=5)
     for one in seen:
-        learner.observe(np.array(one.x), np.array(one.c), one.y)
-    optimizer = learner._optimizer
-    evidence = optimizer._evidence()
-    belief = optimizer._belief(evidence, (None, None), [], optimizer._model_goal(evidence), asking=False)
+        optimizer.tell(dict(zip(optimizer.space.design_names, one.x, strict=True)), list(one.c), one.y)
+    model = optimizer.model
+    assert model is not None  # there are observations enough
     designs = torch.tensor(np.array([problem.x_star, seen[-1].x]))
-    weights = belief.points.weights
-    paired = belief.model.paired_with(belief.points.atoms)
+    atoms = torch.tensor([one.c for one in seen], dtype=torch.float64)  # the law of `edrbo`: the contexts seen
+    weights = torch.full((len(seen),), 1.0 / len(seen), dtype=torch.float64)
+    paired = model.paired_with(atoms)
     with torch.no_grad():
         mean, sd = paired.moments(designs)
         center, spread = (part.reshape(2, -1) @ weights for part in barycenter(mean, sd))

@@ -1,15 +1,14 @@
 """What asking for eight designs at a time costs: 40 evaluations in five batches beside 40 one by one.
 
-    OMP_NUM_THREADS=1 python benchmarks/batches.py run [RULES] [--seeds 0:10] [--problems all] [--out RUNS]
-    python benchmarks/batches.py table [RUNS]
+    OMP_NUM_THREADS=1 python research/batches.py run [--seeds 0:10] [--problems all] [--out RUNS]
+    python research/batches.py table [RUNS]
 
-RUNS is benchmarks/results/batches.csv unless told otherwise; a row is a run, and what is there is not run again. The
+RUNS is research/results/batches.csv unless told otherwise; a row is a run, and what is there is not run again. The
 regret is that of the recommendation in the end, as a share of the range of the expected values; ``close`` counts
 designs of a batch with another one within a hundredth of the range of every variable.
 
-RULES, by default what the package does: ``one context``, a pending design is known in one context; ``all contexts``, in
-all of them, as it was before; ``softly``, in all of them with as much noise as is unknown; ``bold`` and a number: β of
-all designs of a batch but the first, in place of 1.5. Rules were chosen on seeds 0 to 6.
+The rules other than ``one context``, which is what the package does, are kept runs of commit 42d7819: ``all contexts``,
+a pending design is known in all contexts at once, as it was before. Rules were chosen on seeds 0 to 6.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,63 +25,25 @@ from kept_runs import add, ratio_of, rows
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from states import space_of
-from torch import Tensor
 
 from edrbo import Optimizer
-from edrbo.acquisition.score import MeanUCB
 from edrbo.bench import problems
-from edrbo.optimizer import belief
+from edrbo.bench.learners.learner import Setup
 from edrbo.streams import stream
-from edrbo.surrogate.ensemble import Ensemble
 
 RESULTS = Path(__file__).parent / "results" / "batches.csv"
-EVALUATIONS, SIZES, CLOSE = 40, (1, 8), 0.01
+EVALUATIONS, INITIAL, SIZES, CLOSE = 40, 5, (1, 8), 0.01
 FLOOR = 1e-4  # of the range: regrets below it are as good as none, and their ratios mean nothing
 KEYS = ("rule", "problem", "size", "seed")
 COLUMNS = (*KEYS, "regret", "close", "seconds")
 DEFAULT = "one context"
 
-Hallucinate = Callable[[Ensemble, Tensor, Tensor, Tensor], Ensemble]
 
-
-def in_all_contexts(softly: bool) -> Hallucinate:
-    def known(model: Ensemble, x: Tensor, atoms: Tensor, weights: Tensor) -> Ensemble:
-        if not len(x):
-            return model
-        joint, share = belief._spread(x, atoms, weights)
-        with torch.no_grad():
-            center, spread = model.barycenter(*model.gp.moments(joint))
-        noise = model.gp.hyper.noise.mean() + softly * spread.square()
-        return model.with_modelled(joint, center, noise * share)
-
-    return known
-
-
-HALLUCINATED: dict[str, Hallucinate] = {
-    "one context": belief._hallucinate,
-    "all contexts": in_all_contexts(softly=False),
-    "softly": in_all_contexts(softly=True),
-}
-
-
-class Bold(Optimizer):
-    """Another β for all designs of a batch but the first."""
-
-    beta = 1.5
-
-    def _best(self, believed, *rest):  # type: ignore[no-untyped-def]
-        score = MeanUCB(self.beta if len(believed.pending) else MeanUCB().beta)
-        return super()._best(replace(believed, score=score), *rest)
-
-
-def run(rule: str, name: str, size: int, seed: int) -> dict[str, object]:
+def run(name: str, size: int, seed: int) -> dict[str, object]:
     problem = problems.get(name)
     contexts = problem.sample_contexts(200, stream(seed, "contexts", name))
-    way, _, beta = rule.partition(" bold ")
-    belief._hallucinate = HALLUCINATED[way]
-    kind = type("Bold", (Bold,), {"beta": float(beta)}) if beta else Optimizer
-    optimizer, close, began, t = kind(space_of(problem), seed=seed, initial=5), 0, time.process_time(), 0
+    space = Setup(problem.d_x, problem.d_c, seed, INITIAL).space
+    optimizer, close, began, t = Optimizer(space, seed=seed, initial=INITIAL), 0, time.process_time(), 0
     while t < EVALUATIONS:
         batch = optimizer.ask(size)
         designs = np.array([list(suggestion.design.values()) for suggestion in batch])
@@ -97,7 +56,7 @@ def run(rule: str, name: str, size: int, seed: int) -> dict[str, object]:
     x = np.array(list(optimizer.best_design().values()))
     return {
         **{
-            "rule": rule,
+            "rule": DEFAULT,
             "problem": name,
             "size": size,
             "seed": seed,
@@ -111,10 +70,8 @@ def run_all(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     done = {tuple(row[key] for key in KEYS) for row in rows(options.out)}
-    ways = [(DEFAULT, 1), *((rule, 8) for rule in options.rules.split(","))]
-    pairs = [(seed, name) for seed in options.seeds for name in options.problems]
-    wanted = [(rule, name, size, seed) for seed, name in pairs for rule, size in ways]
-    left = [one for one in wanted if tuple(map(str, one)) not in done]
+    wanted = [(name, size, seed) for seed in options.seeds for name in options.problems for size in SIZES]
+    left = [one for one in wanted if (DEFAULT, *map(str, one)) not in done]
     for one in track(left, f"{len(left)} runs"):
         add(options.out, COLUMNS, run(*one))
 
@@ -150,7 +107,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(required=True)
     runner, shower = actions.add_parser("run"), actions.add_parser("table")
-    runner.add_argument("rules", nargs="?", default=DEFAULT, help="with commas between")
     runner.add_argument("--seeds", type=seed_range, default="0:10")
     runner.add_argument("--problems", type=problem_names, default="all")
     runner.add_argument("--out", type=Path, default=RESULTS)

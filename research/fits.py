@@ -1,8 +1,8 @@
 """Do fits find the better mode? Fits of a run, as the schedule makes them, against the best of many starts.
 
-    OMP_NUM_THREADS=1 python benchmarks/fits.py OUT.jsonl [--problems ackley,hartmann] [--sizes 40,100,200]
+    OMP_NUM_THREADS=1 python research/fits.py OUT.jsonl [--problems ackley,hartmann] [--sizes 40,100,200]
 
-Designs are those of the runs kept in ``benchmarks/results/calibration-runs.npz``. OUT.jsonl gets a line for each state;
+Designs are those of the runs kept in ``research/results/calibration-runs.npz``. OUT.jsonl gets a line for each state;
 what is there is not computed again. Counted are fits with an expert whose log posterior is more than 0.1 or 1 nat below
 the best that is found from its own end, the priors' modes, the other experts' ends and random starts.
 """

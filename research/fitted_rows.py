@@ -1,6 +1,6 @@
 """What it costs in foretelling that hyper-parameters of many observations are fitted to 500 of them: docs/speed.md.
 
-    OMP_NUM_THREADS=1 python benchmarks/fitted_rows.py
+    OMP_NUM_THREADS=1 python research/fitted_rows.py
 
 1,000 observations, half anywhere and half around the optimum; the mean log density of 500 new outcomes, each expert.
 """

@@ -1,6 +1,6 @@
 """What it is worth to know the cost: regret of the recommendation at equal total cost, with and without.
 
-    python benchmarks/cost.py --out benchmarks/results/cost.csv
+    python research/cost.py --out research/results/cost.csv
 
 Three problems of the registry that play no part in choosing how costs are followed, each with a cost that rises tenfold
 with its first variable and one that falls tenfold; seeds 0–9, with the same contexts, noise and initial designs for
@@ -120,5 +120,5 @@ def _words(logs: np.ndarray) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/cost.csv"))
+    parser.add_argument("--out", type=Path, default=Path("research/results/cost.csv"))
     print(summary(run(parser.parse_args().out)))

@@ -1,4 +1,4 @@
-"""The picture of all rules that were tried: ``python benchmarks/frontier.py [--out FILE]``.
+"""The picture of all rules that were tried: ``python research/frontier.py [--out FILE]``.
 
 Each rule beside the default, on the problems and seeds that both were run on (no noise, the mean, 100 evaluations; of
 the rules that have runs of 200 alone, those): how much cumulative regret it pays, and how many more of its runs end

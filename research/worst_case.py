@@ -3,7 +3,7 @@
 Four problems, ten seeds, after 40 and after 100 evaluations without noise: 80 answers. The truth is the worst mean over
 all laws within Wasserstein-1 distance 0.1 of the true one. Resumable: answers that are in the file are not made again.
 
-    OMP_NUM_THREADS=1 python benchmarks/worst_case.py docs/results/worst_case.csv
+    OMP_NUM_THREADS=1 python research/worst_case.py docs/results/worst_case.csv
 """
 
 from __future__ import annotations

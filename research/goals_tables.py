@@ -1,9 +1,9 @@
 """The runs of ``goals_evidence.py``, judged by the exact oracles.
 
-    python benchmarks/goals_tables.py collect RUNS benchmarks/results/goals-recommended.csv.gz
-    OMP_NUM_THREADS=1 python benchmarks/goals_tables.py judge benchmarks/results/goals-recommended.csv.gz FILE.csv
-    python benchmarks/goals_tables.py show docs/results/goals.csv [--seeds 3:10]
-    python benchmarks/goals_tables.py turns benchmarks/results/goal-turns.csv [--seeds 0:3]
+    python research/goals_tables.py collect RUNS research/results/goals-recommended.csv.gz
+    OMP_NUM_THREADS=1 python research/goals_tables.py judge research/results/goals-recommended.csv.gz FILE.csv
+    python research/goals_tables.py show docs/results/goals.csv [--seeds 3:10]
+    python research/goals_tables.py turns research/results/goal-turns.csv [--seeds 0:3]
 
 ``collect`` keeps of every run the recommended designs, a row each: problem, arm, seed, ``by`` (the goal that
 recommended it) and the coded design. ``judge`` gives each its regret under the goals and in three changed worlds
