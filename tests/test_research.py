@@ -17,9 +17,13 @@ def private_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (name.name for name in node.names if is_private(name.name))
-        if isinstance(node, ast.Attribute) and is_private(node.attr):
-            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
-                yield node.attr
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and owner(node) not in ("self", "cls"):
+            yield node.attr
+
+
+def owner(node: ast.Attribute) -> str:
+    """``a`` of ``a.b``; of anything longer nothing."""
+    return node.value.id if isinstance(node.value, ast.Name) else ""
 
 
 def is_private(name: str) -> bool:
@@ -35,9 +39,8 @@ def patched_modules(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("edrbo"):
             imported |= {name.asname or name.name for name in node.names}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            if isinstance(node.value, ast.Name) and node.value.id in imported:
-                yield f"{node.value.id}.{node.attr}"
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and owner(node) in imported:
+            yield f"{owner(node)}.{node.attr}"
 
 
 def test_the_search_finds_what_it_looks_for() -> None:
