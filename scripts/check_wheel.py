@@ -42,6 +42,7 @@ TOOLS_OF_THE_REPOSITORY = ("dev", "docs")  # nothing in the package uses them
 CODE = {".py", ".html", ".css", ".js", ".svg", ".typed"}
 # What is no code, and where it comes from.
 KNOWN = {
+    "edrbo/bench/problems/bbob/reference.csv": "research/bbob_reference.py",
     "edrbo/bench/problems/portfolio/data_files/portfolio.csv.gz": "research/make_portfolio_data.py",
     "edrbo/bench/problems/portfolio/data_files/portfolio_meta.json": "research/make_portfolio_data.py",
     "edrbo/bench/problems/portfolio/data_files/portfolio.json": "research/fit_portfolio.py",

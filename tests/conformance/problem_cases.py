@@ -14,7 +14,7 @@ from edrbo.bench.problems.problem import Problem
 ORIGINAL, PUBLISHED_RUNS = os.environ.get("EDRBO_PORTFOLIO_DATA", ""), os.environ.get("EDRBO_PUBLISHED_RUNS", "")
 ON_ORIGINAL = "@original"
 PAPER_CASES = [*problems.names(), "portfolio-uniform" + ON_ORIGINAL, "portfolio-normal" + ON_ORIGINAL]
-CASES = [*PAPER_CASES, *problems.further_names()]
+CASES = [*PAPER_CASES, *problems.further_names(), "branin-williams", "michalewicz"]
 MONTE_CARLO_DRAWS = 1_000_000
 
 
