@@ -6,9 +6,9 @@
 The first rule is the one that the others have to beat. Rules are methods of ``edrbo bench run``, or of a plugin of it.
 
     hard       six problems on which runs end in local optima, 20 fresh seeds, 100 evaluations
-    choose     the half of the bbob family on which rules are chosen: 72 problems, four seeds
+    choose     the half of the bbob family on which rules are chosen: 36 problems, seven seeds
     confirm    the other half: to be run once, with the rule that was chosen
-    noisy      the choosing half of the noisy family: 36 problems, four seeds
+    noisy      the choosing half of the noisy family: 36 problems, seven seeds
 
 All rules of a seed see the same first designs, contexts and noise. A unit is what counts as one draw: a seed with all
 problems in ``hard``, a problem with all its seeds in the others. Its value is the mean over problems of the logarithm
@@ -58,7 +58,7 @@ from edrbo.bench.run.sweep import sole_writer
 from edrbo.streams import stream
 
 HARD = ("complicated-hartmann", "beacons", "ackley", "two-seasons", "modified-branin", "noisy-kiln")
-HARD_SEEDS, FAMILY_SEEDS, FIRST_SEED = 20, 4, 1000  # seeds from 1000 on: no rule was ever chosen on them
+HARD_SEEDS, FAMILY_SEEDS, FIRST_SEED = 20, 7, 1000  # seeds from 1000 on: no rule was ever chosen on them
 EVALUATIONS, INITIAL = 100, 5
 LOOKS = (25, 50, 100, 200)
 SHARES = (0.01, 0.02, 0.03, 0.05)  # of the range: a run that ends more than so much below the best

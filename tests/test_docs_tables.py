@@ -89,6 +89,7 @@ EXACT = {
     "cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
     "problems.md: The problems": ["tests/conformance/test_problems.py"],
     "problems.md: Further problems": ["tests/conformance/test_problems.py"],
+    "problems.md: Classic problems": ["tests/conformance/test_classic_problems.py"],
     "problems.md: Many designs": ["tests/conformance/test_high_problems.py"],
     "problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],
 }

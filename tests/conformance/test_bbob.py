@@ -27,19 +27,20 @@ from edrbo.errors import InvalidContextError, InvalidDesignError, MissingExtraEr
 cocoex = pytest.importorskip("cocoex")
 pytestmark = pytest.mark.numpy_numeric
 
-# Every kind of contexts, every size, both instances; smooth, with steps, with kinks, with waves, with many peaks.
+# Every kind of contexts, every size; smooth, with steps, with kinks, with waves, with many peaks.
 SAMPLE = [
     Member(1, 4, 2, 1),
     Member(3, 2, 1, 1),
-    Member(7, 3, 1, 2),
+    Member(7, 3, 1, 1),
     Member(8, 3, 1, 1),
-    Member(13, 2, 1, 2),
+    Member(12, 2, 1, 1),
     Member(20, 4, 2, 1),
     Member(21, 2, 1, 1),
-    Member(23, 2, 1, 2),
+    Member(23, 2, 1, 1),
 ]
 TESTED = members() if os.environ.get("EDRBO_ALL_PROBLEMS") else SAMPLE
-ACCURACY = 2e-4  # of E f, as a share of its range: docs/problems.md
+ACCURACY = 1e-4  # of E f, as a share of its range: docs/problems.md
+KINKED = (4, 21, 22)
 DRAWS = 200_000
 
 
@@ -82,17 +83,16 @@ def test_the_optimum_is_the_one_of_the_table(member: Member, problem: Problem) -
     assert problem.optimum == pytest.approx(found.optimum, rel=1e-9, abs=1e-9 * problem.value_range)
     assert float(problem.regret(problem.x_star)) == 0
     assert found.accuracy <= ACCURACY
-    few = problem.quasi_random(9)  # of those whose least value and median the table has
-    values = problem.expected(few)
-    assert values.min() >= found.lowest - 1e-9 * problem.value_range
+    values = problem.expected(problem.quasi_random(10))
+    assert values.min() == pytest.approx(found.lowest, rel=1e-9, abs=1e-9 * problem.value_range)
+    assert np.median(values) == pytest.approx(found.median, rel=1e-9, abs=1e-9 * problem.value_range)
     assert found.lowest < found.median < found.optimum
-    assert 0.4 < (values > found.median).mean() < 0.6
 
 
 def test_no_other_search_finds_a_better_design(problem: Problem) -> None:
     hair = 1e-6 * problem.value_range
     rng = np.random.default_rng(99)
-    size = 13 if problem.d_c == 1 else 9
+    size = 12 if problem.d_c == 1 else 9
     designs = qmc.Sobol(problem.d_x, rng=rng).random_base2(size)
     assert problem.expected(designs).max() <= problem.optimum + hair
     for scale in (0.05, 0.005, 0.0005):
@@ -135,8 +135,8 @@ def test_batched_is_looped(problem: Problem) -> None:
 
 
 def test_gradient_is_that_of_the_expectation(member: Member, problem: Problem) -> None:
-    if member.number in ROUGH:
-        pytest.skip("E f has steps or waves of any fineness")
+    if member.number in (*ROUGH, *KINKED):
+        pytest.skip("f has steps, waves of any fineness, or kinks between the nodes of the rule")
     x = 0.05 + 0.9 * some_designs(problem, 3, seed=18)
     values, gradient = problem.expected_and_gradient(x)
     np.testing.assert_allclose(values, problem.expected(x), rtol=1e-12)
@@ -199,7 +199,7 @@ def test_the_halves_are_what_they_are_said_to_be() -> None:
 
 def test_sizes_of_the_family() -> None:
     everything, noisy = problems.bbob_names(), problems.bbob_names(noisy=True)
-    assert len(set(everything)) == 24 * 3 * 2
+    assert len(set(everything)) == 24 * 3
     assert len(set(noisy)) == 24 * 3
     assert {*problems.bbob_names("choose"), *problems.bbob_names("confirm")} == set(everything)
     assert list(references()) == everything
@@ -210,14 +210,14 @@ def test_sizes_of_the_family() -> None:
 def test_noise_is_measured_by_what_there_is_to_gain() -> None:
     plain, noisy = (problems.get(f"bbob-f06-2+1-1{end}") for end in ("", "-noisy"))
     assert plain.noise_sd == 0
-    assert noisy.noise_sd == pytest.approx(0.05 * (plain.optimum - np.median(plain.expected(plain.quasi_random()))))
+    assert noisy.noise_sd == pytest.approx(0.05 * (plain.optimum - np.median(plain.expected(plain.quasi_random(10)))))
     assert noisy.optimum == plain.optimum
     x, c = np.full(2, 0.3), np.full((20_000, 1), 0.6)
     drawn = noisy.observe(np.broadcast_to(x, (20_000, 2)), c, np.random.default_rng(1))
     assert drawn.std() == pytest.approx(noisy.noise_sd, rel=0.03)
 
 
-@pytest.mark.parametrize(("group", "count"), [("bbob", 144), ("bbob-choose", 72), ("bbob-noisy", 72), ("classic", 3)])
+@pytest.mark.parametrize(("group", "count"), [("bbob", 72), ("bbob-choose", 36), ("bbob-noisy", 72), ("classic", 3)])
 def test_a_group_stands_for_its_problems(group: str, count: int) -> None:
     assert len(all_replicates(group, "random", "0", Settings(8))) == count
 
