@@ -20,6 +20,7 @@ from edrbo.bench.problems.bbob import family
 from edrbo.bench.problems.bbob.family import CHOOSE, CONFIRM, ROUGH, Member, members, references
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.problem import Problem
+from edrbo.bench.run.judge import robust_regrets
 from edrbo.bench.run.replicate import Settings
 from edrbo.bench.run.sweep import all_replicates
 from edrbo.errors import InvalidContextError, InvalidDesignError, MissingExtraError
@@ -226,3 +227,9 @@ def test_without_the_package_one_is_told_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "cocoex", None)
     with pytest.raises(MissingExtraError):
         Member(1, 2, 1, 77).function.best_input()
+
+
+def test_recommendations_are_not_judged_in_changed_worlds() -> None:
+    """Every one of these would need a search like that for x*."""
+    problem = problems.get("bbob-f24-4+2-1")
+    assert robust_regrets(problem, problem.x_star) == {}
