@@ -11,6 +11,7 @@ processes that ask and tell on one study in a file, with a model and, for the re
 from __future__ import annotations
 
 import argparse
+import csv
 import statistics
 import sys
 import tempfile
@@ -24,7 +25,6 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 import load
-from kept_runs import add, rows
 
 from edrbo import Optimizer, Space, Study
 from edrbo.optimizer.stored_fit import StoredFit
@@ -164,9 +164,26 @@ def run(path: Path) -> None:
                     continue
                 seconds = MEASURES[what](size, repeat)
                 row = {**asked, "cpu_seconds": f"{seconds:.4g}"}
-                add(path, COLUMNS, row)
+                add(path, row)
                 done.add(key({name: str(value) for name, value in row.items()}))
                 print(row, flush=True)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def add(path: Path, row: dict[str, object]) -> None:
+    """Append a row, under a heading where the file is new."""
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
 
 
 def words(seconds: list[float]) -> str:

@@ -44,9 +44,10 @@ TOOLS_OF_THE_REPOSITORY = ("dev", "docs")  # nothing in the package uses them
 CODE = {".py", ".html", ".css", ".js", ".svg", ".typed"}
 # What is no code, and where it comes from.
 KNOWN = {
-    "edrbo/bench/problems/portfolio/data_files/portfolio.csv.gz": "scripts/make_portfolio_data.py",
-    "edrbo/bench/problems/portfolio/data_files/portfolio_meta.json": "scripts/make_portfolio_data.py",
-    "edrbo/bench/problems/portfolio/data_files/portfolio.json": "scripts/fit_portfolio.py",
+    "edrbo/bench/problems/bbob/reference.csv": "research/bbob_reference.py",
+    "edrbo/bench/problems/portfolio/data_files/portfolio.csv.gz": "research/make_portfolio_data.py",
+    "edrbo/bench/problems/portfolio/data_files/portfolio_meta.json": "research/make_portfolio_data.py",
+    "edrbo/bench/problems/portfolio/data_files/portfolio.json": "research/fit_portfolio.py",
     "edrbo/web/static/htmx.LICENSE.txt": "the licence of the one script that others wrote",
 }
 OF_THE_SDIST = {"LICENSE", "THIRD-PARTY.md", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}

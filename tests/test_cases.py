@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # last: it has a load.py, as tests of the page have
+sys.path.append(str(Path(__file__).parents[1] / "research"))
 
 import arm
 import cases

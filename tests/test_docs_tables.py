@@ -21,16 +21,16 @@ COMPARISON = ["docs/results/regret.csv.gz"]
 
 # Page and section: the runs its tables stand on.
 RUNS = {
-    "calibration.md: What was measured": ["benchmarks/results/calibration.jsonl.gz"],
+    "calibration.md: What was measured": ["research/results/calibration.jsonl.gz"],
     "calibration.md: What is left to gain": [
-        "benchmarks/results/calibration.jsonl.gz",
-        "benchmarks/results/roughness.jsonl.gz",
+        "research/results/calibration.jsonl.gz",
+        "research/results/roughness.jsonl.gz",
     ],
-    "cases.md: Real cases": ["benchmarks/results/cases.csv"],
-    "cases.md: An arm that carries parts": ["benchmarks/results/cases-40.csv"],
-    "goals.md: What was measured": ["docs/results/goals.csv", "benchmarks/results/goals-recommended.csv.gz"],
+    "cases.md: Real cases": ["research/results/cases.csv"],
+    "cases.md: An arm that carries parts": ["research/results/cases-40.csv"],
+    "goals.md: What was measured": ["docs/results/goals.csv", "research/results/goals-recommended.csv.gz"],
     "guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
-    "guides/outcomes.md: How sure a limit is": ["benchmarks/results/outcomes.csv"],
+    "guides/outcomes.md: How sure a limit is": ["research/results/outcomes.csv"],
     "results/README.md: While regret counts": COMPARISON,
     "results/README.md: If only the design in the end counts": [
         *COMPARISON,
@@ -53,23 +53,23 @@ RUNS = {
     "results/README.md: What an expert would build": ["docs/results/rivals.csv.gz"],
     "results/README.md: The portfolio on the original data": ["docs/results/original.csv.gz"],
     "results/tables.md: ": COMPARISON,
-    "spaces.md: What a run costs": ["benchmarks/results/cost.csv"],
+    "spaces.md: What a run costs": ["research/results/cost.csv"],
     "why.md: The ablation": ["docs/results/ablation.csv.gz"],
     "why.md: How the default was chosen": ["docs/results/warped.csv.gz", "docs/results/further.csv.gz"],
-    "why.md: Journal: other rules for asking": ["benchmarks/results/trials.csv"],
-    "why.md: The model itself": ["benchmarks/results/trials-2.csv"],
-    "why.md: After the sixty": ["benchmarks/results/trials-3.csv"],
-    "why.md: Optimism under other goals": ["benchmarks/results/trials-2.csv"],
-    "why.md: The mean in every second step": ["benchmarks/results/goal-turns.csv"],
-    "why.md: Which of two designs is recommended": ["benchmarks/results/goal-trials.csv"],
-    "why.md: Other turns": ["benchmarks/results/goal-trials.csv"],
-    "why.md: Batches": ["benchmarks/results/batches.csv"],
+    "why.md: Journal: other rules for asking": ["research/results/trials.csv"],
+    "why.md: The model itself": ["research/results/trials-2.csv"],
+    "why.md: After the sixty": ["research/results/trials-3.csv"],
+    "why.md: Optimism under other goals": ["research/results/trials-2.csv"],
+    "why.md: The mean in every second step": ["research/results/goal-turns.csv"],
+    "why.md: Which of two designs is recommended": ["research/results/goal-trials.csv"],
+    "why.md: Other turns": ["research/results/goal-trials.csv"],
+    "why.md: Batches": ["research/results/batches.csv"],
     "why.md: Stuck runs": [
-        "benchmarks/results/stuck-complicated-hartmann-103.jsonl",
-        "benchmarks/results/stuck-modified-branin-101.jsonl",
+        "research/results/stuck-complicated-hartmann-103.jsonl",
+        "research/results/stuck-modified-branin-101.jsonl",
     ],
     "why.md: Targets": [*COMPARISON, "docs/results/default.csv.gz", "docs/results/original.csv.gz"],
-    "why.md: Higher dimensions": ["benchmarks/results/high.csv.gz"],
+    "why.md: Higher dimensions": ["research/results/high.csv.gz"],
 }
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
 PROGRAMS = {
@@ -91,6 +91,7 @@ EXACT = {
     "cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
     "problems.md: The problems": ["tests/conformance/test_problems.py"],
     "problems.md: Further problems": ["tests/conformance/test_problems.py"],
+    "problems.md: Classic problems": ["tests/conformance/test_classic_problems.py"],
     "problems.md: Many designs": ["tests/conformance/test_high_problems.py"],
     "problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],
 }

@@ -11,7 +11,9 @@ from edrbo import palette
 
 ROOT = Path(__file__).parents[1]
 HEX = re.compile(r"[\"']#[0-9A-Fa-f]{3,6}[\"']")
-PROGRAMS = [path for room in ("src", "benchmarks", "scripts") for path in sorted((ROOT / room).rglob("*.py"))]
+PROGRAMS = [
+    path for room in ("src", "benchmarks", "research", "scripts") for path in sorted((ROOT / room).rglob("*.py"))
+]
 
 
 def test_no_program_has_a_color_of_its_own() -> None:

@@ -30,7 +30,7 @@ def market() -> Market:
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_portfolio_data", ROOT / "scripts" / "make_portfolio_data.py")
+    spec = importlib.util.spec_from_file_location("make_portfolio_data", ROOT / "research" / "make_portfolio_data.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -250,7 +250,7 @@ def test_a_plugin_may_define_dataclasses(tmp_path: Path) -> None:
 
 
 def test_the_ablation_is_a_plugin_that_works() -> None:
-    plugin = Plugin.read(Path(__file__).parents[2] / "benchmarks" / "ablation.py")
+    plugin = Plugin.read(Path(__file__).parents[2] / "research" / "ablation.py")
     assert len(plugin.table("METHODS")) >= 16
     for method in ("prior=published", "experts=evidence", "integrated+beta=3"):
         evaluations, _ = run(Replicate("newsvendor", method, 0, Settings(7), plugin))

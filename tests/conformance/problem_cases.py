@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
@@ -10,11 +10,11 @@ from numpy.polynomial.chebyshev import chebvander
 from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
 
-SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
-ORIGINAL = SHARED_DATA / "portfolio_evals.csv"
+# Files that cannot be shipped: the original evaluations of the portfolio, the regrets of the published runs.
+ORIGINAL, PUBLISHED_RUNS = os.environ.get("EDRBO_PORTFOLIO_DATA", ""), os.environ.get("EDRBO_PUBLISHED_RUNS", "")
 ON_ORIGINAL = "@original"
 PAPER_CASES = [*problems.names(), "portfolio-uniform" + ON_ORIGINAL, "portfolio-normal" + ON_ORIGINAL]
-CASES = [*PAPER_CASES, *problems.further_names()]
+CASES = [*PAPER_CASES, *problems.further_names(), "branin-williams", "michalewicz"]
 MONTE_CARLO_DRAWS = 1_000_000
 
 

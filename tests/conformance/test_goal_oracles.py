@@ -1,6 +1,6 @@
 """Every goal on every problem: its exact value against many contexts, its optimum against many designs.
 
-``benchmarks/goal_oracles.py`` checks all optima, and the values against a million contexts.
+``research/goal_oracles.py`` checks all optima, and the values against a million contexts.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
 
 SURE = 0.95  # probability with which a worst case is no worse, and …
-ROUGHER = 0.5  # … of the fitted lengthscales in the contexts, for it: benchmarks/worst_case.py
+ROUGHER = 0.5  # … of the fitted lengthscales in the contexts, for it: research/worst_case.py
 FEW_SUPPORT = 16  # points of the context box where many designs are compared
 TAIL = 0.1  # of contexts, in the price of robustness
 

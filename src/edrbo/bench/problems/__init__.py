@@ -2,24 +2,28 @@
 
 The nine of the paper are the benchmark. The further ones, of other dimensions, laws and noise, are there to check
 that a method is not tuned to nine curves; the high ones have ten to eighteen designs, some of them whole numbers and
-choices.
+choices; the classic ones are of the literature of robust design. The family of :mod:`edrbo.bench.problems.bbob` is for
+evidence with power: 144 problems, and 72 with noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from edrbo.bench.problems.ackley import ackley_problem
+from edrbo.bench.problems.bbob import family as bbob
 from edrbo.bench.problems.beacons import beacons_problem
 from edrbo.bench.problems.branin import modified_branin_problem
 from edrbo.bench.problems.building import building_problem
 from edrbo.bench.problems.camel import six_hump_camel, three_hump_camel
 from edrbo.bench.problems.cliff import cliff_problem
 from edrbo.bench.problems.coating import coating_problem
+from edrbo.bench.problems.crossed_barrel import crossed_barrel_problem
 from edrbo.bench.problems.dose import dose_response_problem
 from edrbo.bench.problems.hartmann import complicated_hartmann, hartmann_problem
 from edrbo.bench.problems.kiln import noisy_kiln_problem
+from edrbo.bench.problems.michalewicz import michalewicz_problem
 from edrbo.bench.problems.newsvendor import newsvendor_problem
 from edrbo.bench.problems.paint_shop import paint_shop_problem
 from edrbo.bench.problems.portfolio.problem import portfolio_normal, portfolio_uniform
@@ -27,6 +31,7 @@ from edrbo.bench.problems.problem import Problem
 from edrbo.bench.problems.recipe import recipe_problem
 from edrbo.bench.problems.ripples import ripples_problem
 from edrbo.bench.problems.seasons import two_seasons_problem
+from edrbo.bench.problems.williams import branin_williams_problem
 from edrbo.bench.problems.wing import wing_problem
 from edrbo.errors import UnknownNameError
 
@@ -58,7 +63,15 @@ _HIGH: dict[str, Callable[[], Problem]] = {
     "paint-shop": cache(paint_shop_problem),
     "recipe": cache(recipe_problem),
 }
-_REGISTRY = _PAPER | _FURTHER | _HIGH
+_CLASSIC: dict[str, Callable[[], Problem]] = {
+    "branin-williams": cache(branin_williams_problem),
+    "crossed-barrel": cache(crossed_barrel_problem),
+    "michalewicz": cache(michalewicz_problem),
+}
+_BBOB: dict[str, Callable[[], Problem]] = {
+    member.name: cache(partial(bbob.bbob_problem, member)) for member in (*bbob.members(), *bbob.members(noisy=True))
+}
+_REGISTRY = _PAPER | _FURTHER | _HIGH | _CLASSIC | _BBOB
 
 
 def names() -> list[str]:
@@ -76,8 +89,19 @@ def high_names() -> list[str]:
     return list(_HIGH)
 
 
+def classic_names() -> list[str]:
+    """Names of the classic problems of robust design, from few to many designs."""
+    return list(_CLASSIC)
+
+
+def bbob_names(part: bbob.Part = "all", noisy: bool = False) -> list[str]:
+    """Names of the bbob family, or of the half on which rules are chosen or confirmed; or of the noisy ones."""
+    return [member.name for member in bbob.members(part, noisy)]
+
+
 def get(name: str) -> Problem:
     """The problem called ``name``, of any kind; asking again gives the same value, with its x* already found."""
     if name not in _REGISTRY:
-        raise UnknownNameError(f"There is no problem called {name!r}.", f"one of {', '.join(_REGISTRY)}")
+        shown = ", ".join(known for known in _REGISTRY if known not in _BBOB)
+        raise UnknownNameError(f"There is no problem called {name!r}.", f"one of {shown}, {next(iter(_BBOB))} …")
     return _REGISTRY[name]()

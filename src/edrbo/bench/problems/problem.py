@@ -43,6 +43,16 @@ Expectation = Callable[[AnyArray, Product], AnyArray]
 
 
 @dataclass(frozen=True)
+class Reference:
+    """What a longer search found beforehand, and the ``law`` it holds for: a maximizer of E f, (d_x,), and the least
+    E f of the quasi-random designs."""
+
+    law: Product
+    x_star: tuple[float, ...]
+    lowest: float
+
+
+@dataclass(frozen=True)
 class Problem:
     """Maximize E f(x) over x in [0, 1]^d_x.
 
@@ -56,6 +66,8 @@ class Problem:
     ``design`` is the space of designs where some are whole numbers or choices; x is then what the space codes, d_x its
     coded width, and a point between levels stands for the nearest design. ``objective`` and ``expectation`` are given
     coded designs alone (and complex steps from them in real variables).
+
+    ``reference`` spares the search for x* where it would take long; under another law there is a search all the same.
     """
 
     name: str
@@ -70,6 +82,7 @@ class Problem:
     noise_sd: float = 0.0
     data: str | None = None
     design: Space | None = None
+    reference: Reference | None = None
 
     def __post_init__(self) -> None:
         if self.design is not None and (self.design.d_x != self.d_x or self.design.d_c or self.design.constraints):
@@ -170,7 +183,11 @@ class Problem:
 
     @cached_property
     def x_star(self) -> Array:
-        """A maximizer of E f, shape (d_x,): found by optimization at first use."""
+        """A maximizer of E f, shape (d_x,): found by optimization at first use, unless one is known."""
+        if self._known is not None:
+            known = np.array(self._known.x_star)
+            known.flags.writeable = False
+            return known
         if self.design is not None:
             return maximize_over_levels(self.expected, self.expected_and_gradient, self.design, self.landmark)
         return maximize_smooth(self.expected, self.expected_and_gradient, self.d_x, self.landmark)
@@ -183,7 +200,14 @@ class Problem:
     @cached_property
     def value_range(self) -> float:
         """max − min of E f, the minimum over a quasi-random set: a scale for comparing regrets."""
+        if self._known is not None:
+            return self.optimum - self._known.lowest
         return self.optimum - float(self.expected(self.quasi_random()).min())
+
+    @property
+    def _known(self) -> Reference | None:
+        """What was found beforehand, if it is about this law."""
+        return self.reference if self.reference is not None and self.reference.law == self.law else None
 
     def regret(self, x: Array) -> Array:
         """Instantaneous expected regret E f(x*) − E f(x): (…, d_x) → (…)."""
@@ -199,6 +223,7 @@ class Problem:
             expectation=None if expectation is None else lambda x, law: -expectation(x, law),
             grid_objective=None if grid is None else lambda x, lines: -grid(x, lines),
             landmark=None,
+            reference=None,
         )
 
     def _designs(self, x: Array) -> Array:

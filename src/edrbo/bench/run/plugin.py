@@ -102,8 +102,9 @@ def method_names(plugin: Plugin | None = None) -> list[str]:
 
 
 def problem_names(plugin: Plugin | None = None) -> list[str]:
-    ours = (*problems.names(), *problems.further_names(), *problems.high_names())
-    return [*ours, *(plugin.table("PROBLEMS") if plugin else ())]
+    ours = [*problems.names(), *problems.further_names(), *problems.high_names(), *problems.classic_names()]
+    family = [*problems.bbob_names(), *problems.bbob_names(noisy=True)]
+    return [*ours, *family, *(plugin.table("PROBLEMS") if plugin else ())]
 
 
 def make_learner(name: str, setup: Setup, plugin: Plugin | None = None) -> Learner:

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from edrbo.bench.problems import further_names as further_problems
-from edrbo.bench.problems import high_names as high_problems
-from edrbo.bench.problems import names as paper_problems
+from edrbo.bench import problems as registry
 from edrbo.bench.problems.oracle.goals import need_goal
 from edrbo.bench.run.journal import is_finished, journal_paths
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, get_problem, method_names, problem_names
@@ -33,14 +31,20 @@ def all_replicates(
     """Every combination, seed by seed, so that a sweep stopped early is a smaller sweep and not half a table.
 
     ``all`` means the nine problems and the nine methods of the paper, and what a plugin adds; ``further`` the problems
-    that are not the paper's, ``high`` those of many designs.
+    that are not the paper's, ``high`` those of many designs, ``classic`` those of the literature of robust design,
+    ``bbob`` the family, of which ``bbob-choose`` and ``bbob-confirm`` are the halves, and ``bbob-noisy`` its noisy one.
     """
     own = {kind: list(plugin.table(kind)) if plugin else [] for kind in ("METHODS", "PROBLEMS")}
     chosen = _choose("method", methods, method_names(plugin), {"all": [*PAPER_METHODS, *own["METHODS"]]})
     groups = {
-        "all": [*paper_problems(), *own["PROBLEMS"]],
-        "further": further_problems(),
-        "high": high_problems(),
+        "all": [*registry.names(), *own["PROBLEMS"]],
+        "further": registry.further_names(),
+        "high": registry.high_names(),
+        "classic": registry.classic_names(),
+        "bbob": registry.bbob_names(),
+        "bbob-choose": registry.bbob_names("choose"),
+        "bbob-confirm": registry.bbob_names("confirm"),
+        "bbob-noisy": registry.bbob_names(noisy=True),
     }
     found = _choose("problem", problems, problem_names(plugin), groups)
     for name in found:
@@ -57,7 +61,8 @@ def all_replicates(
 def _choose(kind: str, text: str, known: Sequence[str], groups: Mapping[str, Sequence[str]]) -> list[str]:
     """The names in ``text``, each once; a name of a group stands for all its members."""
     names: list[str] = []
-    choice = ", ".join([*groups, *known])
+    family = [name for name in known if name.startswith("bbob-")]
+    choice = ", ".join([*groups, *(name for name in known if name not in family), *family[:1]])
     for name in filter(None, (part.strip() for part in text.split(","))):
         if name not in groups and name not in known:
             raise UnknownNameError(f"no {kind} is called {name!r}", f"one of {choice}")

@@ -23,7 +23,8 @@ def register(app: typer.Typer) -> None:
 def run(
     out: Annotated[Path, typer.Option(help="Directory of the results.")],
     problems: Annotated[
-        str, typer.Option(help="all (the nine of the paper), further, high, or names with commas between.")
+        str,
+        typer.Option(help="all (the paper's nine), further, high, classic, bbob, or names with commas between."),
     ] = "all",
     methods: Annotated[str, typer.Option(help="all (the nine of the paper), or names with commas between.")] = "all",
     seeds: Annotated[str, typer.Option(help="first:end, or numbers with commas between.")] = "100:110",

@@ -1,4 +1,4 @@
-"""Distributions on the real line, before clipping: normal, Cauchy, Burr XII, uniform, mixtures, shifts.
+"""Distributions on the real line, before clipping: normal, Cauchy, Burr XII, uniform, discrete, mixtures, shifts.
 
 Densities and distribution functions accept complex arguments and are analytic in them between their kinks:
 gradients of oracles are taken by the complex step (see :mod:`edrbo.bench.problems.problem`).
@@ -44,6 +44,10 @@ class Distribution(ABC):
 
     @abstractmethod
     def describe(self) -> str: ...
+
+    def points(self) -> tuple[Array, Array]:
+        """Locations and masses, shapes (k,), of single values that carry mass; ``pdf`` is that of the rest."""
+        return np.zeros(0), np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,50 @@ class Uniform(Distribution):
 
 
 @dataclass(frozen=True)
+class Discrete(Distribution):
+    """Σ_k masses_k δ(c − values_k), values in increasing order."""
+
+    values: tuple[float, ...]
+    masses: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.masses) or not self.values or list(self.values) != sorted(set(self.values)):
+            raise InvalidValueError("A discrete law needs increasing values and a mass for each.")
+        if min(self.masses) <= 0 or abs(sum(self.masses) - 1) > 1e-12:
+            raise InvalidValueError("The masses of a discrete law must be positive and sum to one.")
+
+    def pdf(self, c: AnyArray) -> AnyArray:
+        return np.zeros(np.shape(c))
+
+    def cdf(self, c: AnyArray) -> AnyArray:
+        return self._edges()[np.searchsorted(self.values, np.real(c), side="right")]
+
+    def quantile(self, p: Array) -> Array:
+        return self._at(np.searchsorted(self._edges()[1:], p, side="left"))
+
+    def from_uniform(self, u: Array) -> Array:
+        return self._at(np.searchsorted(self._edges()[1:], u, side="right"))
+
+    def kinks(self) -> tuple[float, ...]:
+        return self.values
+
+    def points(self) -> tuple[Array, Array]:
+        return np.array(self.values), np.array(self.masses)
+
+    def describe(self) -> str:
+        return f"{len(self.values)} values"
+
+    def _edges(self) -> Array:
+        """Values of the distribution function, from 0 to 1."""
+        edges = np.concatenate([[0.0], np.cumsum(self.masses)])
+        edges[-1] = 1.0
+        return edges
+
+    def _at(self, index: NDArray[np.intp]) -> Array:
+        return np.array(self.values)[np.minimum(index, len(self.values) - 1)]
+
+
+@dataclass(frozen=True)
 class Mixture(Distribution):
     """Σ_k weights_k · parts_k."""
 
@@ -213,6 +261,11 @@ class Mixture(Distribution):
     def kinks(self) -> tuple[float, ...]:
         return tuple(kink for part in self.parts for kink in part.kinks())
 
+    def points(self) -> tuple[Array, Array]:
+        of_parts = [part.points() for part in self.parts]
+        masses = [weight * mass for weight, (_, mass) in zip(self.weights, of_parts, strict=True)]
+        return np.concatenate([values for values, _ in of_parts]), np.concatenate(masses)
+
     def describe(self) -> str:
         if len(self.parts) > 3:
             kinds = ", ".join(dict.fromkeys(type(part).__name__ for part in self.parts))
@@ -253,6 +306,10 @@ class Affine(Distribution):
 
     def kinks(self) -> tuple[float, ...]:
         return tuple(self._push(np.array(self.base.kinks(), dtype=float)).tolist())
+
+    def points(self) -> tuple[Array, Array]:
+        values, masses = self.base.points()
+        return self._push(values), masses
 
     def describe(self) -> str:
         text = self.base.describe()

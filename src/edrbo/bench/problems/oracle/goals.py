@@ -11,7 +11,7 @@ All but the first need a problem of three context variables at most, and their o
 (``Problem.knows_goals``). Any other goal is taken on the quadrature rule as its ``value`` says. Values in units of f
 are exact to 1e-5 of the range of f over contexts with one context variable, 1e-4 with two (3e-4 for Robust), 3e-3 with
 three; probabilities to 1e-4, 5e-4 and 1e-2 (``tests/conformance/test_goal_oracles.py`` and
-``benchmarks/goal_oracles.py``).
+``research/goal_oracles.py``).
 """
 
 from __future__ import annotations

@@ -56,13 +56,17 @@ class Clipped:
         return np.clip(self.base.quantile(np.asarray(p, dtype=float)), 0.0, 1.0)
 
     def density(self, c: AnyArray) -> AnyArray:
-        """Density of the part of the law that lies strictly inside (0, 1)."""
+        """Density of the part of the law that lies strictly inside (0, 1), but for single points with mass."""
         return self.base.pdf(c)
 
     def atoms(self) -> tuple[Array, Array]:
-        """Locations and masses, shapes (k,), of the ends that carry mass."""
-        masses = np.array([float(self.base.cdf(np.array(0.0))), 1 - float(self.base.cdf(np.array(1.0)))])
-        return np.array([0.0, 1.0])[masses > 0], masses[masses > 0]
+        """Locations and masses, shapes (k,), of the ends and the single points inside that carry mass."""
+        values, masses = self.base.points()
+        inside, at_one = (values > 0) & (values < 1), float(masses[values == 1].sum())
+        ends = [float(self.base.cdf(np.array(0.0))), 1 - float(self.base.cdf(np.array(1.0))) + at_one]
+        locations = np.concatenate([[0.0], values[inside], [1.0]])
+        weights = np.concatenate([ends[:1], masses[inside], ends[1:]])
+        return locations[weights > 0], weights[weights > 0]
 
     def quadrature(
         self, breaks: tuple[float, ...] = (), panels: int = PANELS, order: int = NODES_PER_PANEL
@@ -81,7 +85,9 @@ class Clipped:
         return np.asarray(below[panel] + half * ((1 - self.base.cdf(t)) @ weights))
 
     def describe(self) -> str:
-        clipped = " clipped" if self.atoms()[0].size else ""
+        values, masses = self.base.points()
+        below = float(self.base.cdf(np.array(0.0))) - masses[values == 0].sum()
+        clipped = " clipped" if below > 0 or float(self.base.cdf(np.array(1.0))) < 1 else ""
         return self.base.describe() + clipped
 
 
@@ -89,8 +95,10 @@ class Clipped:
 def _quadrature(law: Clipped, breaks: tuple[float, ...], panels: int, order: int) -> tuple[Array, Array]:
     nodes, weights = gauss_legendre(panel_edges((*breaks, *law.base.kinks()), panels), order)
     locations, masses = law.atoms()
-    nodes = np.concatenate([nodes, locations])
-    weights = np.concatenate([weights * law.density(nodes[: len(weights)]), masses])
+    weights = weights * law.density(nodes)
+    if law.base.points()[0].size:  # where points carry the mass, most nodes may have none
+        nodes, weights = nodes[weights > 0], weights[weights > 0]
+    nodes, weights = np.concatenate([nodes, locations]), np.concatenate([weights, masses])
     increasing = np.argsort(nodes)
     nodes, weights = nodes[increasing], weights[increasing]
     nodes.flags.writeable = weights.flags.writeable = False

@@ -53,6 +53,10 @@ def _line(law: Clipped, breaks: tuple[float, ...], size: int) -> tuple[Array, Ar
     nodes, weights = gauss_legendre(edges, NODES_PER_CELL)
     density = (weights * law.density(nodes)).reshape(len(edges) - 1, -1)
     masses = np.diff(law.base.cdf(edges))
+    values, points = law.base.points()  # which are edges: each counts for the cell that it ends
+    for value, mass in zip(values[(values > 0) & (values <= 1)], points[(values > 0) & (values <= 1)], strict=True):
+        cell = int(np.searchsorted(edges, value)) - 1
+        masses[cell] = max(0.0, masses[cell] - mass)
     middle = (edges[1:] + edges[:-1]) / 2
     moments, totals = (density * nodes.reshape(density.shape)).sum(1), density.sum(1)
     centers = np.where(totals > 0, moments / np.where(totals > 0, totals, 1.0), middle)
