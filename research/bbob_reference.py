@@ -6,9 +6,9 @@
 A row is a problem; what FOUND.csv holds is not searched again, so a search that was stopped goes on. E f is looked at
 in 4,096 quasi-random designs (65,536 where it is a sum of few terms) and by differential evolution, under a coarse
 rule; from the best of them, and from the designs of the best input of f, one climbs by gradients where there are any
-and by the simplex, then from the best of these under the rule that counts, and from the best of all twice anew.
-``accuracy`` is the largest difference of E f from that of a rule eight times as fine, over x* and seven random designs,
-as a share of the range.
+and by the simplex, then from the best of these under the rule that counts, and from the best of all twice anew; where E
+f has steps or fine waves, by steps of all sizes. ``accuracy`` is the largest difference of E f from that of a rule
+eight times as fine, over x* and seven random designs, as a share of the range.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from edrbo.bench.problems.problem import Problem, in_chunks
 
 REFERENCE = Path(family.__file__).with_name("reference.csv")
 COLUMNS = ("problem", "x_star", "optimum", "lowest", "median", "accuracy")
+SCATTERED, ROUNDS, STEPS = 6, 120, 256
 COARSE = 16, 8  # panels and nodes a panel
 ENDS, POPULATIONS, AMONG = 4, (80, 160), 10
 EFFORTS = {False: (12, 12), True: (16, 96)}  # quasi-random designs as a power of two, starts; where E f is a short sum
@@ -56,11 +57,29 @@ def search(member: Member) -> dict[str, object]:
     x, _ = max(ends, key=lambda one: one[1])
     for size in (0.02, 1e-3):
         x, _ = polish(problem.expected, climb(problem, member, x), 100 * member.d_x, size=size)
+    if member.number in ROUGH:
+        x = max(
+            (scatter(problem, start) for start in (x, *(end for end, _ in found[:SCATTERED]))), key=problem.expected
+        )
     x, among = np.array([float(f"{part:.10g}") for part in x]), problem.expected(problem.quasi_random(AMONG))
     optimum = float(problem.expected(x))
     numbers = (optimum, among.min(), np.median(among), accuracy(problem, member, x, optimum - among.min()))
     texts = [f"{number:.12g}" for number in numbers[:3]] + [f"{numbers[3]:.1e}"]
     return dict(zip(COLUMNS, (member.name, " ".join(map(str, x)), *texts), strict=True))
+
+
+def scatter(problem: Problem, start: np.ndarray) -> np.ndarray:
+    """The best found by steps of all sizes from the best so far: a simplex stands still on a step of f."""
+    best, value = start, float(problem.expected(start))
+    rng = np.random.default_rng(1)
+    for _ in range(ROUNDS):
+        sizes = 10 ** rng.uniform(-4, -0.5, (STEPS, 1))
+        moved = rng.random((STEPS, len(start))) < 0.7
+        designs = np.clip(best + sizes * moved * rng.standard_normal((STEPS, len(start))), 0, 1)
+        values = problem.expected(designs)
+        if values.max() > value:
+            best, value = designs[values.argmax()], float(values.max())
+    return best
 
 
 def coarse(problem: Problem, member: Member) -> Problem:

@@ -6,7 +6,7 @@
 The first rule is the one that the others have to beat. Rules are methods of ``edrbo bench run``, or of a plugin of it.
 
     hard       six problems on which runs end in local optima, 20 fresh seeds, 100 evaluations
-    choose     the half of the bbob family on which rules are chosen: 72 problems, four seeds
+    choose     the half of the bbob family on which rules are chosen: 36 problems, seven seeds
     confirm    the other half: to be run once, with the rule that was chosen
     noisy      the choosing half of the noisy family: 36 problems, seven seeds
 
@@ -58,12 +58,7 @@ from edrbo.bench.run.sweep import sole_writer
 from edrbo.streams import stream
 
 HARD = ("complicated-hartmann", "beacons", "ackley", "two-seasons", "modified-branin", "noisy-kiln")
-HARD_SEEDS, FAMILY_SEEDS, NOISY_SEEDS, FIRST_SEED = (
-    20,
-    4,
-    7,
-    1000,
-)  # seeds from 1000 on: no rule was ever chosen on them
+HARD_SEEDS, FAMILY_SEEDS, FIRST_SEED = 20, 7, 1000  # seeds from 1000 on: no rule was ever chosen on them
 EVALUATIONS, INITIAL = 100, 5
 LOOKS = (25, 50, 100, 200)
 SHARES = (0.01, 0.02, 0.03, 0.05)  # of the range: a run that ends more than so much below the best
@@ -85,7 +80,7 @@ class Suite:
 
 
 def suite_of(name: str, seeds: int | None = None) -> Suite:
-    count = seeds or {"hard": HARD_SEEDS, "noisy": NOISY_SEEDS}.get(name, FAMILY_SEEDS)
+    count = seeds or (HARD_SEEDS if name == "hard" else FAMILY_SEEDS)
     numbers = range(FIRST_SEED, FIRST_SEED + count)
     if name == "hard":
         return Suite(tuple(tuple((problem, seed) for problem in HARD) for seed in numbers))
@@ -338,11 +333,7 @@ def main() -> None:
     shower.add_argument("--rules", help="with commas between; by default all, the first run first")
     for command, call in ((runner, race), (shower, show)):
         command.add_argument("--suite", choices=SUITES, default="hard")
-        command.add_argument(
-            "--seeds",
-            type=int,
-            help=f"by default {HARD_SEEDS} of hard, {FAMILY_SEEDS} of a half, {NOISY_SEEDS} of noisy",
-        )
+        command.add_argument("--seeds", type=int, help=f"by default {HARD_SEEDS} of hard, {FAMILY_SEEDS} of a family")
         command.add_argument("--evaluations", type=int, default=EVALUATIONS)
         command.set_defaults(call=call)
     options = parser.parse_args()

