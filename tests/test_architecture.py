@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "streams"),
     ("space",),
     ("records",),
+    ("entry",),
     ("surrogate",),
     ("context",),
     ("acquisition",),

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from edrbo.cli.completion import complete_contexts, complete_designs, complete_ids, complete_pending
-from edrbo.cli.read_variable import read_specification, read_variable_word, specification
+from edrbo.entry.variables import read_specification, read_variable_word, specification
 from edrbo.errors import InvalidSpaceError
 from edrbo.space import Categorical, Integer, Real, Space
 from edrbo.study import Study

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edrbo.errors import ContextBoundsWarning, StudyError
+from edrbo.entry.numbers import read_number
+from edrbo.errors import ContextBoundsWarning, EdrboError, StudyError
 from edrbo.records.state import same_state
 from edrbo.space import Real, Space
 from edrbo.study import Study
 from edrbo.study.csv_file import export_csv
 from edrbo.study.csv_import import import_file
-from edrbo.study.number_text import read_number
 from edrbo.study.spreadsheet import export_xlsx
 
 
@@ -137,7 +137,7 @@ def test_tables_that_cannot_be_used(tmp_path: Path, line: Space, text: str, mess
     path = tmp_path / "bad.csv"
     path.write_text(text)
     study = Study.open(tmp_path / "study.db", line)
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(EdrboError, match=message):
         import_file(study, path)
     assert study.state.next_id == 0
 

@@ -11,9 +11,9 @@ import typer
 from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.cli.output import confirm, plain_warnings, print_json, say
 from edrbo.cli.place import only_toml
-from edrbo.cli.read_variable import read_variable_word
 from edrbo.cli.read_words import split_word
 from edrbo.cli.settings_options import with_settings
+from edrbo.entry.variables import read_variable_word
 from edrbo.errors import InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Space, Variable
@@ -136,7 +136,7 @@ def _like(new: Variable, old: Variable | None) -> Variable:
 
 def _with_defaults(new: Settings, was: list[str]) -> Settings:
     """With the values that all runs so far had of variables that are new, as their defaults."""
-    from edrbo.study.number_text import read_setting
+    from edrbo.entry.values import read_variable_value
 
     if not was:
         return new
@@ -145,7 +145,7 @@ def _with_defaults(new: Settings, was: list[str]) -> Settings:
         variables = designs if name in designs else contexts
         if name not in variables:
             raise InvalidSpaceError(f"{name!r} is no variable", "--was is for variables that are new")
-        variables[name] = replace(variables[name], default=read_setting(text, variables[name]))
+        variables[name] = replace(variables[name], default=read_variable_value(text, variables[name]))
     return replace(new, space=Space(designs, contexts, new.space.constraints))
 
 

@@ -52,10 +52,10 @@ def show(
 
 
 def _show_run(state: State, key: int, as_json: bool) -> None:
+    from edrbo.entry.times import local_text, time_text
     from edrbo.errors import UnknownSuggestionError
     from edrbo.records.reducer import undone
     from edrbo.records.words import event_words, history_of, run_words
-    from edrbo.study.times import local_text, time_text
 
     events, gone = history_of(state, key), undone(state.history)
     if not events:

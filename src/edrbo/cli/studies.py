@@ -17,9 +17,9 @@ def register(app: typer.Typer) -> None:
 
 def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
     """List the studies that are kept in one place."""
+    from edrbo.entry.times import local_text
     from edrbo.study.all_studies import all_studies
     from edrbo.study.storage import describe
-    from edrbo.study.times import local_text
     from edrbo.study.toml_file import read_toml
 
     where = study or str(only_toml())

@@ -24,7 +24,7 @@ from edrbo.cli.options import (
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
-from edrbo.cli.read_words import read_context, read_design, read_moment, read_value, read_values
+from edrbo.cli.read_words import read_amount, read_context, read_design, read_moment, read_result, read_variances
 from edrbo.errors import ContextBoundsWarning, ImplausibleWarning, StudyError, UnknownSuggestionError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def tell(
         raise StudyError("both a table and an outcome are given", "values, contexts and noise stand in the table")
     with opened(study, name, by, create="first") as opened_study:
         before = opened_study.state_now
-        number, seen = read_values(before.settings, value), read_context(before.space, context)
+        number, seen = read_result(before.settings, value), read_context(before.space, context)
         known = None if run is None else before.runs.get(run)
         if run is not None and known is None:
             raise UnknownSuggestionError(
@@ -96,8 +96,8 @@ def tell(
                 run if run is not None else read_design(before.space, design),
                 seen,
                 number,
-                **(told_rows or {"noise": read_values(before.settings, noise, "the noise")}),
-                cost=read_value(cost, "the cost"),
+                **(told_rows or {"noise": read_variances(before.settings, noise)}),
+                cost=read_amount(cost, "the cost"),
                 failed=failed,
                 design=read_design(before.space, design) if run is not None and design else None,
                 why=why,

@@ -7,7 +7,7 @@ accepted once can always be read again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,8 +55,13 @@ class State(Contents):
         draft = Draft(self)
         for event in events:
             draft.apply(event)
+        return self.after(draft, events)
+
+    def after(self, draft: Draft, events: Sequence[Event] | None = None) -> State:
+        """What a draft of this state came to; ``events`` are those it took, if that is known."""
         after = replace(self, **draft.fields())
-        object.__setattr__(after, "_tables", self._tables.followed_by(after, events))
+        taken = after.history[len(self.history) :] if events is None else events
+        object.__setattr__(after, "_tables", self._tables.followed_by(after, taken))
         return after
 
     @property

@@ -11,11 +11,11 @@ from importlib.resources import files
 from typing import Any
 
 from edrbo import __version__
+from edrbo.entry.times import local_text
 from edrbo.records.words import purpose_words
 from edrbo.report.svg import Chart, number, one_line
 from edrbo.study import Study
 from edrbo.study.storage import describe
-from edrbo.study.times import local_text
 
 
 def whole_page(study: Study, body: str, data: Mapping[str, Any]) -> str:

@@ -93,9 +93,11 @@ class Undo(Entry):
 
 
 class Import(Entry):
-    """Nothing is stored without ``confirm``. ``columns`` says what a column holds where its heading does not."""
+    """Nothing is stored without ``confirm``. ``columns`` says what a column holds where its heading does not.
+    ``workbook`` is an .xlsx file in base64, in place of the text."""
 
-    text: Annotated[str, Field(max_length=3_000_000)]
+    text: Annotated[str, Field(max_length=3_000_000)] = ""
+    workbook: Annotated[str, Field(max_length=4_000_000)] | None = None
     columns: Annotated[dict[str, Annotated[str, Field(max_length=300)]], Field(max_length=500)] = Field(
         default_factory=dict
     )

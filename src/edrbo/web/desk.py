@@ -34,7 +34,8 @@ class Desk:
         self._opener = opener
         self._thinker: Study | None = None
         self._writing = threading.Lock()
-        self.importing = threading.Lock()
+        self.importer = Worker(f"{self.study.name} import")  # a table does not wait for a suggestion
+        self._rows = (0, 1)
 
     @property
     def state(self) -> State:
@@ -77,6 +78,17 @@ class Desk:
         if found is None:
             raise StudyError("what was sent cannot be found among the records", "look at the runs")
         return found, True
+
+    def progress(self, done: int, of: int) -> None:
+        """How many rows were checked of the table that is being stored: one at a time."""
+        self._rows = done, of
+
+    def progress_of(self, job: Job) -> tuple[int, int] | None:
+        return self._rows if job.kind == "import" and job.status == "running" else None
+
+    def job(self, key: str) -> Job | None:
+        """A job by its key, whoever does it."""
+        return self.worker.get(key) or self.importer.get(key)
 
     # ---------------------------------------------------------------- thinking
 

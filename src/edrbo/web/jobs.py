@@ -33,6 +33,7 @@ class Job:
     result: Any = None
     error: str = ""
     hint: str = ""
+    problem: EdrboError | None = None
     ended: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @property
@@ -107,7 +108,7 @@ class Worker:
                 status: Literal["done", "failed"] = "done"
                 self._usual[job.kind] = time.monotonic() - started
             except EdrboError as problem:
-                status, job.error, job.hint = "failed", problem.message, problem.hint or ""
+                status, job.error, job.hint, job.problem = "failed", problem.message, problem.hint or "", problem
             except Exception:  # the thread must live on, and a stranger learns nothing of our insides
                 log.exception("a job failed")
                 status, job.error, job.hint = "failed", "something went wrong on the server", "its log says what"

@@ -1,4 +1,4 @@
-"""Numbers as people type them and as they read them."""
+"""Numbers as people read them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,6 @@ import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-
-from edrbo.errors import InvalidValueError
-
-
-def read_number(given: Any, name: str = "the value") -> float:
-    """A finite number; text may have a decimal comma, a true minus sign and thin spaces."""
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        number = _float(given)
-    elif isinstance(given, str):
-        text = "".join(given.split()).replace("−", "-")
-        if text.count(",") == 1 and "." not in text:
-            text = text.replace(",", ".")
-        number = _float(text) if text.isascii() and "_" not in text else math.nan
-    else:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InvalidValueError(f"{name} is {str(given)[:40]!r}", "give a number, as 1.7 or 1,7")
-    return number
-
-
-def _float(given: Any) -> float:
-    try:
-        return float(given)
-    except (ValueError, OverflowError):
-        return math.nan
 
 
 def shown(value: Any, digits: int = 4) -> str:

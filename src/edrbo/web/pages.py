@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from edrbo import __version__
+from edrbo.entry.variables import levels_text
 from edrbo.records.state import State
 from edrbo.records.words import aim_words, spending_words
 from edrbo.web import views
@@ -35,7 +36,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when}
-        self._templates.filters |= {"aim_words": aim_words, "types": _types}
+        self._templates.filters |= {"aim_words": aim_words, "types": _types, "levels": levels_text}
         self._templates.globals |= {"edrbo_version": __version__, "assets": assets}
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:

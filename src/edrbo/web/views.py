@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edrbo.entry.values import read_context
 from edrbo.errors import InvalidContextError, UnknownSuggestionError
 from edrbo.records import events as e
 from edrbo.records.expects import read_expects
@@ -19,7 +20,7 @@ from edrbo.records.words import outcomes_of
 from edrbo.space import Categorical, Space
 from edrbo.web.desk import Desk
 from edrbo.web.numbers import shown
-from edrbo.web.variables import constraints_of, describe_variable, read_context, unit_of
+from edrbo.web.variables import constraints_of, describe_variable, unit_of
 
 FEWEST = 5  # outcomes before their spread says what is plausible
 FAR = 8.0  # robust standard deviations
