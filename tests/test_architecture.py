@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("context",),
     ("acquisition",),
     ("optimizer",),
-    ("theory", "study", "botorch", "plot"),
+    ("theory", "study", "botorch", "plot", "text"),
     ("optuna", "report"),
     ("bench.problems",),
     ("bench.learners",),

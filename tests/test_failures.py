@@ -12,7 +12,7 @@ from edrbo import Categorical, Optimizer, Space
 from edrbo.optimizer.admissible import best_admissible, reachable
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import Choice
-from edrbo.optimizer.words import success_words
+from edrbo.text import AnswerText, answer_text
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
@@ -88,11 +88,16 @@ def test_how_sure_a_design_must_be_is_a_setting() -> None:
     assert 0.499 <= some.success < 0.8
     assert most.success > 0.9
     assert most.design["x"] < some.design["x"] - 0.02
-    assert success_words(bold.settings, some) == f"{some.success:.0%}"
-    assert success_words(careful.settings, replace(most, success=0.9)) == (
-        "90%, and no design tried reaches the 97% asked for"
-    )
-    assert success_words(bold.settings, told().recommend()) is None
+    assert (success(answer_text(some, bold.settings)), some.success) == (f"{100 * some.success:.0f} %", some.success)
+    short = answer_text(replace(most, success=0.9), careful.settings)
+    assert success(short) == "90 %"
+    assert "nothing that was tried succeeds with the 97 % asked for" in short.doubts[-1]
+    assert success(answer_text(told().recommend(), bold.settings)) is None
+
+
+def success(text: AnswerText) -> str | None:
+    """What is said of the probability that a run succeeds."""
+    return next((fact.value for fact in text.facts if fact.label == "succeeds with"), None)
 
 
 def test_a_search_stays_in_front_of_a_wall() -> None:

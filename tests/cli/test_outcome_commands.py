@@ -54,7 +54,7 @@ def test_every_outcome_is_answered_for(edrbo: Edrbo, folder: Path) -> None:
         assert edrbo("tell", "-d", f"speed={x}", *words).code == 0
     shown = edrbo("recommend")
     assert "roughness ≤ 0.9 um in 95 % of contexts" in shown.out
-    assert "No design is known yet that keeps the limit on roughness" in shown.out
+    assert "No settings are known yet that keep the limit on roughness" in shown.out
     found = edrbo("recommend", "--json").json
     assert found["limits_hold"] is False
     assert 0.0 <= found["outcomes"]["roughness"]["holds"] < 0.5

@@ -35,7 +35,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_what_was_stored_is_said_in_a_sentence(coating: Run) -> None:
     ended = coating("tell", "-d", "speed=38", "-d", "kind=Plain", "--value", "1,7", "-c", "humidity=55%")
     assert ended.out.splitlines()[0] == "run 0: speed 38 m/min, kind plain at humidity 55 % gave gloss 1.7 GU"
-    assert "1 outcome so far" in ended.out
+    assert "1 result so far" in ended.out
 
 
 def test_what_was_really_set(coating: Run, folder: Path) -> None:
@@ -85,14 +85,14 @@ def test_editing_one_of_two_contexts(edrbo: Run, folder: Path) -> None:
 
 def test_undo_and_cancel(coating: Run, folder: Path) -> None:
     coating("ask", "-n", 2)
-    assert "was cancelled (no time)" in coating("cancel", 0, "--why", "no time").out
+    assert ": not tried (no time)" in coating("cancel", 0, "--why", "no time").out
     coating("tell", 1, "-v", 3, "-c", "humidity=50")
     ended = coating("undo")
-    assert "taken back: run 1, told: gloss 3 GU, humidity 50 %" in ended.out
+    assert "taken back: run 1, result: gloss 3 GU, humidity 50 %" in ended.out
     assert [run.status for run in Study.open(folder / "coating.db").runs] == ["cancelled", "pending"]
-    assert "taken back: run 0, cancelled" in coating("undo").out
+    assert "taken back: run 0, not tried" in coating("undo").out
     assert [run.status for run in Study.open(folder / "coating.db").runs] == ["pending", "pending"]
-    assert "undone" in coating("show", 1).out
+    assert "taken back" in coating("show", 1).out
     shown = coating("show", "--json").json
     assert [run["status"] for run in shown["runs"]] == ["pending", "pending"]
 

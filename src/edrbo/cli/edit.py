@@ -52,14 +52,14 @@ def edit(
 
     edrbo edit 3 --value 1.9 --context humidity=55 --why "typo"
     """
-    from edrbo.records.plausible import all_doubts
+    from edrbo.records.plausible import entry_doubts
     from edrbo.records.words import run_words
 
     with opened(study, name, by) as opened_study:
         before = opened_study.state_now
         known = before.runs.get(run)
         number, told = read_result(before.settings, value), read_context(before.space, context)
-        settle(all_doubts(before, known, number, told), yes=yes)
+        settle(entry_doubts(before, run, number, told, own=bool(design)), yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             opened_study.correct(

@@ -25,7 +25,7 @@ def front(
     as_json: JsonOption = False,
 ) -> None:
     """Designs of which none is better than another in all main outcomes, with every limit kept."""
-    from edrbo.optimizer.front_words import doubt_words, front_table, volume_words
+    from edrbo.text import doubt_words, front_table, volume_words
 
     with opened(study, name) as opened_study:
         space, settings = opened_study.space_now, opened_study.settings

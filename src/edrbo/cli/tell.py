@@ -67,7 +67,7 @@ def tell(
     With an ID, --design says what was really set where that differs: edrbo tell 3 -v 1.7 -d speed=38
     Without one, it is a design of your own, and all its variables are needed.
     """
-    from edrbo.records.plausible import all_doubts, series_doubts
+    from edrbo.records.plausible import entry_doubts, series_doubts
 
     if run is None and not design:
         raise StudyError(
@@ -88,7 +88,8 @@ def tell(
         told_rows, asked = _rows(before, rows), None if design else known
         if known is None or known.status == "pending":  # else it is refused, and there is nothing to ask
             of_rows = None if told_rows is None else series_doubts(before, asked, told_rows)
-            settle(all_doubts(before, asked, number, seen) if of_rows is None else of_rows, yes=yes)
+            of_one = [] if of_rows is not None else entry_doubts(before, run, number, seen, own=bool(design))
+            settle(of_rows or of_one, yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             warnings.simplefilter("ignore", ImplausibleWarning)
@@ -112,7 +113,7 @@ def tell(
     from edrbo.records.words import plural, run_words
 
     say(run_words(after, told))
-    say(f"{plural(len(after.told), 'outcome')} so far", style="dim")
+    say(f"{plural(len(after.told), 'result')} so far", style="dim")
 
 
 def _rows(state: State, path: Path | None) -> dict[str, Any] | None:

@@ -86,6 +86,19 @@ def all_doubts(
     ]
 
 
+def entry_doubts(
+    state: State,
+    key: int | None,
+    value: float | Mapping[str, float | None] | None,
+    context: Mapping[str, Any] | None,
+    *,
+    own: bool = False,
+) -> list[str]:
+    """The same of what is about to be entered of run ``key``; its design is the suggestion's unless it is one's
+    ``own``."""
+    return all_doubts(state, None if key is None or own else state.runs.get(key), value, context)
+
+
 def context_doubts(state: State, context: Mapping[str, Any]) -> list[str]:
     """Of one context, by name, in the user's units."""
     return Others.of(state).context_doubts(state.space.context_numbers(context))

@@ -9,13 +9,13 @@ from html import escape
 from typing import Any
 
 from edrbo.optimizer.front import Front
-from edrbo.optimizer.front_words import doubt_words, front_table, volume_words
 from edrbo.records.state import State
 from edrbo.records.words import context_words, design_words, outcome_headings, outcome_of, spending_words
 from edrbo.report.parts import head, section, whole_page
 from edrbo.report.run_table import run_table
 from edrbo.report.svg import Chart, number, one_line, span
 from edrbo.study import Study
+from edrbo.text import doubt_words, front_table, volume_words
 
 ROWS = 300  # runs in the table
 NOTE = (

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from edrbo.optimizer.words import (
-    TOO_EARLY,
-    interval_words,
-    limits_words,
-    outcome_rows,
-    stopping_words,
-    success_words,
-    support_words,
-)
 from edrbo.records.words import context_words, design_words, spending_words
 from edrbo.report import charts
 from edrbo.report.contents import Facts, gather
@@ -27,6 +18,7 @@ from edrbo.report.run_table import run_table
 from edrbo.report.svg import number, one_line
 from edrbo.study import Study
 from edrbo.surrogate.kernels import get_kernel
+from edrbo.text import Fact, answer_text
 
 ROWS = 300  # runs in the table
 
@@ -52,68 +44,27 @@ def report_page(study: Study, context: Mapping[str, float] | None = None) -> str
     return whole_page(study, body, _data(facts))
 
 
-def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
-    """The value under a goal that is not the mean, and what the best design on average would have given."""
-    found = facts.recommendation
-    if facts.goal is None:
-        return []
-    settings = facts.study.settings
-    unit = settings.goal.unit(settings.unit)
-    sure = _sure(found.value_interval, unit)
-    rows = [
-        (found.title, _joined(number(found.value), unit), sure),
-        ("", "", interval_words(found.value_interval, found.value_parts)),
-    ]
-    if facts.space.d_c:
-        average = found.price["on average"]
-        rows += [
-            (name, _outcome(facts, value), f"the design that is best on average: {_outcome(facts, average[name])}")
-            for name, value in found.price["recommended"].items()
-            if name != "mean"
-        ]
-    return rows
-
-
 def _recommendation(facts: Facts) -> str:
-    found = facts.recommendation
+    found, text = facts.recommendation, answer_text(facts.recommendation, facts.study.settings)
     design = "".join(
         f"<div><dt>{escape(one_line(name))}</dt><dd>{escape(_with_unit(facts, name, value))}</dd></div>"
         for name, value in found.design.items()
     )
-    unit, goal_unit = facts.study.settings.unit, facts.study.settings.goal.unit(facts.study.settings.unit)
-    worse = "less" if facts.study.settings.direction == "maximize" else "more"
-    rows = [
-        *_goal_rows(facts),
-        ("expected value", _outcome(facts, found.expected), _sure(found.interval, unit)),
-        ("", "", interval_words(found.interval, found.interval_parts)),
-        ("next outcome", "", f"a single one: {_sure(found.outcome, unit)}"),
-        ("robust value", _outcome(facts, found.robust), f"{worse} hopeful by as much as the models disagree"),
-    ]
-    if found.context_effect:  # otherwise the worst case is the expected value, and no bound
-        ball = f"if contexts move by {100 * found.ball:.0f} % of their range in the worst way; 95 % sure"
-        rows.append(("worst case", _outcome(facts, found.worst_case), ball))
-        rows += [
-            (f"spread due to {name}", _outcome(facts, effect), "standard deviation of the value at this design")
-            for name, effect in found.context_effect.items()
-        ]
-    rows += [
-        (name, average, "; ".join(filter(None, [aim, _sure(found.outcomes[name].interval, one_unit), holds])))
-        for name, (aim, average, _, holds) in outcome_rows(found).items()
-        for one_unit in [found.outcomes[name].unit]
-        if name != facts.study.settings.outcome
-    ]
-    if (success := success_words(facts.study.settings, found)) is not None:
-        rows.append(("success", success, "probability that a run of it gives a value"))
-    cells = "".join(
-        f"<tr><th>{escape(one_line(name))}</th><td>{escape(one_line(value))}</td><td>{escape(one_line(note))}</td></tr>"
-        for name, value, note in rows
-    )
-    warning = limits_words(found) if found.limits_hold is False else support_words(facts.study.settings, found)
-    doubt = "" if warning is None else f"<p class='warn'>{escape(one_line(warning))}</p>"
+    doubts = "".join(f"<p class='warn'>{escape(one_line(doubt))}</p>" for doubt in text.doubts)
+    price = [Fact("", "this answer", "best on average"), *text.price] if text.price else []
     return (
-        f'<section class="key"><h2>Recommendation</h2><dl class="design">{design}</dl>{doubt}'
-        f'<table class="facts">{cells}</table><p>{escape(stopping_words(found, goal_unit))}</p></section>'
+        f'<section class="key"><h2>Set this</h2><dl class="design">{design}</dl>{doubts}{_fact_table(text.facts)}'
+        f"<h3>Where the uncertainty comes from</h3>{_fact_table(text.sources)}"
+        f"{'<h3>Price of robustness</h3>' if price else ''}{_fact_table(price)}</section>"
     )
+
+
+def _fact_table(facts: Sequence[Fact]) -> str:
+    cells = "".join(
+        f"<tr><th>{escape(one_line(label))}</th><td>{escape(one_line(value))}</td><td>{escape(one_line(note))}</td></tr>"
+        for label, value, note in facts
+    )
+    return f'<table class="facts">{cells}</table>' if facts else ""
 
 
 def _advice(facts: Facts) -> str:
@@ -121,11 +72,9 @@ def _advice(facts: Facts) -> str:
     if facts.advice is None:
         return ""
     found, space = facts.advice.recommendation, facts.space
-    unit = facts.study.settings.unit
-    words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}. "
-    words += f"Expected is {_outcome(facts, found.expected)}, {_sure(found.interval, unit, '')}; "
-    words += f"the next single outcome: {_sure(found.outcome, unit, '')}."
-    return section("For one context", words, [])
+    words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}."
+    table = _fact_table(answer_text(found, facts.study.settings).facts)
+    return section("For these conditions", words, [], table)
 
 
 def _nearest(facts: Facts) -> str:
@@ -142,13 +91,6 @@ def _nearest(facts: Facts) -> str:
 def _outcome(facts: Facts, value: float) -> str:
     """An outcome, or a difference of outcomes, with its unit."""
     return _joined(number(value), facts.study.settings.unit)
-
-
-def _sure(interval: tuple[float, float], unit: str, what: str = "it is ") -> str:
-    low, high = interval
-    if not math.isfinite(high - low):
-        return f"how sure this is is {TOO_EARLY}"
-    return f"95 % sure {what}between {number(low)} and {_joined(number(high), unit)}"
 
 
 def _joined(text: str, unit: str) -> str:

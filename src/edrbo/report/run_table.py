@@ -8,11 +8,9 @@ from html import escape
 from edrbo.records.run import Run
 from edrbo.records.spending import spending
 from edrbo.records.state import State
-from edrbo.records.words import heading, outcome_headings, outcome_of, remarks_of
+from edrbo.records.words import STATUSES, heading, outcome_headings, outcome_of, remarks_of
 from edrbo.report.svg import number, one_line
 from edrbo.space import Categorical
-
-MARKS = {"told": "", "pending": "being tried", "failed": "failed", "cancelled": "cancelled"}
 
 
 def run_table(state: State, runs: Sequence[Run]) -> str:
@@ -45,7 +43,7 @@ def _cells(state: State, run: Run, costs: Mapping[int, float] | None) -> list[st
 
 
 def _marks(run: Run) -> list[str]:
-    return [word for word in (MARKS[run.status], _expected(run), "left out" * run.dropped, run.why) if word]
+    return [word for word in (STATUSES[run.status], _expected(run), "left out" * run.dropped, run.why) if word]
 
 
 def _expected(run: Run) -> str:

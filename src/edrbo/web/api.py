@@ -13,10 +13,11 @@ from fastapi import APIRouter, Request, Response
 from edrbo.entry.values import read_amount, read_context, read_design, read_result, read_variances
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
 from edrbo.records import events as e
-from edrbo.records.plausible import doubts_about
+from edrbo.records.plausible import doubts_about, entry_doubts
 from edrbo.records.questions import narrow_with
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
+from edrbo.records.words import entry_words
 from edrbo.space import Space
 from edrbo.study.csv_file import export_csv
 from edrbo.study.study import Study
@@ -50,7 +51,7 @@ def record(desk: Desk, body: bodies.Entry, write: Write) -> dict[str, Any]:
         "ref": event.ref,
         "stored": True,
         "again": not new,
-        "words": views.event_words(event, state),
+        "words": entry_words(state, event),
         "warnings": warnings_of(state, event),
         "observations": len(state.told),
     }
@@ -168,6 +169,13 @@ def _telling(api: APIRouter, desks: Desks) -> None:
 
         return record(desks.get(study), body, write)
 
+    @api.post("/studies/{study}/check")
+    def check(study: str, body: bodies.Check) -> dict[str, list[str]]:
+        """What looks mistyped in an entry that is about to be sent; sent all the same, it is stored as it is."""
+        state = desks.get(study).state
+        value, context = _result(state.settings, body), read_context(state.space, body.context)
+        return {"doubts": entry_doubts(state, body.id, value, context, own=bool(body.design))}
+
     @api.post("/studies/{study}/context-tell")
     def context_tell(study: str, body: bodies.ContextTell) -> dict[str, Any]:
         """The context of an outcome that was told without one."""
@@ -270,7 +278,7 @@ def _settings(api: APIRouter, desks: Desks) -> None:
         return record(desks.get(study), body, write)
 
 
-def _result(settings: Settings, body: bodies.Tell | bodies.Correct | bodies.ToldRow) -> Any:
+def _result(settings: Settings, body: bodies.Tell | bodies.Correct | bodies.Check | bodies.ToldRow) -> Any:
     """One result, or several by name."""
     return read_result(settings, body.outcomes or body.value)
 

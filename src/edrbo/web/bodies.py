@@ -62,6 +62,17 @@ class Tell(Entry):
     why: Text | None = None
 
 
+class Check(BaseModel):
+    """An entry of any kind, of which what is not asked about does not matter."""
+
+    model_config = ConfigDict(extra="ignore")
+    id: int | None = None
+    value: Number | None = None
+    outcomes: Values | None = None
+    context: Values | None = None
+    design: Design | None = None
+
+
 class ContextTell(Entry):
     id: int
     context: Values

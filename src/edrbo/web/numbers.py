@@ -7,25 +7,23 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from edrbo.space.steps import number_text
 
-def shown(value: Any, digits: int = 4) -> str:
-    """A value for people: a few figures, no noise."""
+
+def shown(value: Any, figures: int = 6) -> str:
+    """A value for people, as everywhere; with more ``figures`` in forms, which send back what they show."""
     if isinstance(value, bool) or not isinstance(value, float):
         return str(value)
     if not math.isfinite(value):
         return "not known"
-    if value != 0 and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.{digits - 1}e}".replace("-", "−")
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
-    text = f"{value:.{places}f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+    return number_text(value) if figures == 6 else f"{value:.{figures}g}"
 
 
 def shown_of(value: Any, variable: Mapping[str, Any]) -> str:
     """A value of a variable, with its digits if they were said."""
     digits = variable.get("digits")
     if digits is not None and isinstance(value, float) and math.isfinite(value):
-        return f"{value:.{digits}f}".replace("-", "−")
+        return number_text(value, digits)
     return shown(value)
 
 

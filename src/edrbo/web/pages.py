@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from edrbo import __version__
 from edrbo.entry.variables import levels_text
 from edrbo.records.state import State
-from edrbo.records.words import aim_words, spending_words
+from edrbo.records.words import STATUSES, aim_words, spending_words
 from edrbo.web import views
 from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
@@ -37,6 +37,7 @@ class Pages:
         )
         self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when}
         self._templates.filters |= {"aim_words": aim_words, "types": _types, "levels": levels_text}
+        self._templates.filters["status"] = lambda status: "left out" if status == "dropped" else STATUSES[status]
         self._templates.globals |= {"edrbo_version": __version__, "assets": assets}
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -226,6 +227,5 @@ def _entry(desk: Desk, state: State, number: int | None, kind: str) -> dict[str,
         "kind": kind,
         "variables": views.variables_of(state.space),
         "last_context": views.last_context(state),
-        "plausible": views.plausible(state, run),
         "costs": spending_words(state) is not None,
     }

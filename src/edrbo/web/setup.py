@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from edrbo.records.goals import Direction, parse_goal
-from edrbo.records.settings import Settings
 from edrbo.records.state import State
-from edrbo.records.words import aim_words, setting_words
-from edrbo.web.numbers import shown
-from edrbo.web.variables import constraints_of, describe_variable
+from edrbo.records.words import aim_words, changes
 from edrbo.web.views import history_of, variables_of
 
 # One of each kind, for people to choose from and to change the numbers of.
@@ -53,35 +49,7 @@ def setup_of(state: State) -> dict[str, Any]:
 def amendments_of(state: State) -> list[dict[str, Any]]:
     """Every change of the settings, newest first: who, when, why, and old → new."""
     befores = [amendment.before for amendment in state.amendments]
-    changes = [differences(old, new) for old, new in zip(befores, [*befores[1:], state.settings], strict=False)]
+    lines = [changes(old, new) for old, new in zip(befores, [*befores[1:], state.settings], strict=False)]
     events = [event for event in history_of(state, None) if event["kind"] == "amended" and not event["undone"]]
-    told = [{**event, "changes": lines} for event, lines in zip(events, changes, strict=True)]
+    told = [{**event, "changes": changed} for event, changed in zip(events, lines, strict=True)]
     return told[::-1]
-
-
-def differences(old: Settings, new: Settings) -> list[str]:
-    """What changed, one line each."""
-    lines = []
-    for role in ("design", "context"):
-        was: Mapping[str, Any] = getattr(old.space, role)
-        now: Mapping[str, Any] = getattr(new.space, role)
-        lines += [f"{name} is new: {_words(name, now[name])}" for name in now if name not in was]
-        lines += [f"{name} is gone" for name in was if name not in now]
-        for name in now:
-            if name in was and was[name] != now[name]:
-                lines.append(f"{name}: {_words(name, was[name])} → {_words(name, now[name])}")
-    held, hold = constraints_of(old.space), constraints_of(new.space)
-    lines += [f"{text} must hold" for text in hold if text not in held]
-    lines += [f"{text} need not hold any more" for text in held if text not in hold]
-    for choice in Settings.choices():
-        before, after = (setting_words(getattr(each, choice.name)) for each in (old, new))
-        lines += [f"{choice.name}: {before} → {after}"] * (before != after)
-    return lines
-
-
-def _words(name: str, variable: Any) -> str:
-    part = describe_variable(name, variable)
-    if part["kind"] == "categorical":
-        return ", ".join(part["choices"])
-    low, high = ("…" if end is None else shown(float(end)) for end in (part["low"], part["high"]))
-    return f"{low} to {high} {part['unit']}".strip() + (" (logarithmic)" if part["log"] else "")
