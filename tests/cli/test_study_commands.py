@@ -93,7 +93,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         (["tell", "7", "--value", "1"], "was never asked"),
         (["tell", "--value", "1"], "not clear"),
         (["tell", "0", "-d", "speed=2", "--value", "1"], "was never asked"),
-        (["tell", "0"], "the outcome is missing"),
+        (["tell", "0"], "the result is missing"),
         (["edit", "0", "--value", "1"], "there is no run 0"),
         (["drop", "0"], "there is no run 0"),
         (["undo"], "nothing to undo"),

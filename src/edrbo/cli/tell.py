@@ -25,7 +25,13 @@ from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
 from edrbo.cli.read_words import read_amount, read_context, read_design, read_moment, read_result, read_variances
-from edrbo.errors import ContextBoundsWarning, ImplausibleWarning, StudyError, UnknownSuggestionError
+from edrbo.errors import (
+    ContextBoundsWarning,
+    ImplausibleWarning,
+    InvalidDesignError,
+    InvalidValueError,
+    UnknownSuggestionError,
+)
 
 if TYPE_CHECKING:
     from edrbo.records.run import Run
@@ -70,13 +76,15 @@ def tell(
     from edrbo.records.plausible import entry_doubts, series_doubts
 
     if run is None and not design:
-        raise StudyError(
+        raise InvalidDesignError(
             "what was tried is not clear", "give the number of a suggestion, or say what was set: -d NAME=…"
         )
     if not value and not failed and rows is None:
-        raise StudyError("the outcome is missing", "add --value NUMBER, or --failed if it gave none")
+        raise InvalidValueError("the result is missing", "add --value NUMBER, or --failed if it gave none")
     if rows is not None and (value or context or noise or failed):
-        raise StudyError("both a table and an outcome are given", "values, contexts and noise stand in the table")
+        raise InvalidValueError(
+            "both a table and an outcome are given", "values, contexts and noise stand in the table"
+        )
     with opened(study, name, by, create="first") as opened_study:
         before = opened_study.state_now
         number, seen = read_result(before.settings, value), read_context(before.space, context)

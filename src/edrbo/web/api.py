@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from edrbo.entry.values import read_amount, read_context, read_design, read_result, read_variances
-from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
+from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
 from edrbo.records import events as e
 from edrbo.records.plausible import doubts_about, entry_doubts
 from edrbo.records.questions import narrow_with
@@ -154,7 +154,9 @@ def _telling(api: APIRouter, desks: Desks) -> None:
         def write(book: Study, stamp: dict[str, Any]) -> None:
             design = read_design(book.space_now, body.design or {})
             if body.id is None and not design:
-                raise InvalidValueError("what was evaluated is not clear", "give the id of a suggestion, or a design")
+                raise InvalidDesignError(
+                    "what was tried is not clear", "give the number of a suggestion, or what was set"
+                )
             book.tell(
                 design if body.id is None else body.id,
                 read_context(book.space_now, body.context),

@@ -43,7 +43,7 @@ class ToldRow(Body):
     value: Number | None = None
     outcomes: Values | None = None  # of several, by name, in place of the value
     context: Values | None = None
-    noise: Number | None = None
+    noise: Number | Values | None = None  # a variance; of several outcomes by name
 
 
 class Tell(Entry):
@@ -54,7 +54,7 @@ class Tell(Entry):
     value: Number | None = None
     outcomes: Values | None = None  # of several, by name, in place of the value
     context: Values | None = None
-    noise: Number | None = None
+    noise: Number | Values | None = None  # a variance; of several outcomes by name
     rows: Annotated[list[ToldRow], Field(min_length=1, max_length=1000)] | None = None
     cost: Number | None = None
     failed: bool = False
@@ -86,7 +86,7 @@ class Correct(Entry):
     id: int
     value: Number | None = None
     outcomes: Values | None = None
-    noise: Number | None = None
+    noise: Number | Values | None = None  # a variance; of several outcomes by name
     context: Values | None = None
     cost: Number | None = None
     design: Design | None = None
@@ -167,8 +167,9 @@ class Amend(Entry):
 
 
 class Problem(BaseModel):
-    """What went wrong, and what to do about it."""
+    """What went wrong, and what to do about it; ``code`` is that of the error in Python."""
 
     error: str
     hint: str = ""
+    code: str = ""
     detail: Any = None
