@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edrbo.entry.numbers import NotANumberError, read_number
+from edrbo.entry.numbers import NotANumberError, is_percent_format, percent_text, read_number
 from edrbo.entry.values import read_variable_value
 from edrbo.space import Categorical, Integer, Real
 
@@ -101,3 +101,17 @@ def test_any_text_is_a_finite_number_or_is_refused(text: str, unit: str) -> None
     except NotANumberError:
         return
     assert math.isfinite(number)
+
+
+@pytest.mark.parametrize(
+    ("code", "percent"),
+    [("0%", True), ("0.00 %", True), ("General", False), ('0 "%"', False), (r"0\%", False), ("0%;[Red]-0%", True)],
+)
+def test_formats_of_cells_that_show_percent(code: str, percent: bool) -> None:
+    assert is_percent_format(code) == percent
+
+
+@given(st.floats(-1e6, 1e6))
+def test_what_a_percent_cell_shows_is_read_back(share: float) -> None:
+    assert read_number(percent_text(share), "%") == pytest.approx(100 * share, rel=1e-15)
+    assert read_number(percent_text(share), share=True) == pytest.approx(share, rel=1e-14)

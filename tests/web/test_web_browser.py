@@ -57,7 +57,7 @@ def test_a_whole_study(page: Browser, study: Study) -> None:
         page.click("#ask")
         page.find(f"#done-{k}")
         speed = study.state.space.decode_designs(study.state.runs[k].x)[0]["speed"]
-        enter(page, k, f"{truth(speed, 40 + k):.3f}".replace(".", ","), str(40 + k))
+        enter(page, k, f"{truth(speed, 40 + k):.4f}".replace(".", ","), str(40 + k))
     assert len(study) == RUNS
     for k, run in study.state.runs.items():
         speed = study.space.decode_designs(run.x)[0]["speed"]

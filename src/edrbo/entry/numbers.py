@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import Any, Literal
 
 Point = Literal[".", ","]
@@ -63,6 +64,16 @@ def _read_text(words: str, unit: str, share: bool, percent: bool, point: Point |
             return _hundredth(_read_plain(number, point)) if share else _read_plain(number, point)
         hint = f"give it in {unit}" if unit else "write the number alone"
         raise NotANumberError(f"not in {unit}" if unit else str(problem), hint) from None
+
+
+def is_percent_format(code: str) -> bool:
+    """Whether a spreadsheet shows numbers of this format as hundredths with a per cent sign."""
+    return "%" in re.sub(r'"[^"]*"|\\.|_.|\*.', "", code)
+
+
+def percent_text(share: float) -> str:
+    """``share`` as such a cell shows it, with all its digits: 52% for 0.52."""
+    return f"{(Decimal(repr(share)) * 100).normalize():f}%"
 
 
 def _split(words: str, unit: str) -> tuple[str, str]:

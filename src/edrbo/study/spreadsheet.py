@@ -6,6 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from edrbo.entry.numbers import is_percent_format, percent_text
 from edrbo.errors import MissingExtraError, StudyError
 from edrbo.records.state import State
 from edrbo.study.csv_file import columns, headings, outcome_columns, table_rows
@@ -28,13 +29,21 @@ def read_xlsx(path: Path) -> list[list[str]]:
 
     try:
         book = library.load_workbook(path, read_only=True, data_only=True)
-        lines = [[_text(cell) for cell in row] for row in book.worksheets[0].iter_rows(values_only=True)]
+        lines = [[_shown(cell) for cell in row] for row in book.worksheets[0].iter_rows()]
         book.close()
     except (BadZipFile, KeyError, ValueError, IndexError, library.utils.exceptions.InvalidFileException):
         raise StudyError(f"{path} cannot be read as an Excel file", "save it again as .xlsx, or as CSV") from None
     while lines and not any(lines[-1]):
         lines.pop()
     return lines
+
+
+def _shown(cell: Any) -> str:
+    """As the spreadsheet shows it where that matters: 0.52 formatted as per cent is 52 %."""
+    value = cell.value
+    if type(value) in (int, float) and is_percent_format(cell.number_format):
+        return percent_text(value)
+    return _text(value)
 
 
 def _text(cell: Any) -> str:
