@@ -109,6 +109,10 @@ def _changed(
         if not isinstance(leveled, Categorical):
             raise InvalidSpaceError(f"{name!r} has no levels", "give a variable that has some")
         variables[name] = replace(leveled, choices=(*leveled.choices, text))
+    if "outcomes" in choices:
+        from edrbo.entry.settings import with_units
+
+        choices = {**choices, "outcomes": with_units(choices["outcomes"], old)}
     return replace(old, space=Space(designs, contexts, constraints), **choices)
 
 

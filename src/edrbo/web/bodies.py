@@ -141,6 +141,15 @@ Law = Annotated[
 Cost = Annotated[str, Field(max_length=500, description="what a run costs, such as 5 + 2 * layers, or none")]
 
 
+More = Annotated[
+    dict[str, Number], Field(max_length=50, description="settings by name, as edrbo new takes them; none ends one")
+]
+Outcomes = Annotated[
+    list[Annotated[str, Field(max_length=300)]],
+    Field(max_length=20, description="of several, what each is for: gloss=maximize, roughness <= 2 um"),
+]
+
+
 class New(Body):
     name: Name
     design: Annotated[list[Variable], Field(min_length=1, max_length=60)]
@@ -153,6 +162,8 @@ class New(Body):
     unit: Annotated[str, Field(max_length=40)] = ""
     law: Law = ""
     cost: Cost = ""
+    outcomes: Outcomes = Field(default_factory=list)
+    settings: More = Field(default_factory=dict)
 
 
 class Amend(Entry):
@@ -161,9 +172,10 @@ class Amend(Entry):
     constraints: Constraints | None = Field(None, description="all that must hold from now on; left out, as it was")
     goal: Annotated[str, Field(max_length=500)] | None = None
     aim: Purpose | None = None
-    forgetting: Number | None = None
     law: Law | None = None
     cost: Cost | None = None
+    outcomes: Outcomes | None = None
+    settings: More = Field(default_factory=dict)
 
 
 class Problem(BaseModel):

@@ -36,6 +36,7 @@ class Desk:
         self._writing = threading.Lock()
         self.importer = Worker(f"{self.study.name} import")  # a table does not wait for a suggestion
         self._rows = (0, 1)
+        self._book: Study | None = None
 
     @property
     def state(self) -> State:
@@ -78,6 +79,12 @@ class Desk:
         if found is None:
             raise StudyError("what was sent cannot be found among the records", "look at the runs")
         return found, True
+
+    def book(self) -> Study:
+        """For the importer's thread only: an entry does not wait until a table is written."""
+        if self._book is None:
+            self._book = self._opener()
+        return self._book
 
     def progress(self, done: int, of: int) -> None:
         """How many rows were checked of the table that is being stored: one at a time."""

@@ -19,7 +19,7 @@ from edrbo.web import views
 from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
 from edrbo.web.numbers import shown, shown_of, when
-from edrbo.web.setup import amendments_of, goals_of, setup_of
+from edrbo.web.setup import amendments_of, goals_of, more_settings, setup_of
 
 PATIENCE = 0.3  # seconds a page waits for what may be known already
 
@@ -185,6 +185,10 @@ class Pages:
         values |= {"desk": desk, "state": state, "job": job, "query": query, "evidence": desk.evidence(state)}
         values |= {"ranges": views.context_ranges(state), "last": views.last_context(state)}
         values["variables"] = views.variables_of(state.space)
+        several = state.settings.outcomes
+        values["measured"] = (
+            [desk.outcome] if several is None else [(name, part.unit) for name, part in several.items()]
+        )
         name = f"{here}_live.html" if part else f"{here}.html"
         return self.render(request, name, here=here, **values)
 
@@ -206,7 +210,7 @@ class Pages:
 
         @router.get("/new")
         def new(request: Request) -> Response:
-            return self.render(request, "new.html", here="new", goals=goals_of())
+            return self.render(request, "new.html", here="new", goals=goals_of(), more=more_settings(None))
 
 
 def _types(schema: Mapping[str, Any]) -> str:

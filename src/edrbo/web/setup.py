@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from edrbo.entry.settings import OPTIONS, outcome_words
 from edrbo.records.goals import Direction, parse_goal
+from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.records.words import aim_words, changes
+from edrbo.space.steps import number_text
 from edrbo.web.views import history_of, variables_of
 
 # One of each kind, for people to choose from and to change the numbers of.
@@ -28,8 +31,32 @@ def goals_of(direction: Direction = "maximize", outcome: str = "the result") -> 
     return [(text, parse_goal(text).title(direction, outcome)) for text in GOALS]
 
 
+SHOWN = (str, int, float, type(None))  # a method of one's own is not for a form
+MORE = ("title", "method", "initial", "evaluations", "seed", "least_success", "outliers", "forgetting")
+
+
+def more_settings(settings: Settings | None, names: tuple[str, ...] = MORE) -> list[dict[str, Any]]:
+    """The settings that have no field of their own on a form; without ``settings`` those of a study to be made."""
+    fields = {choice.name: choice for choice in Settings.choices()}
+    return [
+        {
+            "name": name,
+            "label": name.replace("_", " "),
+            "about": fields[name].metadata["about"],
+            "options": OPTIONS.get(name, ()),
+            "value": _shown(fields[name].default if settings is None else getattr(settings, name)),
+        }
+        for name in names
+    ]
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else number_text(value, None)
+
+
 def setup_of(state: State) -> dict[str, Any]:
     settings = state.settings
+    more = MORE if settings.outcomes is not None else ("direction", "unit", *MORE)  # else said with each outcome
     return {
         "variables": variables_of(state.space),
         "goal": settings.goal.to_text(),
@@ -43,6 +70,9 @@ def setup_of(state: State) -> dict[str, Any]:
         "cost": "" if settings.cost is None else settings.cost.to_text(),
         "outcomes": [] if settings.outcomes is None else [(n, *aim_words(n, p)) for n, p in settings.outcomes.items()],
         "method": settings.method if isinstance(settings.method, str) else "one of your own",
+        "more": more_settings(settings, tuple(name for name in more if isinstance(getattr(settings, name), SHOWN))),
+        "outcome_lines": outcome_words(settings),
+        "one_outcome": f"{settings.outcome}={settings.direction}" + (f",unit={settings.unit}" * bool(settings.unit)),
     }
 
 

@@ -113,7 +113,8 @@ def take(desk: Desk, body: bodies.Import) -> Job:
     """Store a table that has no errors. Sent again, its rows are known and stored once."""
 
     def do() -> dict[str, Any]:
-        found = preview(desk.state, body, desk.progress)
+        book = desk.book()
+        found = preview(book.state, body, desk.progress)
         if found.problem is not None:
             raise found.problem
         assert found.plan is not None
@@ -123,12 +124,12 @@ def take(desk: Desk, body: bodies.Import) -> Job:
             raise StudyError("nothing in this table is understood", "say what its columns hold")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            desk.study.take(_stamped(found.plan, body))
+            book.take(_stamped(found.plan, body))
         return {
             **found.view(),
             "stored": True,
             "words": _sum(found.plan),
-            "observations": len(desk.study.state_now.told),
+            "observations": len(book.state_now.told),
         }
 
     tries = (f"import {body.key}" if k == 0 else f"import {body.key} {k}" for k in itertools.count())

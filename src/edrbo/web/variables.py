@@ -7,7 +7,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from edrbo.entry.numbers import NotANumberError, read_number
-from edrbo.entry.values import read_amount, read_variable_value
+from edrbo.entry.settings import read_outcome_words, read_setting, with_units
+from edrbo.entry.values import read_variable_value
 from edrbo.entry.variables import levels_text, read_levels
 from edrbo.errors import InvalidSpaceError, InvalidValueError
 from edrbo.records.settings import Settings
@@ -105,6 +106,9 @@ def read_new(body: bodies.New) -> Settings:
     choices |= {
         name: text for name in ("goal", "outcome", "unit", "law", "cost") if (text := getattr(body, name).strip())
     }
+    choices |= {name: value for name, part in body.settings.items() if (value := read_setting(name, part)) is not None}
+    if body.outcomes:
+        choices["outcomes"] = read_outcome_words(body.outcomes)
     return Settings(read_space(body.design, body.context, body.constraints), **choices)
 
 
@@ -127,8 +131,14 @@ def read_amendment(body: bodies.Amend, settings: Settings) -> dict[str, Any]:
         text, old_one = (getattr(body, name) or "").strip(), getattr(settings, name)
         if text and text != ("none" if old_one is None else old_one.to_text()):
             changed[name] = text
-    if body.forgetting not in (None, ""):
-        changed["forgetting"] = read_amount(body.forgetting, "forgetting")
+    new = {name: read_setting(name, part) for name, part in body.settings.items()}
+    if body.outcomes:
+        new["outcomes"] = with_units(read_outcome_words(body.outcomes), settings)
+    if new:
+        old_record, new_record = settings.to_dict(), replace(settings, **new).to_dict()
+        # with several outcomes the main one says what was said by settings of their own
+        names = {*new, *(("outcome", "direction", "unit", "goal") if "outcomes" in new else ())}
+        changed |= {name: new_record[name] for name in sorted(names) if new_record[name] != old_record[name]}
     return changed
 
 
