@@ -113,7 +113,7 @@ def test_an_edited_design_wins_over_its_code(tmp_path: Path, line: Space) -> Non
         ),
         ("speed,humidity,value\n3,0.5,nan\n", r"row 2, column value \(cell C2\): 'nan' is not a finite number"),
         ('speed,humidity,value\n3,0.5,"1,234"\n', "can be read in two ways"),
-        ("speed,humidity,value\n11,0.5,1\n", "row 2, column speed .*outside its bounds"),
+        ("speed,humidity,value\n11,0.5,1\n", "row 2, column speed .*no value of speed, which is 1 to 9"),
         ("speed,humidity,value,noise\n3,0.5,1,1\n4,0.5,1,-1\n", "row 3: the noise variance is -1"),
         ("speed,humidity,value,noise\n3,0.5,1,inf\n", "row 2, column noise .*not a finite number"),
         ("humidity,weight\n0.5,nan\n", "row 2, column weight .*not a finite number"),

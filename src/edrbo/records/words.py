@@ -186,6 +186,9 @@ def changes(old: Settings, new: Settings) -> list[str]:
     """Old → new, one text each."""
     lines = []
     for choice in Settings.choices():
+        if choice.name == "outcomes":
+            lines += _aim_changes(old, new)
+            continue
         one, two = (setting_words(getattr(settings, choice.name)) for settings in (old, new))
         if one != two:
             lines.append(f"{choice.name.replace('_', ' ')}: {one} → {two}")
@@ -201,6 +204,17 @@ def changes(old: Settings, new: Settings) -> list[str]:
     lines += [f"{words} must hold" for words in holds if words not in held]
     lines += [f"{words} need not hold any more" for words in held if words not in holds]
     return lines
+
+
+def _aim_changes(old: Settings, new: Settings) -> list[str]:
+    """What outcomes are for, one text each."""
+    before, after = (
+        {name: ", ".join(filter(None, aim_words(name, part))) for name, part in (settings.outcomes or {}).items()}
+        for settings in (old, new)
+    )
+    lines = [f"{name} is measured too: {words}" for name, words in after.items() if name not in before]
+    lines += [f"{name}: {before[name]} → {words}" for name, words in after.items() if before.get(name, words) != words]
+    return lines + [f"{name} is gone" for name in before if name not in after]
 
 
 def purpose_words(settings: Settings) -> str:

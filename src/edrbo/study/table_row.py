@@ -182,7 +182,7 @@ class _Row:
             except NotANumberError as problem:
                 self._wrong.append(self.wrong(error, (role, name), str(problem), problem.hint))
             except EdrboError as problem:
-                why = f"no value of {name}: {problem.message}"
+                why = f"no value of {name}, which is {variables[name].words()}"
                 self._wrong.append(self.wrong(type(problem), (role, name), why, problem.hint))
         return found
 
