@@ -233,12 +233,12 @@ def test_dry_run_shows_and_stores_nothing(edrbo: Run, folder: Path) -> None:
     edrbo("new", "s.toml", "-d", "speed=1:9", "-c", "humidity=0:1")
     (folder / "t.csv").write_text("Speed;Humidity;Value;Shift\n3,5;55%;1,25;night\n")
     ended = edrbo("import", "t.csv", "--dry-run")
-    assert "would take in 1 told" in ended.out
+    assert "would take in 1 run" in ended.out
     assert "kept as notes: Shift" in ended.out
     assert "3.5" in ended.out
     assert edrbo("show", "--json").json["runs"] == []
-    assert "took in 1 told" in edrbo("import", "t.csv").out
-    assert "took in nothing; 1 row known already and passed over" in edrbo("import", "t.csv").out
+    assert "took in 1 run" in edrbo("import", "t.csv").out
+    assert "took in nothing new; 1 row known already and passed over" in edrbo("import", "t.csv").out
 
 
 def test_a_wide_study_is_answered_in_eighty_columns(edrbo: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

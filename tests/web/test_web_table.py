@@ -18,7 +18,7 @@ def test_a_german_table(client: Client, study: Study) -> None:
     assert found["mapping"] == ["speed", "layers", "kind", "humidity", "load", "value"]
     assert (found["errors"], found["counts"], found["ready"]) == ([], {"told": 2}, True)
     assert len(study) == 0
-    assert client.write("import", text=GERMAN, confirm=True, by="Ada").json["words"] == "2 told"
+    assert client.write("import", text=GERMAN, confirm=True, by="Ada").json["words"] == "2 runs"
     assert study.observations.y.tolist() == [3.25, 4.0]
     assert study.state.history[0].by == "Ada"
 

@@ -62,7 +62,7 @@ def import_table(
         return
     if dry_run:
         _preview(state, plan)
-    say(f"{'would take in' if dry_run else 'took in'} {_words(plan)}")
+    say(f"{'would take in' if dry_run else 'took in'} {plan.words()}")
     if plan.noted:
         say(f"kept as notes: {', '.join(plan.noted)}")
 
@@ -95,16 +95,6 @@ def _record(plan: Import, dry_run: bool) -> dict[str, Any]:
         "doubts": [_doubt(*one) for one in plan.doubts],
     }
     return {**record, "dry run": True} if dry_run else record
-
-
-def _words(plan: Import) -> str:
-    from edrbo.records.words import plural
-
-    parts = [f"{count} {status}" for status, count in plan.counts.items()]
-    words = ", ".join(parts) or "nothing"
-    if plan.known:
-        return f"{words}; {plural(plan.known, 'row')} known already and passed over"
-    return words if parts else "nothing: the table is empty"
 
 
 def _preview(state: State, plan: Import) -> None:

@@ -18,6 +18,7 @@ from edrbo.records.plausible import newly_doubtful
 from edrbo.records.reducer import Draft
 from edrbo.records.series import Series
 from edrbo.records.state import State
+from edrbo.records.words import plural
 from edrbo.space import Space
 from edrbo.space.tables import close_match
 from edrbo.study.columns import Columns, match_columns
@@ -43,9 +44,27 @@ class Import:
     wrong: tuple[WrongCell, ...] = ()
     doubts: tuple[tuple[int, str], ...] = ()
 
+    def words(self) -> str:
+        """5 runs, 1 of them failed; conditions 3 times; 2 rows known already."""
+        runs = {status: count for status, count in self.counts.items() if status not in ("context", "late")}
+        parts = [", ".join([plural(sum(runs.values()), "run"), *_parts_of(runs)])] if runs else []
+        if seen := sum(self.counts.get(status, 0) for status in ("context", "late")):
+            parts.append(f"conditions {plural(seen, 'time')}")
+        if self.known:
+            parts = [*(parts or ["nothing new"]), f"{plural(self.known, 'row')} known already and passed over"]
+        return "; ".join(parts) or "nothing: the table is empty"
+
     def named_events(self) -> list[e.Event]:
         """The events as a state can take them, each with a name of its own."""
         return [replace(event, ref=f"row {k}") for k, event in enumerate(self.events)]
+
+
+def _parts_of(runs: Mapping[str, int]) -> Iterator[str]:
+    """What became of runs without a result; that is what one expects of the others."""
+    names = {"failed": "failed", "pending": "being tried", "cancelled": "not tried"}
+    for status, count in runs.items():
+        if status != "told":
+            yield f"{count} of them {names.get(status, status)}"
 
 
 def import_file(study: Study, path: Path, *, again: bool = False) -> Import:

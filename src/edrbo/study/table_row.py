@@ -21,6 +21,7 @@ from edrbo.study.sheet import Row, Sheet
 
 Array = NDArray[np.float64]
 
+WIDEN = "correct it, or amend the study"
 STATUSES = {
     **{word: "told" for word in ("told", "ok", "done", "complete")},
     **{word: "failed" for word in ("failed", "fail", "failure")},
@@ -183,7 +184,8 @@ class _Row:
                 self._wrong.append(self.wrong(error, (role, name), str(problem), problem.hint))
             except EdrboError as problem:
                 why = f"no value of {name}, which is {variables[name].words()}"
-                self._wrong.append(self.wrong(type(problem), (role, name), why, problem.hint))
+                hint = problem.hint if problem.hint and problem.hint.startswith("did you mean") else WIDEN
+                self._wrong.append(self.wrong(type(problem), (role, name), why, hint))
         return found
 
     def design(self) -> dict[str, Any]:

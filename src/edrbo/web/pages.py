@@ -198,8 +198,12 @@ class Pages:
         @router.get("/s/{study}/import")
         def tables(request: Request, study: str) -> Response:
             desk = self.desks.get(study)
-            variables = views.variables_of(desk.state.space)
-            return self.render(request, "import.html", here="import", desk=desk, variables=variables)
+            settings = desk.state.settings
+            values = {
+                "variables": views.variables_of(settings.space),
+                "measured": list(settings.outcomes or [settings.outcome]),
+            }
+            return self.render(request, "import.html", here="import", desk=desk, **values)
 
         @router.get("/s/{study}/setup")
         def setup(request: Request, study: str) -> Response:

@@ -62,6 +62,7 @@ class Preview:
             "problem": "" if self.problem is None else _words(self.problem),
             "counts": {} if plan is None else dict(plan.counts),
             "known": 0 if plan is None else plan.known,
+            "words": "" if plan is None else plan.words(),
             "ready": plan is not None and not plan.wrong and bool(plan.events),
         }
 
@@ -128,7 +129,7 @@ def take(desk: Desk, body: bodies.Import) -> Job:
         return {
             **found.view(),
             "stored": True,
-            "words": _sum(found.plan),
+            "words": found.plan.words(),
             "observations": len(book.state_now.told),
         }
 
@@ -142,8 +143,3 @@ def _stamped(plan: Import, body: bodies.Import) -> list[Any]:
         replace(event, by=event.by or body.by or None, note=event.note or body.note or None, key=f"{body.key}-{k}")
         for k, event in enumerate(plan.events)
     ]
-
-
-def _sum(plan: Import) -> str:
-    parts = [f"{count} {status}" for status, count in plan.counts.items()]
-    return ", ".join(parts + [f"{plan.known} known already"] * (plan.known > 0)) or "the table is empty"

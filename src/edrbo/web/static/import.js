@@ -94,18 +94,16 @@
         const words = wrong.get(`${i},${k}`);
         if (words) {
           made.className = "wrong";
-          made.append(document.createElement("br"), cell("small", words));
+          made.title = words;
         }
         line.append(made);
       });
       tbody.append(line);
     });
     table.replaceChildren(thead, tbody);
-    const counts = Object.entries(found.counts).map(([status, count]) => `${count} ${status}`);
-    if (found.known) counts.push(`${found.known} known already`);
     const more = found.total > found.rows.length ? ` The first ${found.rows.length} of ${found.total} rows are shown.` : "";
     const unread = `${found.wrong} ${found.wrong === 1 ? "row" : "rows"} cannot be read; nothing can be stored before that is mended.`;
-    const said = found.wrong ? unread : found.problem || counts.join(", ") || "Nothing new.";
+    const said = found.wrong ? unread : found.problem || found.words;
     document.getElementById("counts").textContent = said + more;
     list("wrong-rows", found.errors.map((error) => `${error.place}: ${error.words}`));
     list("doubtful-rows", found.doubts.map((doubt) => `row ${doubt.line}: ${doubt.words}`));

@@ -135,7 +135,8 @@
     form.dataset.sending = "yes"; // a second tap finds this
     if (!(await sound(form))) {
       delete form.dataset.sending;
-      return complain(form, "Is this right? Say so above, or change it.");
+      complain(form, "Is this right? Say so above, or change it.");
+      return form.querySelector(".ask-again").scrollIntoView({ block: "center" });
     }
     if (!form.dataset.key) form.dataset.key = edrbo.key();
     const body = collect(form);
