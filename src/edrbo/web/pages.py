@@ -199,7 +199,7 @@ class Pages:
         def tables(request: Request, study: str) -> Response:
             desk = self.desks.get(study)
             settings = desk.state.settings
-            values = {
+            values: dict[str, Any] = {
                 "variables": views.variables_of(settings.space),
                 "measured": list(settings.outcomes or [settings.outcome]),
             }
