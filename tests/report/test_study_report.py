@@ -78,7 +78,7 @@ def test_it_tells_what_is_known(study: Study, page: str) -> None:
     words = " ".join(Tags(page).words)
     found = study.recommend()
     assert rounded(found.expected, found.interval) in words
-    for text in ("15 told", "1 failed", "1 pending", "74 contexts"):
+    for text in ("15 results", "1 failed", "1 being tried", "74 times conditions"):
         assert text in re.sub(r"\s+", " ", words)
     assert "have shifted" in words
     assert "humidity went up by" in words

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from edrbo.records.words import context_words, design_words, spending_words
 from edrbo.report import charts
 from edrbo.report.contents import Facts, gather
 from edrbo.report.front_page import front_page
-from edrbo.report.parts import head, section, value_text, whole_page
+from edrbo.report.parts import Section, value_text, whole_page
 from edrbo.report.run_table import run_table
-from edrbo.report.svg import number, one_line
+from edrbo.report.svg import number
 from edrbo.study import Study
 from edrbo.surrogate.kernels import get_kernel
 from edrbo.text import Fact, answer_text
@@ -28,64 +27,40 @@ def report_page(study: Study, context: Mapping[str, float] | None = None) -> str
     if study.settings.has_front:
         return front_page(study, context)
     facts = gather(study, context)
-    body = "".join(
-        (
-            head(study, facts.made),
-            _recommendation(facts),
-            _advice(facts),
-            _nearest(facts),
-            _progress(facts),
-            _slices(facts),
-            _contexts(facts),
-            _trust(facts),
-            _table(facts),
-        )
-    )
-    return whole_page(study, body, _data(facts))
+    parts = (_recommendation, _advice, _nearest, _progress, _slices, _contexts, _trust, _table)
+    sections = [section for part in parts if (section := part(facts)) is not None]
+    return whole_page(study, facts.made, sections, _data(facts))
 
 
-def _recommendation(facts: Facts) -> str:
+def _recommendation(facts: Facts) -> Section:
     found, text = facts.recommendation, answer_text(facts.recommendation, facts.study.settings)
-    design = "".join(
-        f"<div><dt>{escape(one_line(name))}</dt><dd>{escape(_with_unit(facts, name, value))}</dd></div>"
-        for name, value in found.design.items()
-    )
-    doubts = "".join(f"<p class='warn'>{escape(one_line(doubt))}</p>" for doubt in text.doubts)
     price = [Fact("", "this answer", "best on average"), *text.price] if text.price else []
-    return (
-        f'<section class="key"><h2>Set this</h2><dl class="design">{design}</dl>{doubts}{_fact_table(text.facts)}'
-        f"<h3>Where the uncertainty comes from</h3>{_fact_table(text.sources)}"
-        f"{'<h3>Price of robustness</h3>' if price else ''}{_fact_table(price)}</section>"
+    return Section(
+        "Set this",
+        warnings=text.doubts,
+        facts=[("", text.facts), ("Where the uncertainty comes from", text.sources), ("Price of robustness", price)],
+        design=[(name, _with_unit(facts, name, value)) for name, value in found.design.items()],
     )
 
 
-def _fact_table(facts: Sequence[Fact]) -> str:
-    cells = "".join(
-        f"<tr><th>{escape(one_line(label))}</th><td>{escape(one_line(value))}</td><td>{escape(one_line(note))}</td></tr>"
-        for label, value, note in facts
-    )
-    return f'<table class="facts">{cells}</table>' if facts else ""
-
-
-def _advice(facts: Facts) -> str:
+def _advice(facts: Facts) -> Section | None:
     """What to set for the context that was asked about."""
     if facts.advice is None:
-        return ""
+        return None
     found, space = facts.advice.recommendation, facts.space
     words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}."
-    table = _fact_table(answer_text(found, facts.study.settings).facts)
-    return section("For these conditions", words, [], table)
+    return Section("For these conditions", words, facts=[("", answer_text(found, facts.study.settings).facts)])
 
 
-def _nearest(facts: Facts) -> str:
+def _nearest(facts: Facts) -> Section:
     """Has something like it been tried?"""
     found = facts.recommendation
     runs = [facts.optimizer.state.runs[tried.run] for tried in found.nearest]
     words = "The runs nearest to it, nearest first."
     if found.untried:
         words += " Even the nearest is far away: what is expected of the recommendation is a guess between runs."
-    table = f'<div class="near">{run_table(facts.optimizer.state, runs)}</div>'
-    return section("What was tried near the recommendation", words, [], table)
+    table = run_table(facts.optimizer.state, runs)
+    return Section("What was tried near the recommendation", words, table=table, near=True)
 
 
 def _outcome(facts: Facts, value: float) -> str:
@@ -99,20 +74,20 @@ def _joined(text: str, unit: str) -> str:
 
 def _with_unit(facts: Facts, name: str, value: Any) -> str:
     variable = facts.space.design[name]
-    return one_line(f"{value_text(value)}{variable.unit and ' ' + variable.unit}")
+    return f"{value_text(value)}{variable.unit and ' ' + variable.unit}"
 
 
-def _progress(facts: Facts) -> str:
+def _progress(facts: Facts) -> Section:
     note = "Dots are told values, the grey line is the best so far. The green band is the expected value of the "
     note += "recommended design: a single lucky outcome may lie far above what can be expected again."
     drawn = [charts.progress(facts)]
     if (spent := spending_words(facts.optimizer.state)) is not None:
         drawn.append(charts.progress_by_cost(facts))
         note += f" Beside it, the same against what was spent. {spent[0].upper()}{spent[1:]}."
-    return section("Progress", note, drawn)
+    return Section("Progress", note, drawn)
 
 
-def _slices(facts: Facts) -> str:
+def _slices(facts: Facts) -> Section:
     note = "The expected value over contexts along each design variable, the others as recommended, with its 95 % "
     note += "band. The orange line is the recommendation; faint dots are observations, at whatever context they met."
     if len(facts.optimizer.method.surrogate.experts) > 1:
@@ -128,12 +103,12 @@ def _slices(facts: Facts) -> str:
             note += " In the end, designs between the best on average and the best under the goal."
         else:
             note += " No design is known that is better under the goal and worse on average."
-    return section("Expected value", note, drawn)
+    return Section("Expected value", note, drawn)
 
 
-def _contexts(facts: Facts) -> str:
+def _contexts(facts: Facts) -> Section | None:
     if not facts.space.d_c or not len(facts.contexts):
-        return ""
+        return None
     words = "Too few contexts to look for a shift yet." if facts.shift is None else facts.shift.words()
     note = f"{words} Blue: earlier, orange: the last {facts.recent}."
     drawn = []
@@ -142,31 +117,26 @@ def _contexts(facts: Facts) -> str:
         if np.isfinite(facts.optimizer.observations.c[:, k]).any():
             drawn.append(charts.outcome_by_context(facts, k))
     shifted = facts.shift is not None and facts.shift.p_value < 0.05
-    advice = ""
-    if shifted and facts.shift is not None:
-        beyond = facts.shift.distance - facts.shift.usual > facts.recommendation.ball
-        advice = "<p class='warn'>The recommendation above is for all contexts seen. "
-        advice += "They have moved further than its worst case allows. " if beyond else ""
-        advice += "Consider a forecast, or a study with forgetting.</p>"
-    return section("Contexts", note, drawn, advice)
+    if not shifted or facts.shift is None:
+        return Section("Contexts", note, drawn)
+    beyond = facts.shift.distance - facts.shift.usual > facts.recommendation.ball
+    advice = "The recommendation above is for all contexts seen. "
+    advice += "They have moved further than its worst case allows. " if beyond else ""
+    return Section("Contexts", note, drawn, [f"{advice}Consider a forecast, or a study with forgetting."])
 
 
-def _trust(facts: Facts) -> str:
+def _trust(facts: Facts) -> Section:
     found = facts.calibration
     if found is None:
-        return section("Trust in the model", "Too few complete outcomes to judge the model yet.", [])
+        return Section("Trust in the model", "Too few complete outcomes to judge the model yet.")
     names = facts.optimizer.method.surrogate.experts
     errors = [_outcome(facts, float(facts.units.spread_to_user(error))) for error in found.expert_rmse.tolist()]
-    experts = "".join(
-        f"<tr><th>{escape(get_kernel(name).title)}</th><td>{escape(one_line(error))}</td></tr>"
-        for name, error in zip(names, errors, strict=True)
-    )
-    together = escape(one_line(_outcome(facts, float(facts.units.spread_to_user(found.rmse)))))
-    both = f"<tr><th>together</th><td>{together}</td></tr>" * (len(names) > 1)
-    table = (
-        f'<table class="facts"><tr><th>model</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
-    )
-    return section("Trust in the model", f"{facts.trust} {_disagreement(facts)}", [charts.calibration(facts)], table)
+    rows = [("model", "typical error, leaving one out")]
+    rows += [(get_kernel(name).title, error) for name, error in zip(names, errors, strict=True)]
+    together = _outcome(facts, float(facts.units.spread_to_user(found.rmse)))
+    rows += [("together", together)] * (len(names) > 1)
+    note = f"{facts.trust} {_disagreement(facts)}"
+    return Section("Trust in the model", note, [charts.calibration(facts)], facts=[("", rows)])
 
 
 def _disagreement(facts: Facts) -> str:
@@ -182,12 +152,12 @@ def _disagreement(facts: Facts) -> str:
     )
 
 
-def _table(facts: Facts) -> str:
+def _table(facts: Facts) -> Section:
     state = facts.optimizer.state
     runs = list(state.runs.values())[::-1]
     note = f"The last {ROWS} of {len(runs)}." if len(runs) > ROWS else "Newest first."
     note += " Runs that are pending, failed, cancelled or left out are marked."
-    return section("Runs", note, [], run_table(state, runs[:ROWS]))
+    return Section("Runs", note, table=run_table(state, runs[:ROWS]))
 
 
 def _data(facts: Facts) -> dict[str, Any]:
