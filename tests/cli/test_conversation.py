@@ -193,7 +193,7 @@ def test_completion_offers_runs_names_and_levels(edrbo: Run, folder: Path) -> No
 def test_errors_are_json_under_json(edrbo: Run, words: list[str]) -> None:
     ended = edrbo(*words, "--json")
     assert ended.code == 2
-    assert set(ended.json) == {"error", "hint"}
+    assert set(ended.json) == {"error", "hint", "code"}
     assert ended.err == ""
 
 
@@ -209,7 +209,7 @@ def test_eleven_variables_on_eighty_columns(edrbo: Run, monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "80")
     shown = edrbo("show").out
     assert max(len(row) for row in shown.splitlines() if not row.startswith("kept in")) <= 80  # a path may be long
-    for word in ("temperature_7 [°C]", "123.456", "failed, it tore"):
+    for word in ("temperature_7 [°C]", "123.456", "failed, no result, it tore"):
         assert word in shown
     assert "│ t" not in shown.split("being tried")[1]  # no column is squeezed: one record per block
 

@@ -190,7 +190,7 @@ def test_amending_ranges_levels_variables_goal_and_title(coating: Run, folder: P
     assert "speed: 10 to 60 m/min in steps of 0.5 → 10 to 80 m/min in steps of 0.5" in ended.out
     assert "kind: plain or glossy → plain, glossy or matt" in ended.out
     assert "goal: expected → cvar:0.1" in ended.out
-    assert "title none → Line 2" in ended.out
+    assert "title: none → Line 2" in ended.out
     assert coating("show").out.startswith("Line 2 (coating)")
     ended = coating("amend", "-d", "dose=0:5 g")
     assert "'dose' is new" in ended.err

@@ -39,7 +39,7 @@ def test_progress_against_cost(tmp_path: Path) -> None:
     page = report_page(study)
     assert "Progress by cost" in page
     assert "Cost so far 7.5, without 1 run of which it is not known." in page
-    assert "run 0: 1, cost 3" in page
+    assert "run 0: 1 at humidity 40, cost 3" in page
     assert "conditions are known to follow humidity = norm(55, 12)" in page
 
 

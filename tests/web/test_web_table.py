@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import base64
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live import Client, new_key, study_server
 
 from edrbo import Limit, Maximize, Space, Study
+from edrbo.study.columns import match_columns
+from edrbo.study.sheet import sheet_of_text
+from edrbo.study.table_row import RowReader
+from edrbo.web import api, table
 
 GERMAN = "Speed (m/min);LAYERS;kind;humidity;load;value\n2,5;1;plain;40;1,5;3,25\n4;2;glossy;50;2;4\n"
 
@@ -108,3 +114,67 @@ def test_what_is_no_table(client: Client, study: Study, text: str) -> None:
     assert answer.status == 422
     assert answer.json["error"]
     assert len(study) == 0
+
+
+def test_a_long_table_is_stored_while_others_enter(
+    client: Client, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request ends, the job says how far it is, and an entry waits for neither."""
+    begun, go_on = threading.Event(), threading.Event()
+    plan_table = table.plan_table
+
+    def slowly(*given: Any, progress: Any = None, **more: Any) -> Any:
+        def told(done: int, of: int) -> None:
+            progress(done, of)
+            begun.set()
+            assert go_on.wait(60)
+
+        return plan_table(*given, progress=told, **more)
+
+    monkeypatch.setattr(api, "PATIENCE", 0.0)
+    monkeypatch.setattr(table, "plan_table", slowly)
+    answer = client.write("import", text=GERMAN, confirm=True)
+    assert answer.status == 202
+    assert begun.wait(60)
+    job = client.get(f"/api/studies/coating/job?job={answer.json['job'].replace(' ', '%20')}").json
+    assert (job["status"], job["done"], job["of"]) == ("running", 1, 2)
+    design = {"speed": "3", "layers": "2", "kind": "plain"}
+    assert client.write("tell", design=design, value="7,5").status == 200
+    go_on.set()
+    done = client.follow(answer.json["job"])
+    assert done["result"]["words"] == "2 runs"
+    assert sorted(study.observations.y.tolist()) == [3.25, 4.0, 7.5]
+
+
+def test_reading_a_table_takes_a_time_that_grows_with_its_columns_and_no_more() -> None:
+    """Four times the columns: a reader that looks at all of them for every cell would look sixteen times as often."""
+
+    class Counted(dict[str, Any]):
+        looks = 0
+
+        def __contains__(self, key: object) -> bool:
+            Counted.looks += 1
+            return super().__contains__(key)
+
+        def items(self) -> Any:
+            Counted.looks += len(self)
+            return super().items()
+
+        def __iter__(self) -> Any:
+            Counted.looks += len(self)
+            return super().__iter__()
+
+    looks = []
+    for columns in (10, 40):
+        names = [f"x{k}" for k in range(columns)]
+        space = Space({name: (0, 1) for name in names})
+        sheet = sheet_of_text(
+            "t", ",".join([*names, "value"]) + "\n" + (",".join(["0.5"] * columns + ["1"]) + "\n") * 8
+        )
+        reader = RowReader(sheet, match_columns(sheet, None, space), space)
+        reader._design = Counted(reader._design)
+        Counted.looks = 0
+        rows = [reader.parse(row) for row in sheet.rows]
+        assert len(rows) == 8
+        looks.append(Counted.looks)
+    assert looks[1] <= 4 * looks[0]

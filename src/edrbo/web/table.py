@@ -6,7 +6,6 @@ import base64
 import binascii
 import itertools
 import tempfile
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -115,27 +114,33 @@ def take(desk: Desk, body: bodies.Import) -> Job:
 
     def do() -> dict[str, Any]:
         book = desk.book()
-        found = preview(book.state, body, desk.progress)
-        if found.problem is not None:
-            raise found.problem
-        assert found.plan is not None
-        if found.plan.wrong:
-            raise found.plan.wrong[0].problem
-        if not found.plan.events and not found.plan.known:
-            raise StudyError("nothing in this table is understood", "say what its columns hold")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            book.take(_stamped(found.plan, body))
-        return {
-            **found.view(),
-            "stored": True,
-            "words": found.plan.words(),
-            "observations": len(book.state_now.told),
-        }
+        while True:
+            before = book.state
+            found = preview(before, body, desk.progress)
+            plan = _sound(found)
+            try:
+                book.take(_stamped(plan, body))
+            except EdrboError:
+                if len(book.state.history) == len(before.history):
+                    raise
+                continue  # something was entered meanwhile, and the rows must be numbered anew
+            return {**found.view(), "stored": True, "observations": len(book.state_now.told)}
 
     tries = (f"import {body.key}" if k == 0 else f"import {body.key} {k}" for k in itertools.count())
     key = next(key for key in tries if (job := desk.importer.get(key)) is None or job.status != "failed")
     return desk.importer.submit(key, "import", "what the table holds", do)
+
+
+def _sound(found: Preview) -> Import:
+    """The plan of a table that can be stored; an error if it cannot be."""
+    if found.problem is not None:
+        raise found.problem
+    assert found.plan is not None
+    if found.plan.wrong:
+        raise found.plan.wrong[0].problem
+    if not found.plan.events and not found.plan.known:
+        raise StudyError("nothing in this table is understood", "say what its columns hold")
+    return found.plan
 
 
 def _stamped(plan: Import, body: bodies.Import) -> list[Any]:

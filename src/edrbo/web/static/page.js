@@ -231,9 +231,7 @@
     }
   });
   document.addEventListener("click", (event) => {
-    const target = event.target.closest("button, .dot");
-    const tip = document.getElementById("tip");
-    tip.hidden = true;
+    const target = event.target.closest("button");
     if (!target) return;
     if (target.dataset.undo) undo(target);
     if (target.dataset.print !== undefined) print();
@@ -249,13 +247,19 @@
         next.querySelector("input").focus();
       }
     }
-    if (target.dataset.tip) {
-      tip.textContent = target.dataset.tip;
-      tip.hidden = false;
-      tip.style.left = `${Math.min(event.clientX, innerWidth - 160)}px`;
-      tip.style.top = `${event.clientY + 14}px`;
-    }
   });
+  // The numbers of a chart, while a mouse is over them and after a tap.
+  const point = (event) => {
+    const tip = document.getElementById("tip");
+    const text = event.target.dataset && event.target.dataset.tip;
+    tip.hidden = !text;
+    if (!text) return;
+    tip.textContent = text;
+    tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4))}px`;
+    tip.style.top = `${Math.max(4, event.clientY - tip.offsetHeight - 10)}px`;
+  };
+  document.addEventListener("pointermove", point);
+  document.addEventListener("pointerdown", point);
   document.addEventListener("htmx:sendError", () => edrbo.online(false));
   document.addEventListener("htmx:timeout", () => edrbo.online(false));
   document.addEventListener("htmx:afterOnLoad", () => edrbo.online(true));
