@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edrbo import Categorical, Integer, Optimizer, Real, Space, Study
-from edrbo.cli.read_variable import read_specification
+from edrbo.entry.variables import read_specification
 from edrbo.errors import EdrboError, InvalidSpaceError
 from edrbo.study.csv_import import import_file
 from edrbo.study.toml_file import read_toml, write_toml

@@ -11,7 +11,7 @@ from edrbo.acquisition.objective import Objective
 from edrbo.optimizer.admissible import best_admissible, reachable
 from edrbo.optimizer.belief import Belief
 from edrbo.optimizer.choice import Choice
-from edrbo.optimizer.words import success_words
+from edrbo.text import AnswerText, answer_text
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
@@ -87,10 +87,17 @@ def test_how_sure_a_design_must_be_is_a_setting() -> None:
     assert 0.499 <= some.success < 0.8
     assert most.success > 0.9
     assert most.design["x"] < some.design["x"] - 0.02
-    assert success_words(bold.settings, some) == f"{some.success:.0%}"
+    assert (success(answer_text(some, bold.settings)), some.success) == (f"{100 * some.success:.0f} %", some.success)
     most.success = 0.9
-    assert success_words(careful.settings, most) == "90%, and no design tried reaches the 97% asked for"
-    assert success_words(bold.settings, told().recommend()) is None
+    short = answer_text(most, careful.settings)
+    assert success(short) == "90 %"
+    assert "nothing that was tried succeeds with the 97 % asked for" in short.doubts[-1]
+    assert success(answer_text(told().recommend(), bold.settings)) is None
+
+
+def success(text: AnswerText) -> str | None:
+    """What is said of the probability that a run succeeds."""
+    return next((fact.value for fact in text.facts if fact.label == "succeeds with"), None)
 
 
 def test_a_search_stays_in_front_of_a_wall() -> None:

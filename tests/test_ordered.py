@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edrbo.cli.read_variable import read_specification, specification
+from edrbo.entry.variables import read_specification, specification
 from edrbo.errors import InvalidSpaceError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.settings import Settings

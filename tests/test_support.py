@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from edrbo import Optimizer, Space
-from edrbo.optimizer.words import interval_words, stopping_words, support_words
+from edrbo.text import answer_text
 
 SPACE = Space(design={"x": (0, 1), "y": (0, 1)}, context={"c": (0, 1)})
 SETTINGS = Optimizer(SPACE).settings
@@ -38,10 +37,9 @@ def test_a_hilltop_between_the_runs_is_untested() -> None:
     answer = optimizer_with(RINGS).recommend()
     assert answer.expected > max(run.value for run in answer.nearest)
     assert answer.unseen
-    words = support_words(SETTINGS, answer)
-    assert words is not None
-    assert words.startswith("Untested")
-    assert f"gave {answer.nearest[0].value:.6g}" in words
+    text = answer_text(answer, SETTINGS)
+    assert any("No run has come out as well" in doubt for doubt in text.doubts)
+    assert f"gave {answer.nearest[0].value:.6g}" in text.nearest
 
 
 def test_distance_is_measured_in_lengthscales() -> None:
@@ -58,7 +56,7 @@ def test_a_design_that_was_tried_needs_no_warning() -> None:
     designs = np.concatenate([around(0.5, 10), around(0.3, 6), np.full((3, 2), 0.5)])
     optimizer = optimizer_with(designs)
     optimizer.tell({"x": 0.5, "y": 0.5}, {"c": 1.0}, hill(0.5, 0.5, 1.0))  # better than can be expected on average
-    assert support_words(SETTINGS, optimizer.recommend()) is None
+    assert answer_text(optimizer.recommend(), SETTINGS).doubts == ()
 
 
 def test_runs_are_named_by_their_suggestions() -> None:
@@ -72,14 +70,11 @@ def test_runs_are_named_by_their_suggestions() -> None:
     assert all((run.context is None) == (key == 3) for key, run in names.items())
 
 
-def test_words() -> None:
-    answer = optimizer_with(around(0.4, 8)).recommend()
-    assert interval_words(answer.interval, answer.interval_parts).count("±") == 3
-    assert f"by more than {answer.left_to_gain:.2g} mm;" in stopping_words(answer, "mm")
-    for more, words in ((0.2, "some 0.2 mm"), (0.0, "next to nothing")):
-        answer._outlook = replace(answer._outlook, more_runs=more)
-        assert f"would bring {words}." in stopping_words(answer, "mm")
+def test_after_one_result_nothing_is_sure() -> None:
     alone = optimizer_with(around(0.4, 1)).recommend()
     assert math.isinf(alone.interval[1])
-    assert "no scale" in interval_words(alone.interval, alone.interval_parts)
-    assert "nobody can say" in stopping_words(alone, "mm")
+    text = answer_text(alone, SETTINGS)
+    facts = {fact.label: fact for fact in text.facts}
+    assert facts["expected on average"].explanation == "too early to say how sure this is"
+    assert facts["the next single run"].value == "not known yet"
+    assert not {"ten more runs would bring", "left to gain"} & {fact.label for fact in (*text.facts, *text.sources)}

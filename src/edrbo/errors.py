@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class EdrboError(Exception):
     """Base of every error edrbo raises on purpose.
@@ -13,6 +15,12 @@ class EdrboError(Exception):
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
+
+    @property
+    def code(self) -> str:
+        """What kind of error it is, for programs: invalid-design, study, … The same at every interface."""
+        words = re.findall("[A-Z][a-z]+", type(self).__name__.removesuffix("Error"))
+        return "-".join(words).lower()
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message} (hint: {self.hint})"

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from edrbo.cli.completion import complete_contexts, complete_designs, complete_ids, complete_pending
-from edrbo.cli.read_variable import read_specification, read_variable_word, specification
+from edrbo.entry.variables import read_specification, read_variable_word, specification
 from edrbo.errors import InvalidSpaceError
 from edrbo.space import Categorical, Integer, Real, Space
 from edrbo.study import Study
@@ -193,7 +193,7 @@ def test_completion_offers_runs_names_and_levels(edrbo: Run, folder: Path) -> No
 def test_errors_are_json_under_json(edrbo: Run, words: list[str]) -> None:
     ended = edrbo(*words, "--json")
     assert ended.code == 2
-    assert set(ended.json) == {"error", "hint"}
+    assert set(ended.json) == {"error", "hint", "code"}
     assert ended.err == ""
 
 
@@ -209,7 +209,7 @@ def test_eleven_variables_on_eighty_columns(edrbo: Run, monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "80")
     shown = edrbo("show").out
     assert max(len(row) for row in shown.splitlines() if not row.startswith("kept in")) <= 80  # a path may be long
-    for word in ("temperature_7 [°C]", "123.456", "failed, it tore"):
+    for word in ("temperature_7 [°C]", "123.456", "failed, no result, it tore"):
         assert word in shown
     assert "│ t" not in shown.split("being tried")[1]  # no column is squeezed: one record per block
 
@@ -233,12 +233,12 @@ def test_dry_run_shows_and_stores_nothing(edrbo: Run, folder: Path) -> None:
     edrbo("new", "s.toml", "-d", "speed=1:9", "-c", "humidity=0:1")
     (folder / "t.csv").write_text("Speed;Humidity;Value;Shift\n3,5;55%;1,25;night\n")
     ended = edrbo("import", "t.csv", "--dry-run")
-    assert "would take in 1 told" in ended.out
+    assert "would take in 1 run" in ended.out
     assert "kept as notes: Shift" in ended.out
     assert "3.5" in ended.out
     assert edrbo("show", "--json").json["runs"] == []
-    assert "took in 1 told" in edrbo("import", "t.csv").out
-    assert "took in nothing; 1 row known already and passed over" in edrbo("import", "t.csv").out
+    assert "took in 1 run" in edrbo("import", "t.csv").out
+    assert "took in nothing new; 1 row known already and passed over" in edrbo("import", "t.csv").out
 
 
 def test_a_wide_study_is_answered_in_eighty_columns(edrbo: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

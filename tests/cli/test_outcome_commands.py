@@ -16,8 +16,8 @@ def test_a_study_of_several_outcomes(edrbo: Edrbo, folder: Path) -> None:
     )
     assert made.code == 0, made.err
     text = (folder / "coating.toml").read_text()
-    assert '[outcomes]\ngloss = { aim = "maximize", unit = "GU" }\n' in text
-    assert 'roughness = { aim = "limit", upper = 2.0, probability = 0.9 }' in text
+    assert '[outcomes]\ngloss = {aim = "maximize", unit = "GU"}\n' in text
+    assert 'roughness = {aim = "limit", upper = 2.0, probability = 0.9}' in text
     assert "then: edrbo tell 0 --value gloss=… --value roughness=… --context humidity=…" in edrbo("ask").out
     assert edrbo("tell", 0, "-v", "gloss=1.2", "-v", "roughness=0.3", "-c", "humidity=0.4").code == 0
     told = edrbo(
@@ -54,13 +54,13 @@ def test_every_outcome_is_answered_for(edrbo: Edrbo, folder: Path) -> None:
         assert edrbo("tell", "-d", f"speed={x}", *words).code == 0
     shown = edrbo("recommend")
     assert "roughness ≤ 0.9 um in 95 % of contexts" in shown.out
-    assert "No design is known yet that keeps the limit on roughness" in shown.out
+    assert "No settings are known yet that keep the limit on roughness" in shown.out
     found = edrbo("recommend", "--json").json
     assert found["limits_hold"] is False
     assert 0.0 <= found["outcomes"]["roughness"]["holds"] < 0.5
     assert edrbo("report", "--out", "page.html").code == 0
     page = (folder / "page.html").read_text()
-    assert "sure that it is enough" in page
+    assert "sure that this is enough" in page
     assert "<th>roughness [um]</th>" in page
 
 
@@ -90,7 +90,7 @@ def test_an_outcome_told_once_has_no_scale(edrbo: Edrbo, folder: Path) -> None:
     edrbo("new", "a.toml", "-d", "speed=0:1", "--method", "erbo", "--goal", "cvar:0.2", "-c", "humidity=0:1")
     assert edrbo("tell", "-d", "speed=0.5", "-v", 1.5, "-c", "humidity=0.5").code == 0
     shown = edrbo("recommend").out
-    assert "not known yet: one outcome has no scale" in shown
+    assert "too early to say how sure this is" in shown
     assert "inf" not in shown
 
 

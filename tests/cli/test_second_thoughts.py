@@ -35,7 +35,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_what_was_stored_is_said_in_a_sentence(coating: Run) -> None:
     ended = coating("tell", "-d", "speed=38", "-d", "kind=Plain", "--value", "1,7", "-c", "humidity=55%")
     assert ended.out.splitlines()[0] == "run 0: speed 38 m/min, kind plain at humidity 55 % gave gloss 1.7 GU"
-    assert "1 outcome so far" in ended.out
+    assert "1 result so far" in ended.out
 
 
 def test_what_was_really_set(coating: Run, folder: Path) -> None:
@@ -85,14 +85,14 @@ def test_editing_one_of_two_contexts(edrbo: Run, folder: Path) -> None:
 
 def test_undo_and_cancel(coating: Run, folder: Path) -> None:
     coating("ask", "-n", 2)
-    assert "was cancelled (no time)" in coating("cancel", 0, "--why", "no time").out
+    assert ": not tried (no time)" in coating("cancel", 0, "--why", "no time").out
     coating("tell", 1, "-v", 3, "-c", "humidity=50")
     ended = coating("undo")
-    assert "taken back: run 1, told: gloss 3 GU, humidity 50 %" in ended.out
+    assert "taken back: run 1, result: gloss 3 GU, humidity 50 %" in ended.out
     assert [run.status for run in Study.open(folder / "coating.db").runs] == ["cancelled", "pending"]
-    assert "taken back: run 0, cancelled" in coating("undo").out
+    assert "taken back: run 0, not tried" in coating("undo").out
     assert [run.status for run in Study.open(folder / "coating.db").runs] == ["pending", "pending"]
-    assert "undone" in coating("show", 1).out
+    assert "taken back" in coating("show", 1).out
     shown = coating("show", "--json").json
     assert [run["status"] for run in shown["runs"]] == ["pending", "pending"]
 
@@ -187,10 +187,10 @@ def test_amending_ranges_levels_variables_goal_and_title(coating: Run, folder: P
     coating("tell", "-d", "speed=38", "-d", "kind=plain", "-v", 60, "-c", "humidity=50")
     ended = coating("amend", "-d", "speed=10:80", "--level", "kind=matt", "--goal", "cvar:0.1", "--title", "Line 2")
     assert ended.code == 0, ended.err
-    assert "speed 10 to 60 m/min in steps of 0.5 → 10 to 80 m/min in steps of 0.5" in ended.out
-    assert "kind plain or glossy → plain, glossy or matt" in ended.out
-    assert "goal expected → cvar:0.1" in ended.out
-    assert "title none → Line 2" in ended.out
+    assert "speed: 10 to 60 m/min in steps of 0.5 → 10 to 80 m/min in steps of 0.5" in ended.out
+    assert "kind: plain or glossy → plain, glossy or matt" in ended.out
+    assert "goal: expected → cvar:0.1" in ended.out
+    assert "title: none → Line 2" in ended.out
     assert coating("show").out.startswith("Line 2 (coating)")
     ended = coating("amend", "-d", "dose=0:5 g")
     assert "'dose' is new" in ended.err

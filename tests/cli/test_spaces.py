@@ -61,7 +61,7 @@ def test_what_is_held_and_what_is_on_the_shelf(edrbo: Run, folder: Path) -> None
     assert edrbo("ask", "--candidates", "shelf.csv", "--repeat").code == 0
     found = edrbo("recommend", "--candidates", "shelf.csv", "--fix", "kind=glossy", "--json").json
     assert found["design"] == {"speed": 30, "kind": "glossy"}
-    assert "is not a design variable" in edrbo("ask", "--fix", "sped=3").err
+    assert "is not a setting" in edrbo("ask", "--fix", "sped=3").err
     assert "with the variables that are held" in edrbo("ask", "--fix", "speed=55").err
     (folder / "empty.csv").write_text("price\n1\n")
     assert "holds no design" in edrbo("ask", "--candidates", "empty.csv").err

@@ -24,7 +24,7 @@ def test_a_front_has_a_picture_and_a_table(tmp_path: Path) -> None:
     assert "When humidity 50 is known to come." in page
     assert page.count("<svg") == 1
     assert "haze holds" in page
-    assert "No design is known yet that keeps all limits" in page
+    assert "No settings are known yet that keep all limits" in page
     assert "Cost so far 36; a run costs 2 * speed." in page
     assert "&lt;price&gt;" in page
     assert "<price>" not in page
@@ -39,8 +39,8 @@ def test_progress_against_cost(tmp_path: Path) -> None:
     page = report_page(study)
     assert "Progress by cost" in page
     assert "Cost so far 7.5, without 1 run of which it is not known." in page
-    assert "run 0: 1, cost 3" in page
-    assert "contexts are known to follow humidity = norm(55, 12)" in page
+    assert "run 0: 1 at humidity 40, cost 3" in page
+    assert "conditions are known to follow humidity = norm(55, 12)" in page
 
 
 @pytest.mark.parametrize("goal", ["expected", "cvar:0.2"])
@@ -48,6 +48,6 @@ def test_one_outcome_has_no_scale(tmp_path: Path, goal: str) -> None:
     study = Study.open(tmp_path / "a.db", SPACE, method="erbo", goal=goal, outcome="gloss", unit="GU")
     study.tell({"speed": 2}, {"humidity": 40}, 1.0)
     page = report_page(study)
-    assert "not known yet: one outcome has no scale" in page
+    assert "too early to say how sure this is" in page
     assert ">-inf" not in page
     assert " inf" not in page

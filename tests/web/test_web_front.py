@@ -51,7 +51,7 @@ def test_a_law_and_a_cost_are_shown_and_changed(tmp_path: Path) -> None:
         assert "What it cost" in client.get(f"/s/coating/enter/{asked.id}").text
         assert client.write("tell", id=asked.id, value=1.5, cost="12,5").status == 200
         assert client.write("correct", id=asked.id, cost=11, why="typo").status == 200
-        assert "corrected: account, cost 11" in client.get(f"/s/coating/run/{asked.id}").text
+        assert "corrected: cost 11" in client.get(f"/s/coating/run/{asked.id}").text
         assert "Cost so far 11" in client.get("/s/coating/").text
         assert client.get("/api/studies/coating/show").json["spent"] == 11
         refused = client.write("amend", cost="5 + sped", note="typo")

@@ -85,7 +85,7 @@ def main() -> None:
         _check_words(sys.argv[1:])
         sys.exit(make_app(sys.argv[1:])(standalone_mode=not wants_json()))
     except EdrboError as problem:
-        _print_error(problem.message, problem.hint)
+        _print_error(problem.message, problem.hint, problem.code)
         sys.exit(2)
     except ClickException as problem:  # only under --json; else Click itself prints it
         _print_error(str(getattr(problem, "format_message", problem.__str__)()), "see --help")
@@ -106,9 +106,9 @@ def _check_words(words: list[str]) -> None:
             raise EdrboError(f"{shown} stands alone", f"to name a study, write --study before {shown}")
 
 
-def _print_error(message: str, hint: str | None) -> None:
+def _print_error(message: str, hint: str | None, code: str = "usage") -> None:
     if wants_json():
-        print_json({"error": message, "hint": hint})
+        print_json({"error": message, "hint": hint, "code": code})
         return
     console = Console(stderr=True)
     console.print("error:", style="bold red", end=" ", highlight=False)

@@ -11,10 +11,10 @@ import typer
 from edrbo.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.cli.output import confirm, plain_warnings, print_json, say
 from edrbo.cli.place import only_toml
-from edrbo.cli.read_variable import read_variable_word
 from edrbo.cli.read_words import split_word
 from edrbo.cli.settings_options import with_settings
 from edrbo.cli.trust import described_at
+from edrbo.entry.variables import read_variable_word
 from edrbo.errors import InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Space, Variable
@@ -110,6 +110,10 @@ def _changed(
         if not isinstance(leveled, Categorical):
             raise InvalidSpaceError(f"{name!r} has no levels", "give a variable that has some")
         variables[name] = replace(leveled, choices=(*leveled.choices, text))
+    if "outcomes" in choices:
+        from edrbo.entry.settings import with_units
+
+        choices = {**choices, "outcomes": with_units(choices["outcomes"], old)}
     return replace(old, space=Space(designs, contexts, constraints), **choices)
 
 
@@ -137,7 +141,7 @@ def _like(new: Variable, old: Variable | None) -> Variable:
 
 def _with_defaults(new: Settings, was: list[str]) -> Settings:
     """With the values that all runs so far had of variables that are new, as their defaults."""
-    from edrbo.study.number_text import read_setting
+    from edrbo.entry.values import read_variable_value
 
     if not was:
         return new
@@ -146,7 +150,7 @@ def _with_defaults(new: Settings, was: list[str]) -> Settings:
         variables = designs if name in designs else contexts
         if name not in variables:
             raise InvalidSpaceError(f"{name!r} is no variable", "--was is for variables that are new")
-        variables[name] = replace(variables[name], default=read_setting(text, variables[name]))
+        variables[name] = replace(variables[name], default=read_variable_value(text, variables[name]))
     return replace(new, space=Space(designs, contexts, new.space.constraints))
 
 

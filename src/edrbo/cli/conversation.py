@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import typer
 
 from edrbo.cli.output import print_table, say
-from edrbo.cli.read_variable import HELP, NUMBER, RANGE, read_specification, specification
+from edrbo.entry.variables import HELP, NUMBER, RANGE, read_specification, specification
 from edrbo.errors import EdrboError, InvalidSpaceError
 from edrbo.records.settings import Settings
 from edrbo.records.words import heading

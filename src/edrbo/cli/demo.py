@@ -32,9 +32,9 @@ def demo(
 
     from edrbo import Optimizer, Space
     from edrbo.bench import problems
-    from edrbo.optimizer.words import stopping_words, support_words
     from edrbo.report.belief_picture import draw_belief
     from edrbo.streams import stream
+    from edrbo.text import answer_text
 
     problem = problems.get("newsvendor")
     world = stream(seed, "contexts")
@@ -80,8 +80,10 @@ def demo(
         f"{shifted:.4f}",
     )
     console.print(table)
-    console.print(stopping_words(answer, optimizer.settings.unit))
-    if (warning := support_words(optimizer.settings, answer)) is not None:
-        console.print(warning)
+    said = answer_text(answer, optimizer.settings)
+    for fact in said.facts:
+        console.print(f"{fact.label}: {fact.value} ({fact.explanation})", highlight=False)
+    for doubt in said.doubts:
+        console.print(doubt)
     draw_belief(optimizer, out, truth=lambda order: problem.expected(order[:, None]))
     console.print(f"picture: {out}", soft_wrap=True, highlight=False)

@@ -22,7 +22,7 @@ from edrbo.cli.options import (
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
-from edrbo.cli.read_words import read_context, read_design, read_value, read_values
+from edrbo.cli.read_words import read_amount, read_context, read_design, read_result, read_variances
 from edrbo.errors import ContextBoundsWarning
 
 
@@ -52,14 +52,14 @@ def edit(
 
     edrbo edit 3 --value 1.9 --context humidity=55 --why "typo"
     """
-    from edrbo.records.plausible import all_doubts
+    from edrbo.records.plausible import entry_doubts
     from edrbo.records.words import run_words
 
     with opened(study, name, by) as opened_study:
         before = opened_study.state_now
         known = before.runs.get(run)
-        number, told = read_values(before.settings, value), read_context(before.space, context)
-        settle(all_doubts(before, known, number, told), yes=yes)
+        number, told = read_result(before.settings, value), read_context(before.space, context)
+        settle(entry_doubts(before, run, number, told, own=bool(design)), yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             opened_study.correct(
@@ -67,8 +67,8 @@ def edit(
                 row=row,
                 value=number,
                 context=told,
-                noise=read_values(before.settings, noise, "the noise"),
-                cost=read_value(cost, "the cost"),
+                noise=read_variances(before.settings, noise),
+                cost=read_amount(cost, "the cost"),
                 design=read_design(before.space, design) if design else None,
                 why=why,
                 note=note,

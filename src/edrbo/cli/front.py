@@ -26,14 +26,14 @@ def front(
     as_json: JsonOption = False,
 ) -> None:
     """Designs of which none is better than another in all main outcomes, with every limit kept."""
+    from edrbo.text import doubt_words, front_table, volume_words
+
     with progress("looking for what none is better than", "front"), opened(study, name) as opened_study:
         space, settings = opened_study.space_now, opened_study.settings
         found = opened_study.front(**read_wishes(space, forecast, fix, candidates))
     if as_json:
         print_json(asdict(found))
         return
-    from edrbo.optimizer.front_words import doubt_words, front_table, volume_words
-
     heads, rows = front_table(settings, found)
     print_table("none is better in all", heads, rows)
     say(volume_words(found))

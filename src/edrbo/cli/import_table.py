@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edrbo.cli.options import ByOption, JsonOption, NameOption, StudyOption
-from edrbo.cli.output import print_json, say
+from edrbo.cli.options import ByOption, JsonOption, NameOption, StudyOption, YesOption
+from edrbo.cli.output import print_json, say, wants_json, warn
 from edrbo.cli.place import opened
 from edrbo.cli.progress import progress
+from edrbo.cli.questions import settle
+from edrbo.errors import ContextBoundsWarning
 
 if TYPE_CHECKING:
     from edrbo.records.state import State
     from edrbo.study.csv_import import Import
+
+MOST = 20  # rows that are named
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +33,7 @@ def import_table(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be taken in.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Take in rows that are known already once more.")] = False,
     by: ByOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take in runs and contexts from a table. All rows are checked first; one that cannot be means none is taken.
@@ -35,37 +41,63 @@ def import_table(
     Rows that are known already are passed over, a row with the number of a pending suggestion completes it, and columns
     that are nobody's become notes.
     """
-    from edrbo.study.csv_import import import_file, read_table
+    from edrbo.study.csv_import import plan_table, store_plan
+    from edrbo.study.sheet import read_sheet
 
-    with progress("taking in the table", "import"), opened(study, name, by, create="first") as opened_study:
-        if dry_run:
-            plan = read_table(opened_study.state_now, file, again=again)
-        else:
-            plan = import_file(opened_study, file, again=again)
+    with opened(study, name, by, create="first") as opened_study:
         state = opened_study.state_now
+        with progress("reading the table", "import"):
+            sheet = read_sheet(file)
+            plan = plan_table(state, sheet, again=again)
+        if plan.wrong:
+            _print_wrong(plan)
+            raise plan.wrong[0].problem
+        if dry_run:
+            _say_doubts(plan)
+        else:
+            settle([_doubt(line, text) for line, text in plan.doubts], yes=yes)
+            with warnings.catch_warnings():  # it has been asked about
+                warnings.simplefilter("ignore", ContextBoundsWarning)
+                plan = store_plan(opened_study, plan, sheet, again=again)
+        state = state if dry_run else opened_study.state_now
     if as_json:
         print_json(_record(plan, dry_run))
         return
     if dry_run:
         _preview(state, plan)
-    say(f"{'would take in' if dry_run else 'took in'} {_words(plan)}")
+    say(f"{'would take in' if dry_run else 'took in'} {plan.words()}")
     if plan.noted:
         say(f"kept as notes: {', '.join(plan.noted)}")
 
 
+def _print_wrong(plan: Import) -> None:
+    """All rows that cannot be read but the first, which is the error."""
+    rest = plan.wrong[1:]
+    if wants_json() or not rest:
+        return
+    for one in rest[:MOST]:
+        say(f"{one.problem.message}" + (f" ({one.problem.hint})" if one.problem.hint else ""), style="yellow", err=True)
+    if len(rest) > MOST:
+        say(f"{len(rest) - MOST} more rows cannot be read", style="yellow", err=True)
+
+
+def _doubt(line: int, text: str) -> str:
+    return f"row {line}: {text}"
+
+
+def _say_doubts(plan: Import) -> None:
+    for line, text in plan.doubts:
+        warn(_doubt(line, text))
+
+
 def _record(plan: Import, dry_run: bool) -> dict[str, Any]:
-    record: dict[str, Any] = {**plan.counts, "known": plan.known, "notes": list(plan.noted)}
+    record: dict[str, Any] = {
+        **plan.counts,
+        "known": plan.known,
+        "notes": list(plan.noted),
+        "doubts": [_doubt(*one) for one in plan.doubts],
+    }
     return {**record, "dry run": True} if dry_run else record
-
-
-def _words(plan: Import) -> str:
-    from edrbo.records.words import plural
-
-    parts = [f"{count} {status}" for status, count in plan.counts.items()]
-    words = ", ".join(parts) or "nothing"
-    if plan.known:
-        return f"{words}; {plural(plan.known, 'row')} known already and passed over"
-    return words if parts else "nothing: the table is empty"
 
 
 def _preview(state: State, plan: Import) -> None:

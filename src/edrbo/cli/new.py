@@ -11,9 +11,9 @@ import typer
 
 from edrbo.cli.conversation import ask_file, converse
 from edrbo.cli.output import plain_warnings, print_json, say
-from edrbo.cli.read_variable import read_variable_word
 from edrbo.cli.settings_options import with_settings
 from edrbo.cli.trust import described_at, remember
+from edrbo.entry.variables import read_variable_word
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Space

@@ -27,7 +27,9 @@ from edrbo.errors import (
 
 if TYPE_CHECKING:
     from edrbo.records.state import State
+    from edrbo.text import Fact
 
+NARROWEST = 30  # a column of sentences
 ROW_NAMES = ("id", "when")  # of columns that name a row
 OURS = (ConstraintWarning, ContextBoundsWarning, ImplausibleWarning, NarrowContextsWarning, NetworkFileWarning)
 
@@ -90,6 +92,31 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[Any
         _print_grid(console, printable(title), heads, cells)
     else:
         _print_blocks(console, printable(title), heads, cells)
+
+
+def print_facts(title: str, facts: Iterable[Fact]) -> None:
+    """Lines of a label, a value and what that means; below each other where a terminal is narrow."""
+    rows = [[printable(cell) for cell in fact] for fact in facts]
+    if not rows:
+        return
+    console = Console()
+    console.print(Text(printable(title), style="italic"), soft_wrap=True)
+    first, second = (max(cell_len(row[k]) for row in rows) for k in (0, 1))
+    beside = console.width - first - second - 6
+    for label, value, meaning in rows:
+        gap = " " * (first - cell_len(label) + 2)
+        line = Text(f"  {label}{gap}")
+        line.append(value, style="bold")
+        if beside >= NARROWEST:
+            lines = textwrap.wrap(meaning, beside) or [""]
+            line.append(" " * (second - cell_len(value) + 2) + lines[0])
+            console.print(line, soft_wrap=True)
+            for more in lines[1:]:
+                console.print(Text(" " * (first + second + 6) + more), soft_wrap=True)
+            continue
+        console.print(line, soft_wrap=True)
+        for more in textwrap.wrap(meaning, max(20, console.width - 6)):
+            console.print(Text(f"      {more}", style="dim"), soft_wrap=True)
 
 
 def _print_grid(console: Console, title: str, heads: list[str], cells: list[list[str]]) -> None:

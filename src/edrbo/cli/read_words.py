@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
-from edrbo.space.tables import close_match
+from edrbo.errors import InvalidValueError, StudyError
 
 if TYPE_CHECKING:
     from edrbo.optimizer.choice import Wishes
@@ -18,71 +18,81 @@ if TYPE_CHECKING:
 
 def read_context(space: Space, words: Sequence[str] | None) -> dict[str, Any] | None:
     """A context; None without any word."""
-    return _read_settings("context", space.context, words, InvalidContextError) if words else None
+    from edrbo.entry.values import read_context
+
+    return read_context(space, _named(words, space.context)) if words else None
 
 
 def read_design(space: Space, words: Sequence[str] | None) -> dict[str, Any]:
     """Some of a design's variables, or all."""
-    return _read_settings("design", space.design, words or (), InvalidDesignError)
+    from edrbo.entry.values import read_design
+
+    return read_design(space, _named(words or (), space.design))
 
 
-def _read_settings(
-    kind: str, variables: Mapping[str, Variable], words: Sequence[str], error: type[EdrboError]
-) -> dict[str, Any]:
-    from edrbo.study.number_text import read_setting
-
-    found = {}
-    for name, text in map(split_word, words):
-        if name not in variables:
-            known = (
-                f"the {kind} variables are {', '.join(variables)}"
-                if variables
-                else f"this study has no {kind} variables"
-            )
-            raise error(f"{name!r} is not a {kind} variable", close_match(name, variables, known))
-        try:
-            found[name] = read_setting(text, variables[name])
-        except ValueError as problem:
-            raise error(f"{name} is {text!r}: {problem}", "it must be a number") from None
+def _named(words: Sequence[str], variables: Mapping[str, Variable]) -> dict[str, str]:
+    """Texts by name."""
+    example = next((f"{name}={_example(variable)}" for name, variable in variables.items()), "humidity=55")
+    found: dict[str, str] = {}
+    for word in words:
+        name, text = split_word(word, example)
+        if found.get(name, text) != text:
+            raise InvalidValueError(f"{name} is given twice: {found[name]} and {text}", "give it once")
+        found[name] = text
     return found
 
 
-def read_value(text: str | None, what: str = "the value") -> float | None:
-    """A number from the command line."""
-    if text is None:
-        return None
-    from edrbo.study.number_text import read_number
-
-    try:
-        return read_number(text)
-    except ValueError as problem:
-        raise InvalidValueError(f"{what} is {text!r}: {problem}", "it must be a number") from None
+def _example(variable: Variable) -> str:
+    """A value that it may have."""
+    if not variable.numeric:
+        return variable.text(variable.grid(1)[0])
+    ends = [end for end in variable.limits() if math.isfinite(end)]
+    return variable.text(ends[0] if variable.size else sum(ends) / len(ends)) if ends else "55"
 
 
-def read_values(
-    settings: Settings, words: Sequence[str] | None, what: str = "the value"
-) -> float | dict[str, float | None] | None:
-    """One number, or in a study of several outcomes numbers by name; None without any word."""
-    if not words:
-        return None
-    if settings.outcomes is None:
-        if len(words) > 1:
-            raise InvalidValueError(f"{what} is given {len(words)} times", "this study has one outcome")
-        return read_value(words[0], what)
-    found: dict[str, float | None] = {}
+def read_amount(text: str | None, what: str) -> float | None:
+    """A plain number, such as a cost."""
+    from edrbo.entry.values import read_amount
+
+    return read_amount(text, what)
+
+
+def read_result(settings: Settings, words: Sequence[str] | None) -> float | dict[str, float | None] | None:
+    """One result, or several by name; None without any word."""
+    from edrbo.entry.values import read_result
+
+    return None if not words else read_result(settings, _one_or_named(settings, words, "the value"))
+
+
+def read_variances(settings: Settings, words: Sequence[str] | None) -> float | dict[str, float | None] | None:
+    """What is known of the noise; None without any word."""
+    from edrbo.entry.values import read_variances
+
+    return None if not words else read_variances(settings, _one_or_named(settings, words, "the noise"))
+
+
+def _one_or_named(settings: Settings, words: Sequence[str], what: str) -> str | dict[str, str]:
+    if len(words) == 1 and "=" not in words[0]:
+        return words[0]
+    if settings.outcomes is None and len(words) > 1:
+        raise InvalidValueError(f"{what} is given {len(words)} times", "this study has one outcome")
     for word in words:
         if "=" not in word:
-            hint = f"write NAME={word}; the outcomes are {', '.join(settings.outcomes)}"
+            hint = f"write NAME={word}; the outcomes are {', '.join(settings.outcomes or ())}"
             raise InvalidValueError(f"{what} is {word!r}, and this study has several outcomes", hint)
+    found: dict[str, str] = {}
+    for word in words:
         name, text = split_word(word)
-        found[settings.outcomes.known(name)] = read_value(text, f"{what} of {name}")
+        if name in found:
+            raise InvalidValueError(f"{name} is given twice", "give it once")
+        found[name] = text
     return found
 
 
 def read_moment(text: str | None) -> float | None:
     if text is None:
         return None
-    from edrbo.study.times import read_time
+    from edrbo.entry.times import read_time
 
     try:
         return read_time(text)
@@ -90,10 +100,10 @@ def read_moment(text: str | None) -> float | None:
         raise InvalidValueError(f"the time is {text!r}: {problem}", "write it as 2026-03-14 15:30") from None
 
 
-def split_word(word: str) -> tuple[str, str]:
+def split_word(word: str, example: str = "humidity=55") -> tuple[str, str]:
     name, sign, text = word.partition("=")
     if not sign or not name.strip():
-        raise StudyError(f"{word!r} is not NAME=VALUE", "write for instance humidity=0.4")
+        raise StudyError(f"{word!r} is not NAME=VALUE", f"write for instance {example}")
     return name.strip(), text.strip()
 
 

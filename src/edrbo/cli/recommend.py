@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,13 +15,10 @@ from edrbo.cli.options import (
     NameOption,
     StudyOption,
 )
-from edrbo.cli.output import print_json, print_table, say
+from edrbo.cli.output import print_facts, print_json, print_table, say
 from edrbo.cli.place import opened
 from edrbo.cli.progress import progress
 from edrbo.cli.read_words import read_wishes
-
-if TYPE_CHECKING:
-    from edrbo.optimizer.recommendation import Recommendation
 
 
 def register(app: typer.Typer) -> None:
@@ -44,73 +41,26 @@ def recommend(
     as_json: JsonOption = False,
 ) -> None:
     """The design to use, and what to expect of it."""
+    from edrbo.records.words import heading, plural
+    from edrbo.text import answer_text
+
     with progress("working out the answer", "recommend"), opened(study, name) as opened_study:
         space = opened_study.space_now
         found = opened_study.recommend(goal=goal, ball=ball, **read_wishes(space, forecast, fix, candidates, context))
-        settings, record = opened_study.settings, found.to_dict()  # computed here, where the line says so
+        text = answer_text(found, opened_study.settings)  # computed here, where the line says so
+        settings, record = opened_study.settings, found.to_dict() if as_json else {}
     if as_json:
-        print_json({key: part for key, part in record.items() if key != "gain_quantiles"})
+        shown = {key: part for key, part in record.items() if key != "gain_quantiles"}
+        print_json({**shown, "facts": text.records(), "doubts": text.doubts})
         return
-    from edrbo.optimizer.words import (
-        interval_words,
-        nearest_words,
-        range_words,
-        stopping_words,
-        success_words,
-        support_words,
-    )
-    from edrbo.records.goals import Expected, parse_goal
-    from edrbo.records.words import heading, outcome_words, plural
-
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
-    print_table("use", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
-    followed = settings.goal if goal is None else parse_goal(goal)
-    rows = [] if followed == Expected() else _goal_rows(found, followed.unit(settings.unit))
-    rows += [
-        [f"{settings.outcome} to expect, on average", outcome_words(settings, found.expected)],
-        ["  95 % sure that this is between", range_words(found.interval, settings.unit)],
-        ["  and the next single outcome between", range_words(found.outcome, settings.unit)],
-        ["  cautiously: models that differ most", outcome_words(settings, found.robust)],
-    ]
-    if found.context_effect and ball > 0:  # otherwise it is the expected value, and no bound
-        worst = f"  95 % sure: no worse if contexts move by {100 * ball:g} %"
-        rows.append([worst, outcome_words(settings, found.worst_case)])
-    rows.append(["  models differ by", outcome_words(settings, found.disagreement)])
-    rows += [[f"  {name} makes it vary by", outcome_words(settings, s)] for name, s in found.context_effect.items()]
-    if (success := success_words(settings, found)) is not None:
-        rows.append(["a run of it succeeds with", success])
-    print_table(f"from {plural(found.observations, 'outcome')}", ["what to expect", settings.outcome], rows)
-    if followed != Expected() and found.context_effect:
-        _print_price(found)
-    if found.outcomes:
-        _print_outcomes(found)
-    say(interval_words(found.value_interval, found.value_parts))
-    say(stopping_words(found, followed.unit(settings.unit)))
-    warning = support_words(settings, found)
-    say(warning or nearest_words(settings, found), style="yellow" if warning else "")
-
-
-def _goal_rows(found: Recommendation, unit: str) -> list[list[str]]:
-    from edrbo.optimizer.words import range_words
-
-    return [
-        [found.title, f"{found.value:.6g}{unit and ' ' + unit}"],
-        ["  95 % sure that this is between", range_words(found.value_interval, unit)],
-    ]
-
-
-def _print_outcomes(found: Recommendation) -> None:
-    """Every outcome of several, and whether its limit holds."""
-    from edrbo.optimizer.words import limits_words, outcome_rows
-
-    rows = [[name, *cells] for name, cells in outcome_rows(found).items()]
-    print_table("every outcome", ["name", "aim", "on average", "95 % sure between", "holds"], rows)
-    if found.limits_hold is False:
-        say(limits_words(found), style="yellow")
-
-
-def _print_price(found: Recommendation) -> None:
-    """What the goal costs on average, and what it buys."""
-    heads = list(found.price["recommended"])
-    rows = [[name, *(f"{values[head]:.6g}" for head in heads)] for name, values in found.price.items()]
-    print_table("the price of robustness", ["design", *heads], rows)
+    print_table("set this", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
+    for doubt in text.doubts:
+        say(doubt, style="yellow")
+    title = f"what to expect of {settings.outcome}, from {plural(found.observations, 'result')}"
+    print_facts(title, text.facts)
+    print_facts("where the uncertainty comes from", text.sources)
+    if text.price:
+        rows = [list(fact) for fact in text.price]
+        print_table("the price of robustness", ["", "this answer", "best on average"], rows)
+    say(text.nearest)

@@ -9,8 +9,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from edrbo.errors import InvalidValueError
-from edrbo.records.outcomes import read_outcome_word
 from edrbo.records.settings import Settings
 from edrbo.records.words import setting_words
 
@@ -19,13 +17,11 @@ SEVERAL = "Of several, what each is for: gloss=maximize, cost=minimize,weight=0.
 
 def _read_outcomes(words: list[str]) -> dict[str, Any]:
     """The name of the only outcome, or several with their aims."""
-    if len(words) == 1 and "=" not in words[0]:
+    if len(words) == 1 and not any(sign in words[0] for sign in "=<>≤≥"):
         return {"outcome": words[0]}
-    found: dict[str, Any] = {}
-    for name, part in map(read_outcome_word, words):
-        if name in found:
-            raise InvalidValueError(f"the outcome {name!r} is given twice", "each has a name of its own")
-        found[name] = part
+    from edrbo.entry.settings import read_outcome_words
+
+    found = read_outcome_words(words)
     return {"outcomes": found} if found else {}
 
 

@@ -52,16 +52,16 @@ def show(
 
 
 def _show_run(state: State, key: int, as_json: bool) -> None:
+    from edrbo.entry.times import local_text, time_text
     from edrbo.errors import UnknownSuggestionError
     from edrbo.records.reducer import undone
     from edrbo.records.words import event_words, history_of, run_words
-    from edrbo.study.times import local_text, time_text
 
     events, gone = history_of(state, key), undone(state.history)
     if not events:
         raise UnknownSuggestionError(f"there is no run {key}", "`edrbo show --all` lists them")
     rows = [
-        [local_text(event.at), event.by, event_words(state, event) + " — undone" * (event.ref in gone), event.note]
+        [local_text(event.at), event.by, event_words(state, event) + " — taken back" * (event.ref in gone), event.note]
         for event in events
     ]
     if as_json:
@@ -166,23 +166,23 @@ def _print(study: Study, state: State, every: bool) -> None:
     say(title, style="bold")
     say(purpose_words(settings))
     say(f"kept in {describe(study.where)}", style="dim")
-    for label, variables in (("what you set", space.design), ("what the world sets", space.context)):
+    for label, variables in (("settings", space.design), ("conditions", space.context)):
         if variables:
             print_table(label, ["name", "range"], [[name, variable.words()] for name, variable in variables.items()])
     if settings.outcomes is not None:
         rows = [[name, *aim_words(name, part)] for name, part in settings.outcomes.items()]
-        print_table("what you measure", ["name", "aim", "unit"], rows)
+        print_table("results", ["name", "aim", "unit"], rows)
     if space.constraints:
         print_table("what must hold", ["constraint"], [[constraint.words()] for constraint in space.constraints])
     if settings.law is not None:
-        say(f"contexts are known to follow {settings.law.to_text()}")
+        say(f"conditions are known to follow {settings.law.to_text()}")
     counts = [
-        plural(len(state.told), "outcome"),
+        plural(len(state.told), "result"),
         f"{len(state.failed)} failed",
         f"{len(state.pending)} pending",
-        *(f"{n} cancelled" for n in [sum(run.status == "cancelled" for run in state.runs.values())] if n),
+        *(f"{n} not tried" for n in [sum(run.status == "cancelled" for run in state.runs.values())] if n),
         *(f"{n} left out" for n in [sum(run.dropped for run in state.runs.values())] if n),
-        f"{plural(len(state.log), 'context')} known",
+        f"conditions known {plural(len(state.log), 'time')}",
     ]
     say(", ".join(counts))
     if (spent := spending_words(state)) is not None:
@@ -201,7 +201,7 @@ def _print(study: Study, state: State, every: bool) -> None:
 def print_runs(title: str, state: State, runs: list[Run]) -> None:
     """Runs under their variables' names and units."""
     from edrbo.records.spending import spending
-    from edrbo.records.words import heading, outcome_headings, outcome_of, remarks_of
+    from edrbo.records.words import STATUSES, heading, outcome_headings, outcome_of, remarks_of
     from edrbo.space.steps import number_text
 
     space, settings, said = state.space, state.settings, remarks_of(state)
@@ -217,7 +217,7 @@ def print_runs(title: str, state: State, runs: list[Run]) -> None:
         cells += [variable.text(context[name]) if name in context else "" for name, variable in space.context.items()]
         told = [outcome_of(run, name, settings) for name in outcome_headings(settings)]
         values = ["" if value is None else number_text(value) for value in told]
-        remarks = ["" if run.status == "told" else run.status, "left out" * run.dropped, run.why or ""]
+        remarks = [STATUSES[run.status], "left out" * run.dropped, run.why or ""]
         remarks += said.get(run.id, [])
         paid = ["" if run.id not in costs else number_text(costs[run.id])] * costly
         rows.append([run.id, *cells, *values, *paid, ", ".join(filter(None, remarks))])

@@ -15,9 +15,9 @@ def register(app: typer.Typer) -> None:
 
 def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
     """List the studies that are kept in one place."""
+    from edrbo.entry.times import local_text
     from edrbo.study.store.place import describe
     from edrbo.study.study import all_studies
-    from edrbo.study.times import local_text
 
     place = find_place(study)
     rows = []

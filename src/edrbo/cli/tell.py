@@ -24,8 +24,14 @@ from edrbo.cli.options import (
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
 from edrbo.cli.questions import settle
-from edrbo.cli.read_words import read_context, read_design, read_moment, read_value, read_values
-from edrbo.errors import ContextBoundsWarning, ImplausibleWarning, StudyError, UnknownSuggestionError
+from edrbo.cli.read_words import read_amount, read_context, read_design, read_moment, read_result, read_variances
+from edrbo.errors import (
+    ContextBoundsWarning,
+    ImplausibleWarning,
+    InvalidDesignError,
+    InvalidValueError,
+    UnknownSuggestionError,
+)
 
 if TYPE_CHECKING:
     from edrbo.records.run import Run
@@ -67,19 +73,21 @@ def tell(
     With an ID, --design says what was really set where that differs: edrbo tell 3 -v 1.7 -d speed=38
     Without one, it is a design of your own, and all its variables are needed.
     """
-    from edrbo.records.plausible import all_doubts, series_doubts
+    from edrbo.records.plausible import entry_doubts, series_doubts
 
     if run is None and not design:
-        raise StudyError(
+        raise InvalidDesignError(
             "what was tried is not clear", "give the number of a suggestion, or say what was set: -d NAME=…"
         )
     if not value and not failed and rows is None:
-        raise StudyError("the outcome is missing", "add --value NUMBER, or --failed if it gave none")
+        raise InvalidValueError("the result is missing", "add --value NUMBER, or --failed if it gave none")
     if rows is not None and (value or context or noise or failed):
-        raise StudyError("both a table and an outcome are given", "values, contexts and noise stand in the table")
+        raise InvalidValueError(
+            "both a table and an outcome are given", "values, contexts and noise stand in the table"
+        )
     with opened(study, name, by, create="first") as opened_study:
         before = opened_study.state_now
-        number, seen = read_values(before.settings, value), read_context(before.space, context)
+        number, seen = read_result(before.settings, value), read_context(before.space, context)
         known = None if run is None else before.runs.get(run)
         if run is not None and known is None:
             raise UnknownSuggestionError(
@@ -88,7 +96,8 @@ def tell(
         told_rows, asked = _rows(before, rows), None if design else known
         if known is None or known.status == "pending":  # else it is refused, and there is nothing to ask
             of_rows = None if told_rows is None else series_doubts(before, asked, told_rows)
-            settle(all_doubts(before, asked, number, seen) if of_rows is None else of_rows, yes=yes)
+            of_one = [] if of_rows is not None else entry_doubts(before, run, number, seen, own=bool(design))
+            settle(of_rows or of_one, yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             warnings.simplefilter("ignore", ImplausibleWarning)
@@ -96,8 +105,8 @@ def tell(
                 run if run is not None else read_design(before.space, design),
                 seen,
                 number,
-                **(told_rows or {"noise": read_values(before.settings, noise, "the noise")}),
-                cost=read_value(cost, "the cost"),
+                **(told_rows or {"noise": read_variances(before.settings, noise)}),
+                cost=read_amount(cost, "the cost"),
                 failed=failed,
                 design=read_design(before.space, design) if run is not None and design else None,
                 why=why,
@@ -112,7 +121,7 @@ def tell(
     from edrbo.records.words import plural, run_words
 
     say(run_words(after, told))
-    say(f"{plural(len(after.told), 'outcome')} so far", style="dim")
+    say(f"{plural(len(after.told), 'result')} so far", style="dim")
 
 
 def _rows(state: State, path: Path | None) -> dict[str, Any] | None:

@@ -40,16 +40,14 @@ def undo(
     as_json: JsonOption = False,
 ) -> None:
     """Take back what was recorded last. The history keeps both; what was somebody else's is asked about first."""
-    from edrbo.records.words import event_words
+    from edrbo.records.words import entry_words
 
     with opened(study, name, by) as opened_study:
         state = opened_study.state_now
         last = state.last
         if last is None:
             raise InvalidEventError("there is nothing to undo", "nothing has happened yet")
-        words = event_words(state, last)
-        key = getattr(last, "id", None)
-        about = words if key is None else f"run {key}, {words}"
+        about, key = entry_words(state, last), getattr(last, "id", None)
         if last.by != opened_study.by:
             confirm(f"{last.by or 'somebody'} did this: {about}. Take it back?", yes=yes)
         opened_study.undo(last.ref, note=note)

@@ -1,7 +1,8 @@
 """What a model says of outcomes it has not seen: each from all the others, and each from those before it.
 
-Leaving one out judges the model among its data. Most of them lie beside others like them, where any model does well;
-the next outcome is mostly of a new place. So trust is earned by the second kind.
+Leaving one out judges the model among its data: ``trust`` stretches intervals by these errors, weighing outcomes in new
+places most, since any model does well beside others like them. The next outcome is mostly of a new place. So what a
+report says of how far the model can be trusted is judged by the second kind.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ far: the middle and the spread of the others, both such that a few wild ones do 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,19 @@ def all_doubts(
     ]
 
 
+def entry_doubts(
+    state: State,
+    key: int | None,
+    value: float | Mapping[str, float | None] | None,
+    context: Mapping[str, Any] | None,
+    *,
+    own: bool = False,
+) -> list[str]:
+    """The same of what is about to be entered of run ``key``; its design is the suggestion's unless it is one's
+    ``own``."""
+    return all_doubts(state, None if key is None or own else state.runs.get(key), value, context)
+
+
 def context_doubts(state: State, context: Mapping[str, Any]) -> list[str]:
     """Of one context, by name, in the user's units."""
     return Others.of(state).context_doubts(state.space.context_numbers(context))
@@ -101,14 +114,26 @@ def doubtful(state: State) -> list[Doubtful]:
     return found
 
 
+def newly_doubtful(before: State, after: State, keys: Iterable[int]) -> Iterator[Doubtful]:
+    """The runs ``keys`` that look wrong beside what was known before they came, or else beside all that came."""
+    known, everything = Others.of(before), Others.of(after)
+    for key in keys:
+        reasons = _reasons(after, known, key) or _doubts_about(after, everything, key)
+        if reasons:
+            yield Doubtful(key, tuple(reasons))
+
+
 def doubts_about(state: State, key: int) -> list[str]:
     """The same of one run that was told; nothing of one that was not, or is left out."""
     return _doubts_about(state, Others.of(state), key) if key in state.told else []
 
 
 def _doubts_about(state: State, everything: Others, key: int) -> list[str]:
+    return _reasons(state, everything.without(key, state.rows_of(key)), key) if key in state.told else []
+
+
+def _reasons(state: State, others: Others, key: int) -> list[str]:
     run = state.runs[key]
-    others = everything.without(key, state.rows_of(key))
     if run.series is None:
         known = run.context is not None and state.space.d_c > 0
         context = state.space.known_numbers(run.context) if known and run.context is not None else None
@@ -175,7 +200,7 @@ class Others:
                 found += [f"{name} is {words}, outside {variable.words()}"] * bounds
             elif is_far(seen, number):
                 found.append(f"{name} is {words}, far from {_range(variable, seen)}{_meant(seen, number)}")
-            elif _is_percent(variable) and 0 < number <= 1 < seen.min(initial=np.inf):
+            elif _is_percent(variable) and _is_share(seen, number):
                 found.append(f"{name} is {words}, as a share of one would be; did you mean {100 * number:.6g}?")
         return found
 
@@ -222,6 +247,18 @@ def _inside(variable: Variable, number: float) -> bool:
 def _is_percent(variable: Variable) -> bool:
     """Whether it is given in hundredths; then a share of one is an easy slip, and needs no others to be seen by."""
     return variable.numeric and (variable.unit == "%" or variable.limits() == (0.0, 100.0))
+
+
+def _is_share(seen: Array, number: float) -> bool:
+    """Whether ``number`` is a share of one where those ``seen`` (n) are percent, but for a few that slipped too."""
+    if not 0 < number <= 1:
+        return False
+    percent = seen[seen > 1]
+    if len(percent) < 2 * (len(seen) - len(percent)) or not len(percent):
+        return len(seen) == 0
+    low, high = float(percent.min()), float(percent.max())
+    wide = max(high - low, high / 2)
+    return len(percent) == len(seen) or low - wide <= 100 * number <= high + wide
 
 
 def _range(variable: Variable, seen: Array) -> str:

@@ -1,6 +1,7 @@
 """The reducer: what each event does to a state, and when it cannot be.
 
-A ``Draft`` is a state being written; ``State.apply`` makes one, applies events and freezes it. Nobody else does.
+A ``Draft`` is a state being written; ``State.apply`` makes one, applies events and freezes it, and so does the plan
+of a table, whose rows go on from one another.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class State(Contents):
         draft = Draft(self)
         for event in events:
             draft.apply(event)
-        return self._followed_by(draft, events)
+        return self.after(draft, events)
 
     def replay(self, events: Sequence[Event]) -> State:
         """The state after ``events`` that were accepted once, one after the other. What is taken back among them is not
@@ -70,15 +70,16 @@ class State(Contents):
             if index and len(events) - index in AGES:  # what happened last is taken back most often
                 draft.checkpoints.append(draft.checkpoint(gone))
             draft.replay(event, gone)
-        return self._followed_by(draft, events)
+        return self.after(draft, events)
 
-    def _followed_by(self, draft: Draft, events: Sequence[Event]) -> State:
-        """The state of ``draft``, which ``events`` made of this one."""
+    def after(self, draft: Draft, events: Sequence[Event] | None = None) -> State:
+        """What a draft of this state came to; ``events`` are those it took, if that is known."""
         if len(draft.history) - (draft.checkpoints[-1].count if draft.checkpoints else 0) >= AGES[-1]:
             point = Draft(self).checkpoint(undone(self.history))
             draft.checkpoints = [*_thinned(draft.checkpoints, len(draft.history)), point]
         after = replace(self, **draft.fields())
-        object.__setattr__(after, "_tables", self._tables.followed_by(after, events))
+        taken = after.history[len(self.history) :] if events is None else events
+        object.__setattr__(after, "_tables", self._tables.followed_by(after, taken))
         return after
 
     @property

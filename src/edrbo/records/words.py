@@ -104,15 +104,14 @@ def run_words(state: State, run: Run) -> str:
         met = f" at {context_words(space, space.name_contexts(run.context[None])[0])}"
         met += " and what is not known yet" * run.late
     elif run.late:
-        met = ", in a context not known yet"
+        met = ", in conditions not known yet"
     if run.status == "told":
         gave = measured_words(state.settings, run.value, run.others)
         gave += " on average" * (run.series is not None)
         text = f"run {run.id}: {design}{met} gave {gave}"
         text += f" (noise variance {number_text(run.noise)})" if run.noise is not None else ""
     else:
-        ends = {"pending": "is being tried", "failed": "failed", "cancelled": "was cancelled"}
-        text = f"run {run.id}: {design}{met} {ends[run.status]}"
+        text = f"run {run.id}: {design}{met}: {STATUSES[run.status]}"
     text += f", cost {number_text(run.cost)}" if run.cost is not None else ""
     text += "; left out" if run.dropped else ""
     return f"{text} ({run.why})" if run.why else text
@@ -139,12 +138,12 @@ def event_words(state: State, event: e.Event) -> str:
     if isinstance(event, e.Told | e.Failed | e.Corrected) and event.cost is not None:
         parts.append(f"cost {number_text(event.cost)}")
     if isinstance(event, e.Seen):
-        parts.append(plural(event.count, "context"))
+        parts.append(plural(event.count, "time"))
     if isinstance(event, e.Amended):
         parts += amendment_words(state, event)
     if isinstance(event, e.Undone):
         past = next((past for past in state.history if past.ref == event.of), None)
-        parts.append("" if past is None else f"“{event_words(state, past)}”")
+        parts.append("" if past is None else entry_words(state, past))
     why = getattr(event, "why", None)
     text = f"{VERBS[event.kind]}{': ' * bool(parts)}{', '.join(parts)}"
     return f"{text} ({why})" if why else text
@@ -152,18 +151,25 @@ def event_words(state: State, event: e.Event) -> str:
 
 VERBS = {
     "asked": "suggested",
-    "told": "told",
-    "failed": "failed",
-    "context": "context told later",
-    "seen": "contexts seen",
-    "cancelled": "cancelled",
+    "told": "result",
+    "failed": "failed, no result",
+    "context": "conditions told later",
+    "seen": "conditions seen",
+    "cancelled": "not tried",
     "corrected": "corrected",
     "dropped": "left out",
     "restored": "taken in again",
     "noted": "noted",
-    "undone": "undone",
-    "amended": "amended",
+    "undone": "taken back",
+    "amended": "settings changed",
 }
+STATUSES = {"told": "", "pending": "being tried", "failed": VERBS["failed"], "cancelled": VERBS["cancelled"]}
+
+
+def entry_words(state: State, event: e.Event) -> str:
+    """The same with the run that it is about."""
+    number, words = getattr(event, "id", None), event_words(state, event)
+    return words if number is None else f"run {number}, {words}"
 
 
 def amendment_words(state: State, event: e.Amended) -> list[str]:
@@ -180,21 +186,35 @@ def changes(old: Settings, new: Settings) -> list[str]:
     """Old → new, one text each."""
     lines = []
     for choice in Settings.choices():
+        if choice.name == "outcomes":
+            lines += _aim_changes(old, new)
+            continue
         one, two = (setting_words(getattr(settings, choice.name)) for settings in (old, new))
         if one != two:
-            lines.append(f"{choice.name} {one} → {two}")
+            lines.append(f"{choice.name.replace('_', ' ')}: {one} → {two}")
     for role in ("design", "context"):
         before, after = getattr(old.space, role), getattr(new.space, role)
         for name, variable in after.items():
             if name not in before:
                 lines.append(f"{name} is new: {variable.words()}")
             elif before[name] != variable:
-                lines.append(f"{name} {before[name].words()} → {variable.words()}")
+                lines.append(f"{name}: {before[name].words()} → {variable.words()}")
         lines += [f"{name} is gone" for name in before if name not in after]
     held, holds = ([constraint.words() for constraint in settings.space.constraints] for settings in (old, new))
     lines += [f"{words} must hold" for words in holds if words not in held]
     lines += [f"{words} need not hold any more" for words in held if words not in holds]
     return lines
+
+
+def _aim_changes(old: Settings, new: Settings) -> list[str]:
+    """What outcomes are for, one text each."""
+    before, after = (
+        {name: ", ".join(filter(None, aim_words(name, part))) for name, part in (settings.outcomes or {}).items()}
+        for settings in (old, new)
+    )
+    lines = [f"{name} is measured too: {words}" for name, words in after.items() if name not in before]
+    lines += [f"{name}: {before[name]} → {words}" for name, words in after.items() if before.get(name, words) != words]
+    return lines + [f"{name} is gone" for name in before if name not in after]
 
 
 def purpose_words(settings: Settings) -> str:

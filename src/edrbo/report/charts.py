@@ -9,7 +9,7 @@ import numpy as np
 from edrbo.acquisition.score import SQRT2
 from edrbo.optimizer.forecasts import Z95
 from edrbo.optimizer.tradeoff import Tradeoff
-from edrbo.records.words import heading
+from edrbo.records.words import context_words, heading, outcome_words
 from edrbo.report.contents import Facts, Slice
 from edrbo.report.svg import Chart, number, span
 
@@ -22,17 +22,24 @@ def progress(facts: Facts) -> Chart:
     sign = 1.0 if facts.optimizer.direction == "maximize" else -1.0
     best = sign * np.maximum.accumulate(sign * y)
     order = np.arange(1, len(y) + 1, dtype=float)
-    chart = Chart("Progress", (0.4, len(y) + 0.6), shared_span(facts), "run told", outcome_axis(facts))
+    chart = Chart("Progress", (0.4, len(y) + 0.6), shared_span(facts), "results, in their order", outcome_axis(facts))
     expected = [facts.recommendation.expected] * 2
     ends = [0.4, len(y) + 0.6]
     chart.band(ends, [facts.recommendation.interval[0]] * 2, [facts.recommendation.interval[1]] * 2, "green")
     chart.line(ends, expected, "green dashed")
     chart.line(order.tolist(), best.tolist(), "grey")
     keep = _thin(len(y))
-    ids = facts.optimizer.state.owners
-    tips = [f"run {ids[i]}: {number(y[i])}" for i in keep]
+    tips = [_tip(facts, i) for i in keep]
     chart.dots(order[keep].tolist(), y[keep].tolist(), tips, "blue")
     return chart
+
+
+def _tip(facts: Facts, row: int) -> str:
+    """What a dot stands for: a run, its result, and the conditions it met."""
+    state = facts.optimizer.state
+    words = f"run {state.owners[row]}: {outcome_words(state.settings, float(state.observations.y[row]))}"
+    met = state.space.name_contexts(state.observations.c[row][None])[0]
+    return words + (f" at {context_words(state.space, met)}" if met else "")
 
 
 def progress_by_cost(facts: Facts) -> Chart:
@@ -53,7 +60,7 @@ def progress_by_cost(facts: Facts) -> Chart:
     )
     chart.line(at, best.tolist(), "grey")
     keep = _thin(len(known))
-    tips = [f"run {owners[known[i]]}: {number(told[i])}, cost {number(spent.costs[owners[known[i]]])}" for i in keep]
+    tips = [f"{_tip(facts, known[i])}, cost {number(spent.costs[owners[known[i]]])}" for i in keep]
     chart.dots([at[i] for i in keep], told[keep].tolist(), tips, "blue")
     return chart
 

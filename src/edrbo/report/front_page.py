@@ -5,17 +5,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 from edrbo.optimizer.front import Front
-from edrbo.optimizer.front_words import doubt_words, front_table, volume_words
 from edrbo.records.state import State
 from edrbo.records.words import context_words, design_words, outcome_headings, outcome_of, spending_words
-from edrbo.report.parts import head, section, whole_page
+from edrbo.report.parts import DataTable, Row, Section, whole_page
 from edrbo.report.run_table import run_table
-from edrbo.report.svg import Chart, number, one_line, span
+from edrbo.report.svg import Chart, number, span
 from edrbo.study import Study
+from edrbo.text import doubt_words, front_table, volume_words
 
 ROWS = 300  # runs in the table
 NOTE = (
@@ -31,13 +30,13 @@ def front_page(study: Study, context: Mapping[str, Any] | None = None) -> str:
     words = f"When {context_words(state.space, context)} is known to come. " if context else ""
     drawn = [front_chart(state, front, *pair) for pair in itertools.combinations(front.reference, 2)]
     doubt = doubt_words(front)
-    warning = "" if doubt is None else f"<p class='warn'>{escape(doubt)}</p>"
-    body = head(study, made)
-    body += section("Front", f"{words}{NOTE} {volume_words(front)}", drawn, warning + _table(state, front))
-    body += _runs(state)
+    heads, rows = front_table(state.settings, front)
+    table = DataTable(heads, [False] * len(heads), [Row(row) for row in rows])
+    warnings = [] if doubt is None else [doubt]
+    sections = [Section("Front", f"{words}{NOTE} {volume_words(front)}", drawn, warnings, table=table), _runs(state)]
     points = [{"design": point.design, "values": point.values} for point in front.points]
     data: dict[str, Any] = {"name": study.name, "settings": state.settings.to_dict(), "front": points}
-    return whole_page(study, body, data | {"hypervolume": front.hypervolume, "reference": front.reference})
+    return whole_page(study, made, sections, data | {"hypervolume": front.hypervolume, "reference": front.reference})
 
 
 def front_chart(state: State, front: Front, one: str, other: str) -> Chart:
@@ -58,21 +57,9 @@ def front_chart(state: State, front: Front, one: str, other: str) -> Chart:
     return chart
 
 
-def _table(state: State, front: Front) -> str:
-    heads, rows = front_table(state.settings, front)
-    top = "".join(f"<th>{escape(one_line(name))}</th>" for name in heads)
-    body = "".join(f"<tr>{_cells(heads, row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table class="data"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _cells(heads: list[str], row: list[str]) -> str:
-    pairs = zip(heads, row, strict=True)
-    return "".join(f'<td data-name="{escape(one_line(name))}">{escape(one_line(cell))}</td>' for name, cell in pairs)
-
-
-def _runs(state: State) -> str:
+def _runs(state: State) -> Section:
     runs = list(state.runs.values())[::-1]
     note = f"The last {ROWS} of {len(runs)}." if len(runs) > ROWS else "Newest first."
     if (spent := spending_words(state)) is not None:
         note += f" {spent[0].upper()}{spent[1:]}."
-    return section("Runs", note, [], run_table(state, runs[:ROWS]))
+    return Section("Runs", note, table=run_table(state, runs[:ROWS]))

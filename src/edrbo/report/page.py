@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 import numpy as np
 
-from edrbo.optimizer.words import (
-    TOO_EARLY,
-    interval_words,
-    limits_words,
-    outcome_rows,
-    stopping_words,
-    success_words,
-    support_words,
-)
 from edrbo.records.words import context_words, design_words, spending_words
 from edrbo.report import charts
 from edrbo.report.contents import Facts, gather
 from edrbo.report.front_page import front_page
-from edrbo.report.parts import head, section, value_text, whole_page
+from edrbo.report.parts import Section, value_text, whole_page
 from edrbo.report.run_table import run_table
-from edrbo.report.svg import number, one_line
+from edrbo.report.svg import number
 from edrbo.study import Study
 from edrbo.surrogate.kernels import get_kernel
+from edrbo.text import Fact, answer_text
 
 ROWS = 300  # runs in the table
 
@@ -36,119 +27,45 @@ def report_page(study: Study, context: Mapping[str, float] | None = None) -> str
     if study.settings.has_front:
         return front_page(study, context)
     facts = gather(study, context)
-    body = "".join(
-        (
-            head(study, facts.made),
-            _recommendation(facts),
-            _advice(facts),
-            _nearest(facts),
-            _progress(facts),
-            _slices(facts),
-            _contexts(facts),
-            _trust(facts),
-            _table(facts),
-        )
-    )
-    return whole_page(study, body, _data(facts))
+    parts = (_recommendation, _advice, _nearest, _progress, _slices, _contexts, _trust, _table)
+    sections = [section for part in parts if (section := part(facts)) is not None]
+    return whole_page(study, facts.made, sections, _data(facts))
 
 
-def _goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
-    """The value under a goal that is not the mean, and what the best design on average would have given."""
-    found = facts.recommendation
-    if facts.goal is None:
-        return []
-    settings = facts.study.settings
-    unit = settings.goal.unit(settings.unit)
-    sure = _sure(found.value_interval, unit)
-    rows = [
-        (found.title, _joined(number(found.value), unit), sure),
-        ("", "", interval_words(found.value_interval, found.value_parts)),
-    ]
-    if facts.space.d_c:
-        average = found.price["on average"]
-        rows += [
-            (name, _outcome(facts, value), f"the design that is best on average: {_outcome(facts, average[name])}")
-            for name, value in found.price["recommended"].items()
-            if name != "mean"
-        ]
-    return rows
-
-
-def _recommendation(facts: Facts) -> str:
-    found = facts.recommendation
-    design = "".join(
-        f"<div><dt>{escape(one_line(name))}</dt><dd>{escape(_with_unit(facts, name, value))}</dd></div>"
-        for name, value in found.design.items()
-    )
-    unit, goal_unit = facts.study.settings.unit, facts.study.settings.goal.unit(facts.study.settings.unit)
-    worse = "less" if facts.study.settings.direction == "maximize" else "more"
-    rows = [
-        *_goal_rows(facts),
-        ("expected value", _outcome(facts, found.expected), _sure(found.interval, unit)),
-        ("", "", interval_words(found.interval, found.interval_parts)),
-        ("next outcome", "", f"a single one: {_sure(found.outcome, unit)}"),
-        ("robust value", _outcome(facts, found.robust), f"{worse} hopeful by as much as the models disagree"),
-    ]
-    if found.context_effect:  # otherwise the worst case is the expected value, and no bound
-        ball = f"if contexts move by {100 * found.ball:.0f} % of their range in the worst way; 95 % sure"
-        rows.append(("worst case", _outcome(facts, found.worst_case), ball))
-        rows += [
-            (f"spread due to {name}", _outcome(facts, effect), "standard deviation of the value at this design")
-            for name, effect in found.context_effect.items()
-        ]
-    rows += [
-        (name, average, "; ".join(filter(None, [aim, _sure(found.outcomes[name].interval, one_unit), holds])))
-        for name, (aim, average, _, holds) in outcome_rows(found).items()
-        for one_unit in [found.outcomes[name].unit]
-        if name != facts.study.settings.outcome
-    ]
-    if (success := success_words(facts.study.settings, found)) is not None:
-        rows.append(("success", success, "probability that a run of it gives a value"))
-    cells = "".join(
-        f"<tr><th>{escape(one_line(name))}</th><td>{escape(one_line(value))}</td><td>{escape(one_line(note))}</td></tr>"
-        for name, value, note in rows
-    )
-    warning = limits_words(found) if found.limits_hold is False else support_words(facts.study.settings, found)
-    doubt = "" if warning is None else f"<p class='warn'>{escape(one_line(warning))}</p>"
-    return (
-        f'<section class="key"><h2>Recommendation</h2><dl class="design">{design}</dl>{doubt}'
-        f'<table class="facts">{cells}</table><p>{escape(stopping_words(found, goal_unit))}</p></section>'
+def _recommendation(facts: Facts) -> Section:
+    found, text = facts.recommendation, answer_text(facts.recommendation, facts.study.settings)
+    price = [Fact("", "this answer", "best on average"), *text.price] if text.price else []
+    return Section(
+        "Set this",
+        warnings=text.doubts,
+        facts=[("", text.facts), ("Where the uncertainty comes from", text.sources), ("Price of robustness", price)],
+        design=[(name, _with_unit(facts, name, value)) for name, value in found.design.items()],
     )
 
 
-def _advice(facts: Facts) -> str:
+def _advice(facts: Facts) -> Section | None:
     """What to set for the context that was asked about."""
     if facts.advice is None:
-        return ""
+        return None
     found, space = facts.advice.recommendation, facts.space
-    unit = facts.study.settings.unit
-    words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}. "
-    words += f"Expected is {_outcome(facts, found.expected)}, {_sure(found.interval, unit, '')}; "
-    words += f"the next single outcome: {_sure(found.outcome, unit, '')}."
-    return section("For one context", words, [])
+    words = f"When {context_words(space, facts.advice.context)} is known to come: {design_words(space, found.design)}."
+    return Section("For these conditions", words, facts=[("", answer_text(found, facts.study.settings).facts)])
 
 
-def _nearest(facts: Facts) -> str:
+def _nearest(facts: Facts) -> Section:
     """Has something like it been tried?"""
     found = facts.recommendation
     runs = [facts.optimizer.state.runs[tried.run] for tried in found.nearest]
     words = "The runs nearest to it, nearest first."
     if found.untried:
         words += " Even the nearest is far away: what is expected of the recommendation is a guess between runs."
-    table = f'<div class="near">{run_table(facts.optimizer.state, runs)}</div>'
-    return section("What was tried near the recommendation", words, [], table)
+    table = run_table(facts.optimizer.state, runs)
+    return Section("What was tried near the recommendation", words, table=table, near=True)
 
 
 def _outcome(facts: Facts, value: float) -> str:
     """An outcome, or a difference of outcomes, with its unit."""
     return _joined(number(value), facts.study.settings.unit)
-
-
-def _sure(interval: tuple[float, float], unit: str, what: str = "it is ") -> str:
-    low, high = interval
-    if not math.isfinite(high - low):
-        return f"how sure this is is {TOO_EARLY}"
-    return f"95 % sure {what}between {number(low)} and {_joined(number(high), unit)}"
 
 
 def _joined(text: str, unit: str) -> str:
@@ -157,20 +74,20 @@ def _joined(text: str, unit: str) -> str:
 
 def _with_unit(facts: Facts, name: str, value: Any) -> str:
     variable = facts.space.design[name]
-    return one_line(f"{value_text(value)}{variable.unit and ' ' + variable.unit}")
+    return f"{value_text(value)}{variable.unit and ' ' + variable.unit}"
 
 
-def _progress(facts: Facts) -> str:
+def _progress(facts: Facts) -> Section:
     note = "Dots are told values, the grey line is the best so far. The green band is the expected value of the "
     note += "recommended design: a single lucky outcome may lie far above what can be expected again."
     drawn = [charts.progress(facts)]
     if (spent := spending_words(facts.optimizer.state)) is not None:
         drawn.append(charts.progress_by_cost(facts))
         note += f" Beside it, the same against what was spent. {spent[0].upper()}{spent[1:]}."
-    return section("Progress", note, drawn)
+    return Section("Progress", note, drawn)
 
 
-def _slices(facts: Facts) -> str:
+def _slices(facts: Facts) -> Section:
     note = "The expected value over contexts along each design variable, the others as recommended, with its 95 % "
     note += "band. The orange line is the recommendation; faint dots are observations, at whatever context they met."
     if len(facts.optimizer.method.surrogate.experts) > 1:
@@ -186,12 +103,12 @@ def _slices(facts: Facts) -> str:
             note += " In the end, designs between the best on average and the best under the goal."
         else:
             note += " No design is known that is better under the goal and worse on average."
-    return section("Expected value", note, drawn)
+    return Section("Expected value", note, drawn)
 
 
-def _contexts(facts: Facts) -> str:
+def _contexts(facts: Facts) -> Section | None:
     if not facts.space.d_c or not len(facts.contexts):
-        return ""
+        return None
     words = "Too few contexts to look for a shift yet." if facts.shift is None else facts.shift.words()
     note = f"{words} Blue: earlier, orange: the last {facts.recent}."
     drawn = []
@@ -200,31 +117,26 @@ def _contexts(facts: Facts) -> str:
         if np.isfinite(facts.optimizer.observations.c[:, k]).any():
             drawn.append(charts.outcome_by_context(facts, k))
     shifted = facts.shift is not None and facts.shift.p_value < 0.05
-    advice = ""
-    if shifted and facts.shift is not None:
-        beyond = facts.shift.distance - facts.shift.usual > facts.recommendation.ball
-        advice = "<p class='warn'>The recommendation above is for all contexts seen. "
-        advice += "They have moved further than its worst case allows. " if beyond else ""
-        advice += "Consider a forecast, or a study with forgetting.</p>"
-    return section("Contexts", note, drawn, advice)
+    if not shifted or facts.shift is None:
+        return Section("Contexts", note, drawn)
+    beyond = facts.shift.distance - facts.shift.usual > facts.recommendation.ball
+    advice = "The recommendation above is for all contexts seen. "
+    advice += "They have moved further than its worst case allows. " if beyond else ""
+    return Section("Contexts", note, drawn, [f"{advice}Consider a forecast, or a study with forgetting."])
 
 
-def _trust(facts: Facts) -> str:
+def _trust(facts: Facts) -> Section:
     found = facts.calibration
     if found is None:
-        return section("Trust in the model", "Too few complete outcomes to judge the model yet.", [])
+        return Section("Trust in the model", "Too few complete outcomes to judge the model yet.")
     names = facts.optimizer.method.surrogate.experts
     errors = [_outcome(facts, float(facts.units.spread_to_user(error))) for error in found.expert_rmse.tolist()]
-    experts = "".join(
-        f"<tr><th>{escape(get_kernel(name).title)}</th><td>{escape(one_line(error))}</td></tr>"
-        for name, error in zip(names, errors, strict=True)
-    )
-    together = escape(one_line(_outcome(facts, float(facts.units.spread_to_user(found.rmse)))))
-    both = f"<tr><th>together</th><td>{together}</td></tr>" * (len(names) > 1)
-    table = (
-        f'<table class="facts"><tr><th>model</th><td>typical error, leaving one out</td></tr>{experts}{both}</table>'
-    )
-    return section("Trust in the model", f"{facts.trust} {_disagreement(facts)}", [charts.calibration(facts)], table)
+    rows = [("model", "typical error, leaving one out")]
+    rows += [(get_kernel(name).title, error) for name, error in zip(names, errors, strict=True)]
+    together = _outcome(facts, float(facts.units.spread_to_user(found.rmse)))
+    rows += [("together", together)] * (len(names) > 1)
+    note = f"{facts.trust} {_disagreement(facts)}"
+    return Section("Trust in the model", note, [charts.calibration(facts)], facts=[("", rows)])
 
 
 def _disagreement(facts: Facts) -> str:
@@ -240,12 +152,12 @@ def _disagreement(facts: Facts) -> str:
     )
 
 
-def _table(facts: Facts) -> str:
+def _table(facts: Facts) -> Section:
     state = facts.optimizer.state
     runs = list(state.runs.values())[::-1]
     note = f"The last {ROWS} of {len(runs)}." if len(runs) > ROWS else "Newest first."
     note += " Runs that are pending, failed, cancelled or left out are marked."
-    return section("Runs", note, [], run_table(state, runs[:ROWS]))
+    return Section("Runs", note, table=run_table(state, runs[:ROWS]))
 
 
 def _data(facts: Facts) -> dict[str, Any]:

@@ -1,34 +1,34 @@
-"""Runs as an HTML table: every status, units in the headings, names beside the values where a screen is narrow."""
+"""Runs as a table: every status, units in the headings, names beside the values where a screen is narrow."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from edrbo.records.run import Run
 from edrbo.records.spending import spending
 from edrbo.records.state import State
-from edrbo.records.words import heading, outcome_headings, outcome_of, remarks_of
-from edrbo.report.svg import number, one_line
+from edrbo.records.words import STATUSES, heading, outcome_headings, outcome_of, remarks_of
+from edrbo.report.parts import DataTable, Row
+from edrbo.report.svg import number
 
-MARKS = {"told": "", "pending": "being tried", "failed": "failed", "cancelled": "cancelled"}
 
-
-def run_table(state: State, runs: Sequence[Run]) -> str:
+def run_table(state: State, runs: Sequence[Run]) -> DataTable:
     space, settings = state.space, state.settings
     variables = {**space.design, **space.context}
     heads = [heading(name, variable.unit) for name, variable in variables.items()]
     spent = spending(state)
     costs = None if spent is None else spent.costs
     numbers = [*outcome_headings(settings).values(), *["cost"] * (costs is not None)]
-    names = ["run", *heads, *numbers, "remark"]
     levels = [not variable.numeric for variable in variables.values()]
-    kinds = [' class="words"' * words for words in (False, *levels, *(False for _ in numbers), True)]
-    top = "".join(f"<th{kind}>{escape(one_line(name))}</th>" for name, kind in zip(names, kinds, strict=True))
     said = remarks_of(state)
-    rows = ([*_cells(state, run, costs), ", ".join([*_marks(run), *said.get(run.id, [])])] for run in runs)
-    body = "".join(_row(names, kinds, row, run) for row, run in zip(rows, runs, strict=True))
-    return f'<div class="scroll"><table class="data"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    rows = [
+        Row(
+            [*_cells(state, run, costs), ", ".join([*_marks(run), *said.get(run.id, [])])],
+            faded=run.dropped or run.status != "told",
+        )
+        for run in runs
+    ]
+    return DataTable(["run", *heads, *numbers, "remark"], [False, *levels, *(False for _ in numbers), True], rows)
 
 
 def _cells(state: State, run: Run, costs: Mapping[int, float] | None) -> list[str]:
@@ -44,7 +44,7 @@ def _cells(state: State, run: Run, costs: Mapping[int, float] | None) -> list[st
 
 
 def _marks(run: Run) -> list[str]:
-    return [word for word in (MARKS[run.status], _expected(run), "left out" * run.dropped, run.why) if word]
+    return [word for word in (STATUSES[run.status], _expected(run), "left out" * run.dropped, run.why) if word]
 
 
 def _expected(run: Run) -> str:
@@ -56,12 +56,3 @@ def _expected(run: Run) -> str:
         return cost
     outcome = f"expected {number(float(run.expects['low']))} to {number(float(run.expects['high']))}"
     return ", ".join(filter(None, [outcome, cost]))
-
-
-def _row(names: list[str], kinds: list[str], cells: list[str], run: Run) -> str:
-    kind = ' class="faded"' if run.dropped or run.status != "told" else ""
-    texts = (
-        f'<td{column} data-name="{escape(one_line(name))}">{escape(one_line(cell))}</td>'
-        for name, column, cell in zip(names, kinds, cells, strict=True)
-    )
-    return f"<tr{kind}>{''.join(texts)}</tr>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edrbo.errors import StudyError
@@ -10,6 +11,8 @@ from edrbo.records.settings import Settings
 from edrbo.space import Space
 from edrbo.study.csv_file import HEADINGS, columns, outcome_columns
 from edrbo.study.sheet import Sheet
+
+NOTED, UNREAD = "+", "-"  # of a column that is nobody's: its cells are added to the note, or passed over
 
 ALIASES = {
     "id": ("run", "nr", "no", "number", "#"),
@@ -26,7 +29,7 @@ ALIASES = {
 @dataclass(frozen=True)
 class Columns:
     """``meaning``: heading → (role, name) with role design, context, outcome and noise (of those besides the main one),
-    "" for a word of ours, or note."""
+    "" for a word of ours, note, or unread."""
 
     meaning: dict[str, tuple[str, str]]
 
@@ -35,8 +38,13 @@ class Columns:
         return tuple(heading for heading, (role, _) in self.meaning.items() if role == "note")
 
 
-def match_columns(sheet: Sheet, settings: Settings | None, space: Space | None = None) -> Columns:
-    """Exact names first, then those that differ by capitals, spaces and units, then other words for ours."""
+def match_columns(
+    sheet: Sheet, settings: Settings | None, space: Space | None = None, chosen: Mapping[str, str] | None = None
+) -> Columns:
+    """Exact names first, then those that differ by capitals, spaces and units, then other words for ours.
+
+    ``chosen`` says of some headings what their columns hold: one of ``targets``, or ``UNREAD`` for nothing.
+    """
     known = settings.space if settings is not None else space
     assert known is not None
     exact = {heading: ("", heading) for heading in HEADINGS} | columns(known)
@@ -50,8 +58,23 @@ def match_columns(sheet: Sheet, settings: Settings | None, space: Space | None =
         other_word = heading not in exact and meaning[heading][0] == ""
         if other_word and meaning[heading] in exactly:  # date beside at: a note
             meaning[heading] = ("note", heading)
+    for heading, target in (chosen or {}).items():
+        if heading in meaning and target in (*exact, NOTED, UNREAD):
+            meaning[heading] = exact.get(target) or ("note" if target == NOTED else "unread", heading)
     _check_once(sheet, meaning)
     return Columns(meaning)
+
+
+def targets(settings: Settings) -> list[str]:
+    """What a column can hold, as exports write their headings."""
+    return [*columns(settings.space), "value", *outcome_columns(settings), *(h for h in HEADINGS if h != "value")]
+
+
+def target_of(settings: Settings, kind: tuple[str, str]) -> str:
+    """The one of ``targets`` that a column was taken for; ``NOTED`` or ``UNREAD``."""
+    known = {("", heading): heading for heading in HEADINGS}
+    known |= {kind: heading for heading, kind in (columns(settings.space) | outcome_columns(settings)).items()}
+    return known.get(kind, UNREAD if kind[0] == "unread" else NOTED)
 
 
 def _loose(space: Space, settings: Settings | None) -> dict[str, tuple[str, str]]:
@@ -78,7 +101,7 @@ def _simple(heading: str) -> str:
 def _check_once(sheet: Sheet, meaning: dict[str, tuple[str, str]]) -> None:
     seen: dict[tuple[str, str], str] = {}
     for heading, kind in meaning.items():
-        if kind in seen and kind[0] != "note":
+        if kind in seen and kind[0] not in ("note", "unread"):
             raise StudyError(
                 f"{sheet.file}: the columns {seen[kind]!r} and {heading!r} both are {kind[1]}", "delete or rename one"
             )

@@ -23,6 +23,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.entry.times import time_text
 from edrbo.records import events as e
 from edrbo.records.frame import other_columns
 from edrbo.records.minimal import minimal_events
@@ -31,7 +32,6 @@ from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.study.cell_text import shielded
-from edrbo.study.times import time_text
 
 Array = NDArray[np.float64]
 Row = dict[str, str]

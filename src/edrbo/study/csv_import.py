@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.errors import EdrboError, StudyError
+from edrbo.cancellation import checkpoint
+from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, StudyError
 from edrbo.records import events as e
 from edrbo.records.context_log import read_weights
+from edrbo.records.plausible import newly_doubtful
+from edrbo.records.reducer import Draft
 from edrbo.records.series import Series
 from edrbo.records.state import State
+from edrbo.records.words import plural
 from edrbo.space import Space
 from edrbo.space.tables import close_match
 from edrbo.study.columns import Columns, match_columns
 from edrbo.study.known_rows import Known
 from edrbo.study.sheet import Sheet, read_sheet
 from edrbo.study.study import Study
-from edrbo.study.table_row import Parsed, parse_design, parse_outcome, parse_row
+from edrbo.study.table_row import Parsed, RowError, RowReader, WrongCell, wrong_row
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
+Progress = Callable[[int, int], None]  # rows done, of how many
 
 
 @dataclass(frozen=True)
 class Import:
     """What a table comes to: events in order, rows of each status, how many rows were known already, and the columns
-    that became notes."""
+    that became notes; ``wrong`` are the rows that cannot be taken, ``doubts`` lines with what looks mistyped there."""
 
     events: tuple[e.Event, ...]
     counts: Mapping[str, int]
     known: int
     noted: tuple[str, ...] = ()
     seen: int = 0  # events that the study had when it was read
+    wrong: tuple[WrongCell, ...] = ()
+    doubts: tuple[tuple[int, str], ...] = ()
+
+    def words(self) -> str:
+        """5 runs, 1 of them failed; conditions 3 times; 2 rows known already."""
+        runs = {status: count for status, count in self.counts.items() if status not in ("context", "late")}
+        parts = [", ".join([plural(sum(runs.values()), "run"), *_parts_of(runs)])] if runs else []
+        if seen := sum(self.counts.get(status, 0) for status in ("context", "late")):
+            parts.append(f"conditions {plural(seen, 'time')}")
+        if self.known:
+            parts = [*(parts or ["nothing new"]), f"{plural(self.known, 'row')} known already and passed over"]
+        return "; ".join(parts) or "nothing: the table is empty"
 
     def named_events(self) -> list[e.Event]:
         """The events as a state can take them, each with a name of its own."""
         return [replace(event, ref=f"row {k}") for k, event in enumerate(self.events)]
+
+
+def _parts_of(runs: Mapping[str, int]) -> Iterator[str]:
+    """What became of runs without a result; that is what one expects of the others."""
+    names = {"failed": "failed", "pending": "being tried", "cancelled": "not tried"}
+    for status, count in runs.items():
+        if status != "told":
+            yield f"{count} of them {names.get(status, status)}"
 
 
 def import_file(study: Study, path: Path, *, again: bool = False) -> Import:
@@ -48,12 +74,20 @@ def import_file(study: Study, path: Path, *, again: bool = False) -> Import:
 
     ``again`` takes those too.
     """
-    plan = read_table(study.state, path, again=again)
+    sheet = read_sheet(path)
+    return store_plan(study, _sound(study.state, plan_table(study.state, sheet, again=again)), sheet, again=again)
+
+
+def store_plan(study: Study, plan: Import, sheet: Sheet, *, again: bool = False) -> Import:
+    """Store a table's events in one transaction, made anew if somebody was quicker: a row may be known now, or
+    complete their run. Gives the plan that was stored."""
 
     def make(state: State) -> tuple[e.Event, ...]:
         nonlocal plan
-        if len(state.history) != plan.seen:  # somebody was quicker: a row may be known now, or complete their run
-            plan = read_table(state, path, again=again)
+        if len(state.history) != plan.seen:
+            plan = plan_table(state, sheet, again=again)
+            if plan.wrong:
+                raise plan.wrong[0].problem
         return plan.events
 
     study.record_all(make)
@@ -61,17 +95,56 @@ def import_file(study: Study, path: Path, *, again: bool = False) -> Import:
 
 
 def read_table(state: State, path: Path, *, again: bool = False) -> Import:
-    """The events of a table for ``state``, all of them checked; nothing is written."""
-    sheet = read_sheet(path)
-    columns = match_columns(sheet, state.settings)
-    rows = [parse_row(sheet, columns, state.space, row) for row in sheet.rows]
+    """The events of a table for ``state``, all of them checked; nothing is written. An error if one cannot be."""
+    return _sound(state, plan_table(state, read_sheet(path), again=again))
+
+
+def _sound(state: State, plan: Import) -> Import:
+    """The plan, if every row of it can be."""
+    if plan.wrong:
+        raise plan.wrong[0].problem
+    met = [row for event in plan.events for row in _contexts(event)]
+    if met:
+        state.space.warn_outside(np.stack(met))
+    return plan
+
+
+def _contexts(event: e.Event) -> Iterable[Array]:
+    rows = getattr(event, "rows", None) if isinstance(event, e.Seen) else getattr(event, "contexts", None)
+    one = getattr(event, "context", None)
+    return rows if rows is not None else [] if one is None else [one]
+
+
+def plan_table(
+    state: State,
+    sheet: Sheet,
+    columns: Columns | None = None,
+    *,
+    again: bool = False,
+    progress: Progress | None = None,
+) -> Import:
+    """The same with everything that is wrong.
+
+    Args:
+        state: what is known; it stays as it is.
+        sheet: the table.
+        columns: what its columns hold; by their headings if that is not said.
+        again: take rows that are known already once more.
+        progress: is told how many rows were checked, and of how many.
+    """
+    columns = match_columns(sheet, state.settings) if columns is None else columns
+    rows, wrong = _parsed(sheet, RowReader(sheet, columns, state.space, state.settings))
     known = Known(state)
     events: list[e.Event] = []
     counts: Counter[str] = Counter()
-    old, numbers = 0, dict[str, int]()  # ids of the table → of the study
-    contexts: list[Array] = []
-    after = state
+    old, done, numbers = 0, 0, dict[str, int]()  # ids of the table → of the study
+    lines: dict[int, int] = {}  # runs → lines that say what came of them
+    draft = Draft(state)
     for group in _groups(rows):
+        checkpoint()
+        done += len(group)
+        if progress is not None:
+            progress(done, len(rows))
         run = None if again else known.find(group, numbers)
         if run is not None:
             old += len(group)
@@ -79,16 +152,38 @@ def read_table(state: State, path: Path, *, again: bool = False) -> Import:
                 numbers[group[0].id] = run
             continue
         try:
-            new = list(_events(after, group, numbers))
-            after = after.apply(*(replace(event, ref=f"row {group[0].line} {k}") for k, event in enumerate(new)))
+            new = list(_events(draft, group, numbers, state.version))
+            for k, event in enumerate(new):
+                draft.apply(replace(event, ref=f"row {group[0].line} {k}"))
         except EdrboError as problem:
-            raise StudyError(f"{sheet.file}, row {group[0].line}: {problem.message}", problem.hint) from None
+            wrong.append(wrong_row(sheet, group[0].line, problem))
+            continue
         events += new
         counts[group[0].status] += len(group)
-        contexts += [row.context for row in group if row.context is not None]
-    if contexts:
-        state.space.warn_outside(np.stack(contexts))
-    return Import(tuple(events), dict(counts), old, columns.noted, len(state.history))
+        lines |= {event.id: group[0].line for event in new if isinstance(event, e.Told | e.Failed | e.ContextTold)}
+    doubts = () if wrong else tuple(_doubts(state, state.after(draft), lines))
+    unusable = tuple(sorted(wrong, key=_line))
+    return Import(tuple(events), dict(counts), old, columns.noted, len(state.history), unusable, doubts)
+
+
+def _parsed(sheet: Sheet, reader: RowReader) -> tuple[list[Parsed], list[WrongCell]]:
+    rows, wrong = list[Parsed](), list[WrongCell]()
+    for row in sheet.rows:
+        try:
+            rows.append(reader.parse(row))
+        except RowError as problem:
+            wrong += problem.cells
+    return rows, wrong
+
+
+def _line(problem: WrongCell) -> int:
+    return problem.line
+
+
+def _doubts(before: State, after: State, lines: Mapping[int, int]) -> Iterator[tuple[int, str]]:
+    """What `tell` would have asked about the runs of a table, by their lines."""
+    for one in newly_doubtful(before, after, lines):
+        yield from ((lines[one.run], reason) for reason in one.reasons)
 
 
 def _groups(rows: Iterable[Parsed]) -> Iterator[list[Parsed]]:
@@ -109,9 +204,9 @@ def _together(first: Parsed, row: Parsed) -> bool:
     return first.status == row.status == "context" and row.batch == first.batch
 
 
-def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Iterator[e.Event]:
+def _events(state: Draft, group: list[Parsed], numbers: dict[str, int], version: int) -> Iterator[e.Event]:
     """What rows say of ``state``; ``numbers`` learns the ids of new runs."""
-    row, version = group[0], state.version
+    row = group[0]
     if row.status == "context":
         rows = np.stack([part.context for part in group if part.context is not None])
         weights = read_weights([part.weight for part in group], len(group))
@@ -119,10 +214,10 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
         yield e.Seen(rows=rows, weights=weights, count=count, summary=bool(row.count), version=version, **row.stamp)
         return
     if row.status == "row":
-        raise StudyError("a row has no run above it", "the first row of a run says what was set")
+        raise InvalidEventError("a row has no run above it", "the first row of a run says what was set")
     if row.status == "late":
         if row.id not in numbers:
-            raise StudyError(f"a late row names {row.id!r}, which no earlier row has")
+            raise InvalidEventError(f"a late row names {row.id!r}, which no earlier row has")
         assert row.context is not None
         yield e.ContextTold(id=numbers[row.id], context=row.context, version=version)
         return
@@ -140,7 +235,7 @@ def _events(state: State, group: list[Parsed], numbers: dict[str, int]) -> Itera
     if row.status in ("told", "left out"):
         common["cost"] = row.cost
         if len(group) > 1:
-            yield e.Told(**_series(group, state.space).fields(), **common)
+            yield e.Told(**_series(group, state.settings.space).fields(), **common)
         else:
             common |= {"others": row.others or None, "others_noise": row.others_noise or None}
             yield e.Told(context=row.context, value=row.value, noise=row.noise, **common)
@@ -165,7 +260,7 @@ def _floats(column: list[float | None]) -> Array:
     return np.array([np.nan if part is None else part for part in column], dtype=np.float64)
 
 
-def _number(state: State, row: Parsed) -> int:
+def _number(state: Draft, row: Parsed) -> int:
     """The pending suggestion that the row names and whose design it has, or a number of its own."""
     if row.id.isascii() and row.id.isdigit() and len(row.id) < 20 and row.status != "pending":
         run = state.runs.get(int(row.id))
@@ -185,8 +280,8 @@ def same_design(one: Array, other: Array) -> bool:
 def read_designs(space: Space, path: Path) -> list[dict[str, Any]]:
     """A table of designs, of which other columns do not matter."""
     sheet = read_sheet(path)
-    columns = match_columns(sheet, None, space)
-    found = [parse_design(sheet, columns, space, row) for row in sheet.rows]
+    reader = RowReader(sheet, match_columns(sheet, None, space), space)
+    found = _first_error(reader.design(row) for row in sheet.rows)
     if not any(found):
         hint = f"the columns are {', '.join(space.design_names)}"
         raise StudyError(f"{sheet.file} holds no design", hint)
@@ -195,13 +290,19 @@ def read_designs(space: Space, path: Path) -> list[dict[str, Any]]:
 
 def read_contexts(space: Space, path: Path) -> tuple[list[dict[str, Any]], Array | None]:
     """A table of contexts by name and, if there is a column ``weight``, weights (n)."""
-    sheet = read_sheet(path)
+    return contexts_of(space, read_sheet(path))
+
+
+def contexts_of(space: Space, sheet: Sheet) -> tuple[list[dict[str, Any]], Array | None]:
+    """The same of a table that was read."""
     columns = match_columns(sheet, None, space)
     _check_contexts(sheet, columns, space)
-    rows = [parse_row(sheet, columns, space, row) for row in sheet.rows]
+    reader = RowReader(sheet, columns, space)
+    rows = _first_error(reader.parse(row) for row in sheet.rows)
     for row in rows:
         if row.context is None or np.isnan(row.context).any():
-            raise StudyError(f"{sheet.file}, row {row.line}: a cell is empty", "every row needs a number per column")
+            place = sheet.place(row.line)
+            raise InvalidContextError(f"{place}: a cell is empty", "every row needs a number per column")
     table = np.array([row.context for row in rows], dtype=np.float64).reshape(len(rows), space.d_c)
     weighted = any(kind == ("", "weight") for kind in columns.meaning.values())
     return space.name_contexts(table), np.array([row.weight for row in rows]) if weighted else None
@@ -211,18 +312,27 @@ def read_outcomes(state: State, path: Path) -> dict[str, Any]:
     """A table of the rows of one run, as ``tell`` takes them: contexts, values and, if there is a column, noise; of
     several outcomes by name."""
     sheet = read_sheet(path)
-    columns = match_columns(sheet, state.settings)
+    reader = RowReader(sheet, match_columns(sheet, state.settings), state.space, state.settings)
     several = state.settings.outcomes is not None
-    rows = [parse_outcome(sheet, columns, state.settings, row) for row in sheet.rows]
+    rows = _first_error(reader.outcome(state.settings, row) for row in sheet.rows)
     if not rows:
         raise StudyError(f"{sheet.file} holds no row", "give a column of values and one for each context variable")
     for line, (context, _, _) in zip(sheet.rows, rows, strict=True):
         if context is None and state.space.d_c:
-            raise StudyError(f"{sheet.file}, row {line.line}: nothing of the context", "every row needs some of it")
+            place = sheet.place(line.line)
+            raise InvalidContextError(f"{place}: nothing of the context", "every row needs some of it")
     named = [state.space.name_contexts(context[None])[0] for context, _, _ in rows if context is not None]
     values, noises = [value for _, value, _ in rows], [noise for _, _, noise in rows]
     unknown = several and not any(noises)
     return {"contexts": named if state.space.d_c else None, "values": values, "noise": None if unknown else noises}
+
+
+def _first_error(rows: Iterator[T]) -> list[T]:
+    """All of ``rows``; what is wrong with the first that cannot be read is an error."""
+    try:
+        return list(rows)
+    except RowError as problem:
+        raise problem.cells[0].problem from None
 
 
 def _check_contexts(sheet: Sheet, columns: Columns, space: Space) -> None:

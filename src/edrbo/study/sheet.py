@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from edrbo.entry.numbers import Point
 from edrbo.errors import StudyError
 from edrbo.study.cell_text import unshielded
-from edrbo.study.number_text import Point
 
 LARGEST = 64 * 2**20  # bytes
 MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
@@ -38,8 +38,10 @@ class Sheet:
     point: Point | None = None
     places: dict[str, str] = field(default_factory=dict)  # heading → letters of its column
 
-    def place(self, line: int, heading: str) -> str:
-        """Where a cell stands, in words."""
+    def place(self, line: int, heading: str | None = None) -> str:
+        """Where a row stands, or one of its cells, in words."""
+        if heading is None:
+            return f"{self.file}, row {line}"
         return f"{self.file}, row {line}, column {heading} (cell {self.places[heading]}{line})"
 
 
@@ -56,13 +58,17 @@ def read_sheet(path: Path) -> Sheet:
         raise StudyError(f"cannot read {path}: {problem.strerror}") from None
     if b"\x00" in data[:4000] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise StudyError(f"{path} is not a table in text", "save it as CSV or .xlsx")
-    text = _decode(data)
+    return sheet_of_text(path.name, _decode(data))
+
+
+def sheet_of_text(file: str, text: str) -> Sheet:
+    """Cells with tabs, semicolons or commas between them, from a file or as people paste them."""
     separator = _separator(text)
     try:
         lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
     except csv.Error as problem:
-        raise StudyError(f"{path.name} is not a CSV file: {problem}", "is a quotation mark missing?") from None
-    return make_sheet(path.name, lines, None if separator == "," else _point(lines))
+        raise StudyError(f"{file} is not a CSV file: {problem}", "is a quotation mark missing?") from None
+    return make_sheet(file, lines, None if separator == "," else _point(lines))
 
 
 def make_sheet(file: str, lines: list[list[str]], point: Point | None) -> Sheet:

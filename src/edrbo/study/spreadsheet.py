@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from xml.etree.ElementTree import ParseError, XMLParser
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
+from edrbo.entry.numbers import is_percent_format, percent_text
 from edrbo.errors import MissingExtraError, StudyError
 from edrbo.records.state import State
 from edrbo.study.cell_text import needs_shield
@@ -115,7 +116,7 @@ class _Book:
             self._parse(place, styles)
         if (place := named.first("/sharedStrings", folder)) is not None:
             self._parse(place, texts)
-        table = _Table(texts.found, styles.dates(), sheets.from_1904)
+        table = _Table(texts.found, styles.kinds(), sheets.from_1904)
         self._parse(sheet, table)
         return table.lines
 
@@ -239,14 +240,15 @@ class _Styles(_Target):
         if _plain(tag) == "cellXfs":
             self._inside = False
 
-    def dates(self) -> list[str]:
-        """By style: "" for numbers, "date" or "span" for days and hours as numbers."""
+    def kinds(self) -> list[str]:
+        """By style: "" for numbers, "percent" for shares shown so, "date" or "span" for days and hours as numbers."""
         numbers = _openpyxl().styles.numbers
         kinds: dict[int, str] = {}
         for key in set(self._cells):
             code = self._formats.get(key, numbers.BUILTIN_FORMATS.get(key, "General"))
             is_date = len(code) <= LONGEST_FORMAT and numbers.is_date_format(code)
-            kinds[key] = "" if not is_date else "span" if numbers.is_timedelta_format(code) else "date"
+            other = "percent" if len(code) <= LONGEST_FORMAT and is_percent_format(code) else ""
+            kinds[key] = other if not is_date else "span" if numbers.is_timedelta_format(code) else "date"
         return [kinds[key] for key in self._cells]
 
 
@@ -314,9 +316,9 @@ class _Texts(_Target):
 class _Table(_Target):
     """The rows of a sheet as texts."""
 
-    def __init__(self, texts: list[str], dates: list[str], from_1904: bool) -> None:
+    def __init__(self, texts: list[str], kinds: list[str], from_1904: bool) -> None:
         self.lines: list[list[str]] = []
-        self._texts, self._dates = texts, dates
+        self._texts, self._kinds = texts, kinds
         self._when: Callable[[float, str], str] = _dates_from(1904 if from_1904 else 1900)
         self._cells = self._letters = 0
         self._cell: dict[str, str] = {}
@@ -376,8 +378,10 @@ class _Table(_Target):
             return text
         number: float = float(text) if any(sign in text for sign in ".eE") else int(text)
         style = self._cell.get("s")
-        when = self._dates[_index(style)] if style and self._dates else ""
-        return self._when(number, when) if when else number_text(number)
+        shown = self._kinds[_index(style)] if style and self._kinds else ""
+        if shown == "percent":
+            return percent_text(number)
+        return self._when(number, shown) if shown else number_text(number)
 
 
 def _index(text: str) -> int:

@@ -26,12 +26,11 @@ roughness = { aim = "limit", upper = 2.0, probability = 0.95 }
 from __future__ import annotations
 
 import os
-import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
@@ -40,7 +39,11 @@ from edrbo.study.file_kind import LARGEST_DESCRIPTION, read_file
 from edrbo.study.store.place import describe, is_url
 from edrbo.study.study import Creation, Study
 
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
 FORMAT = 1
+ABOUT = "A study of edrbo. Once it has begun, `edrbo amend` makes changes of this file official."
 VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "ordered", "unit", "step", "digits", "default")
 HOW = "write [low, high], or {choices = [...]}"
 ALWAYS = ("direction", "method", "seed")  # written also when they are the defaults
@@ -131,75 +134,151 @@ def read_variable(name: str, given: Any) -> Variable:
 
 def write_toml(path: Path, storage: str, name: str, settings: Settings, mode: int = 0o600) -> None:
     """Describe a study in a new file, private unless ``mode`` says otherwise."""
-    s = settings
-    lines = [
-        "# A study of edrbo. Once it has begun, `edrbo amend` makes changes of this file official.",
-        f"format = {FORMAT}",
-        f"name = {_text(name)}",
-        f"storage = {_text(storage)}",
-    ]
-    stored = s.to_dict()
-    elsewhere = ("outcomes",) if s.outcomes is None else ("outcomes", "outcome", "direction")  # a table of its own
-    for choice in s.choices():
-        if choice.name in elsewhere:
-            continue
-        if choice.name in ALWAYS or getattr(s, choice.name) != choice.default:
-            lines.append(f"{choice.name} = {_value(stored[choice.name])}")
-    if s.space.constraints:
-        lines.append(f"constraints = {_value(stored['space']['constraints'])}")
-    for title, variables in (("design", s.space.design), ("context", s.space.context)):
-        lines += ["", f"[{title}]", *(f"{_key(key)} = {_variable(variable)}" for key, variable in variables.items())]
-    if s.outcomes is not None:
-        lines += ["", "[outcomes]", *(f"{_key(key)} = {_value(part)}" for key, part in stored["outcomes"].items())]
+    import tomlkit
+
+    document = tomlkit.document()
+    document.add(
+        tomlkit.comment("A study of edrbo. Once it has begun, `edrbo amend` makes changes of this file official.")
+    )
+    for key, value in {"format": FORMAT, "name": name, "storage": storage}.items():
+        document.add(_key(key), _item(value))
+    _describe(document, document, settings)
+    _create(path, tomlkit.dumps(document), mode)
+
+
+def rewrite_toml(path: Path, described: Description, settings: Settings) -> None:
+    """The same description with other ``settings``, in place of the old one at once. What did not change stays as it
+    was written, comments and the form of numbers included."""
+    import tomlkit
+
+    with path.open(encoding="utf-8", newline="") as file:
+        document, new = tomlkit.parse(file.read()), tomlkit.document()
+    _describe(document, new, settings, described.settings)
+    beside = path.with_name(f".{path.name}.new")
+    mode = path.stat().st_mode & 0o777
+    beside.unlink(missing_ok=True)
+    _create(beside, _below_comments(tomlkit.dumps(document), tomlkit.dumps(new)), mode)
+    beside.replace(path)
+
+
+def _below_comments(text: str, more: str) -> str:
+    """``text`` with ``more`` behind the comments it begins with: the first place where no table has begun."""
+    lines = text.splitlines(keepends=True)
+    first = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return "".join((*lines[:first], more, *lines[first:]))
+
+
+def _create(path: Path, text: str, mode: int) -> None:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     except FileExistsError:
         raise StudyError(f"{path} exists already", "choose another name, or delete it") from None
     except OSError as problem:
         raise StudyError(f"cannot write {path}: {problem.strerror}") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
         os.chmod(path, mode)  # whatever the umask
-        file.write("\n".join(lines) + "\n")
+        file.write(text)
 
 
-def _variable(variable: Variable) -> str:
+def _describe(document: TOMLDocument, new: TOMLDocument, settings: Settings, old: Settings | None = None) -> None:
+    """Write ``settings`` into ``document``: all, or those that are not as the ``old`` ones. Keys that it does not have
+    yet go to ``new``, tables aside."""
+    stored, was = settings.to_dict(), None if old is None else old.to_dict()
+    elsewhere = () if settings.outcomes is None else ("outcome", "direction", "unit", "goal")  # a table says them
+    for name in elsewhere:
+        document.pop(name, None)
+    for choice in settings.choices():
+        if choice.name not in (*elsewhere, "outcomes") and (was is None or was[choice.name] != stored[choice.name]):
+            needed = choice.name in ALWAYS or getattr(settings, choice.name) != choice.default
+            _put(document, new, choice.name, stored[choice.name] if needed else None)
+    constraints = [record.get("space", {}).get("constraints") for record in (stored, was or {})]
+    if constraints[0] != constraints[1]:
+        _put(document, new, "constraints", constraints[0] or None)
+    space = settings.space
+    _put_table(document, "design", space.design, None if old is None else old.space.design, _variable)
+    _put_table(document, "context", space.context, None if old is None else old.space.context, _variable)
+    if settings.outcomes is not None:
+        before = None if was is None else was["outcomes"]
+        _put_table(document, "outcomes", stored["outcomes"], before, lambda part: part)
+
+
+def _put(document: TOMLDocument, new: TOMLDocument, key: str, value: Any) -> None:
+    """None takes the key away."""
+    if value is None:
+        document.pop(key, None)
+    elif key in document:
+        document[key] = _item(value)  # what stands behind it on its line stays
+    else:
+        new.add(_key(key), _item(value))
+
+
+def _put_table(
+    document: TOMLDocument,
+    title: str,
+    parts: Mapping[str, Any],
+    old: Mapping[str, Any] | None,
+    form: Callable[[Any], Any],
+) -> None:
+    """Each of ``parts`` that is not as it was under its name in the table ``title``."""
+    import tomlkit
+
+    if title not in document:
+        if not parts and old is not None:
+            return
+        if not document.as_string().endswith("\n\n"):
+            document.add(tomlkit.nl())
+        document.add(title, tomlkit.table())
+    table: Any = document[title]
+    for name in [name for name in table if name not in parts]:
+        del table[name]
+    for name, part in parts.items():
+        if old is None or name not in old or name not in table or old[name] != part:
+            if name in table:
+                table[name] = _item(form(part))
+            else:
+                table.append(_key(name), _item(form(part)))
+
+
+def _variable(variable: Variable) -> Any:
     plain = isinstance(variable, Real) and variable == Real(*variable.ends) and variable.default is None
     if isinstance(variable, Real) and plain and variable.bounded:
-        return f"[{variable.lower!r}, {variable.upper!r}]"
+        return [variable.lower, variable.upper]
     names = {"lower": "low", "upper": "high"}
     given = {key: part for key, part in variable.to_dict().items() if part is not None and part is not False}
     record = {names.get(key, key): part for key, part in given.items()}
     kind = record.pop("kind")
-    record |= {"integer": True} if kind == "integer" else {}
-    return _value(record) if record else "{}"
+    return record | ({"integer": True} if kind == "integer" else {})
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+def _key(name: str) -> Any:
+    """A key, with letters that could end or disguise it escaped."""
+    import tomlkit
+
+    if name.isprintable():
+        return tomlkit.key(name)
+    from tomlkit.items import KeyType, SingleKey
+
+    return SingleKey(name, t=KeyType.Basic, original=f'"{_escaped(name)}"')
 
 
-def _value(value: Any) -> str:
-    """A TOML value: a table on one line, a list, or a scalar."""
+def _escaped(text: str) -> str:
+    return "".join(c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text)
+
+
+def _item(value: Any) -> Any:
+    """A TOML value: a table on one line, a list, or a scalar; letters that could disguise a text are escaped."""
+    import tomlkit
+
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(name)} = {_value(part)}' for name, part in value.items())} }}"
+        table = tomlkit.inline_table()
+        for name, part in value.items():
+            table.append(_key(name), _item(part))
+        return table
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    return _text(value)
-
-
-def _text(value: Any) -> str:
-    """A TOML value; strings with every character that could end or disguise them escaped."""
-    if not isinstance(value, str):
-        return repr(value).lower() if isinstance(value, bool) else repr(value)
-    safe = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in value)
-    return f'"{"".join(safe)}"'
-
-
-def rewrite_toml(path: Path, described: Description, settings: Settings) -> None:
-    """The same description with other settings, in place of the old one at once."""
-    record = tomllib.loads(path.read_text(encoding="utf-8"))
-    beside = path.with_name(f".{path.name}.new")
-    mode = path.stat().st_mode & 0o777
-    beside.unlink(missing_ok=True)
-    write_toml(beside, str(record.get("storage", described.storage)), described.name, settings, mode)
-    beside.replace(path)
+        array = tomlkit.array()
+        for part in value:
+            array.append(_item(part))
+        return array
+    if isinstance(value, str) and not value.isprintable():
+        return tomlkit.value(f'"{_escaped(value)}"')
+    return tomlkit.item(value)

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
 
-from edrbo.errors import InvalidContextError, InvalidValueError
+from edrbo.entry.values import read_amount, read_context, read_design, read_result, read_variances
+from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
 from edrbo.records import events as e
-from edrbo.records.plausible import doubts_about
+from edrbo.records.plausible import doubts_about, entry_doubts
 from edrbo.records.questions import narrow_with
+from edrbo.records.settings import Settings
 from edrbo.records.state import State
+from edrbo.records.words import entry_words
 from edrbo.space import Space
 from edrbo.study.csv_file import export_csv
 from edrbo.study.study import Study
 from edrbo.web import bodies, views
 from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
-from edrbo.web.numbers import read_number
 from edrbo.web.table import preview, take
-from edrbo.web.variables import read_amendment, read_context, read_context_value, read_design, read_new
+from edrbo.web.variables import read_amendment, read_new
 
 Write = Callable[[Study, dict[str, Any]], Any]
+PATIENCE = 1.0  # seconds in which a table is mostly stored
 
 
 def api_router(desks: Desks) -> APIRouter:
@@ -47,7 +51,7 @@ def record(desk: Desk, body: bodies.Entry, write: Write) -> dict[str, Any]:
         "ref": event.ref,
         "stored": True,
         "again": not new,
-        "words": views.event_words(event, state),
+        "words": entry_words(state, event),
         "warnings": warnings_of(state, event),
         "observations": len(state.told),
     }
@@ -66,14 +70,16 @@ def warnings_of(state: State, event: e.Event) -> list[str]:
     return found
 
 
-def job_view(job: Job) -> dict[str, Any]:
+def job_view(job: Job, desk: Desk) -> dict[str, Any]:
+    done = desk.progress_of(job)
     return {
+        **({} if done is None else {"done": done[0], "of": done[1]}),
         "job": job.key,
         "status": job.status,
         "words": job.words,
         "seconds": round(job.elapsed(), 1),
         "usual": round(job.usual, 1),
-        "result": job.result if job.kind == "ask" else None,
+        "result": job.result if job.kind in ("ask", "import") else None,
         "error": job.error,
         "hint": job.hint,
     }
@@ -123,22 +129,16 @@ def _reading(api: APIRouter, desks: Desks) -> None:
         desk = desks.get(study)
         job = desk.answer(views.context_of_query(desk.state.space, request.query_params), asker["who"])
         response.status_code = 202 if job.open else 200
-        return {**job_view(job), "result": job.result}
+        return {**job_view(job, desk), "result": job.result}
 
     @api.get("/studies/{study}/job")
     def job(study: str, job: str) -> dict[str, Any]:
         """How far a suggestion is."""
-        found = desks.get(study).worker.get(job)
+        desk = desks.get(study)
+        found = desk.job(job)
         if found is None:
             raise InvalidValueError("there is no such job", "the server was started again; look at what is pending")
-        return job_view(found)
-
-
-def _read_values(body: bodies.Tell | bodies.Correct | bodies.ToldRow) -> float | dict[str, float | None] | None:
-    """One outcome, or several by name."""
-    if body.outcomes:
-        return {name: None if value == "" else read_number(value, name) for name, value in body.outcomes.items()}
-    return None if body.value in (None, "") else read_number(body.value)
+        return job_view(found, desk)
 
 
 def _telling(api: APIRouter, desks: Desks) -> None:
@@ -150,7 +150,7 @@ def _telling(api: APIRouter, desks: Desks) -> None:
         law: dict[str, Any] = {"context": read_context(space, body.context)}
         if body.forecast and body.forecast.strip():
             law["forecast"] = _read_forecast(space, body.forecast)
-        return job_view(desk.ask(body.key, body.count, law, body.by, request.scope["edrbo"]["who"]))
+        return job_view(desk.ask(body.key, body.count, law, body.by, request.scope["edrbo"]["who"]), desk)
 
     @api.post("/studies/{study}/tell")
     def tell(study: str, body: bodies.Tell) -> dict[str, Any]:
@@ -159,13 +159,15 @@ def _telling(api: APIRouter, desks: Desks) -> None:
         def write(book: Study, stamp: dict[str, Any]) -> None:
             design = read_design(book.space_now, body.design or {})
             if body.id is None and not design:
-                raise InvalidValueError("what was evaluated is not clear", "give the id of a suggestion, or a design")
+                raise InvalidDesignError(
+                    "what was tried is not clear", "give the number of a suggestion, or what was set"
+                )
             book.tell(
                 design if body.id is None else body.id,
                 read_context(book.space_now, body.context),
-                _read_values(body),
-                **_rows(book.space_now, body),
-                cost=None if body.cost in (None, "") else read_number(body.cost, "the cost"),
+                _result(book.settings, body),
+                **_rows(book.settings, body),
+                cost=read_amount(body.cost, "the cost"),
                 failed=body.failed,
                 design=design if design and body.id is not None else None,
                 why=body.why or None,
@@ -173,6 +175,13 @@ def _telling(api: APIRouter, desks: Desks) -> None:
             )
 
         return record(desks.get(study), body, write)
+
+    @api.post("/studies/{study}/check")
+    def check(study: str, body: bodies.Check) -> dict[str, list[str]]:
+        """What looks mistyped in an entry that is about to be sent; sent all the same, it is stored as it is."""
+        state = desks.get(study).state
+        value, context = _result(state.settings, body), read_context(state.space, body.context)
+        return {"doubts": entry_doubts(state, body.id, value, context, own=bool(body.design))}
 
     @api.post("/studies/{study}/context-tell")
     def context_tell(study: str, body: bodies.ContextTell) -> dict[str, Any]:
@@ -190,12 +199,20 @@ def _telling(api: APIRouter, desks: Desks) -> None:
         return record(desks.get(study), body, lambda book, stamp: book.observe_context(rows, **stamp))
 
     @api.post("/studies/{study}/import")
-    def import_table(study: str, body: bodies.Import) -> dict[str, Any]:
-        """A table as text: how it is understood, with errors by cell; stored if it is confirmed and has none."""
+    def import_table(study: str, body: bodies.Import, request: Request, response: Response) -> dict[str, Any]:
+        """A table: how it is understood, with errors by cell; stored if it is confirmed and has none. One that takes
+        longer is a job to be followed."""
         desk = desks.get(study)
-        if body.confirm:
-            return take(desk, body)
-        return preview(desk.state, body.text, body.columns).view()
+        if not body.confirm:
+            return preview(desk.state, body).view()
+        job = take(desk, body, request.scope["edrbo"]["who"])
+        job.ended.wait(PATIENCE)
+        if job.status == "failed":
+            raise job.problem or StudyError(job.error, job.hint)
+        if not job.open:
+            return dict(job.result)
+        response.status_code = 202
+        return job_view(job, desk)
 
 
 def _second_thoughts(api: APIRouter, desks: Desks) -> None:
@@ -206,10 +223,10 @@ def _second_thoughts(api: APIRouter, desks: Desks) -> None:
         def write(book: Study, stamp: dict[str, Any]) -> None:
             book.correct(
                 body.id,
-                value=_read_values(body),
-                noise=None if body.noise in (None, "") else read_number(body.noise, "the noise"),
+                value=_result(book.settings, body),
+                noise=read_variances(book.settings, body.noise),
                 context=read_context(book.space_now, body.context),
-                cost=None if body.cost in (None, "") else read_number(body.cost, "the cost"),
+                cost=read_amount(body.cost, "the cost"),
                 design=read_design(book.space_now, body.design) if body.design else None,
                 row=body.row,
                 why=body.why or None,
@@ -268,28 +285,28 @@ def _settings(api: APIRouter, desks: Desks) -> None:
         return record(desks.get(study), body, write)
 
 
-def _rows(space: Space, body: bodies.Tell) -> dict[str, Any]:
-    """The noise of one outcome, or several rows as ``tell`` takes them."""
+def _result(settings: Settings, body: bodies.Tell | bodies.Correct | bodies.Check | bodies.ToldRow) -> Any:
+    """One result, or several by name."""
+    return read_result(settings, body.outcomes or body.value)
+
+
+def _rows(settings: Settings, body: bodies.Tell) -> dict[str, Any]:
+    """The noise of one result, or several rows as ``tell`` takes them."""
     if body.rows is None:
-        return {"noise": _noise(body.noise)}
-    noises = [_noise(row.noise) for row in body.rows]
+        return {"noise": read_variances(settings, body.noise)}
+    noises, space = [read_variances(settings, row.noise) for row in body.rows], settings.space
     return {
         "contexts": [read_context(space, row.context) or {} for row in body.rows] if space.d_c else None,
-        "values": [_read_values(row) for row in body.rows],
+        "values": [_result(settings, row) for row in body.rows],
         "noise": noises if any(noise is not None for noise in noises) else None,
     }
 
 
-def _noise(given: Any) -> float | None:
-    return None if given in (None, "") else read_number(given, "the noise")
-
-
 def _read_forecast(space: Space, text: str) -> list[dict[str, Any]]:
-    rows = [line.replace(";", " ").split() for line in text.splitlines() if line.strip()]
+    """A line a context: cells with tabs or semicolons between, or spaces where no cell has any."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows = [re.split(r"\s*[;\t]\s*" if re.search(r"[;\t]", line) else r"\s+", line.strip()) for line in lines]
     if any(len(row) != space.d_c for row in rows):
         names = ", ".join(space.context_names)
-        raise InvalidContextError("a line of the forecast is not understood", f"a line holds {names}, with spaces")
-    return [
-        {name: read_context_value(space, name, cell) for cell, name in zip(row, space.context_names, strict=True)}
-        for row in rows
-    ]
+        raise InvalidContextError("a line of the forecast is not understood", f"a line holds {names}, with ; between")
+    return [read_context(space, dict(zip(space.context_names, row, strict=True))) or {} for row in rows]

@@ -91,9 +91,9 @@ def make_app(places: Places, rules: Rules, *, prepares: bool = False) -> App:
 
 
 def _errors(app: FastAPI, pages: Pages) -> None:
-    def answer(request: Request, status: int, message: str, hint: str) -> Response:
+    def answer(request: Request, status: int, message: str, hint: str, code: str = "") -> Response:
         if request.url.path.startswith("/api/"):
-            return JSONResponse({"error": message, "hint": hint}, status)
+            return JSONResponse({"error": message, "hint": hint, "code": code}, status)
         return pages.sorry(request, status, message, hint)
 
     @app.exception_handler(EdrboError)
@@ -105,7 +105,7 @@ def _errors(app: FastAPI, pages: Pages) -> None:
             status = 404
         if isinstance(problem, UnavailableError):
             status = 503  # a page keeps what it could not send, and tries again
-        return answer(request, status, problem.message, problem.hint or "")
+        return answer(request, status, problem.message, problem.hint or "", problem.code)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, problem: RequestValidationError) -> Response:

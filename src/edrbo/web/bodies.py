@@ -43,7 +43,7 @@ class ToldRow(Body):
     value: Number | None = None
     outcomes: Values | None = None  # of several, by name, in place of the value
     context: Values | None = None
-    noise: Number | None = None
+    noise: Number | Values | None = None  # a variance; of several outcomes by name
 
 
 class Tell(Entry):
@@ -54,12 +54,23 @@ class Tell(Entry):
     value: Number | None = None
     outcomes: Values | None = None  # of several, by name, in place of the value
     context: Values | None = None
-    noise: Number | None = None
+    noise: Number | Values | None = None  # a variance; of several outcomes by name
     rows: Annotated[list[ToldRow], Field(min_length=1, max_length=1000)] | None = None
     cost: Number | None = None
     failed: bool = False
     design: Design | None = None
     why: Text | None = None
+
+
+class Check(BaseModel):
+    """An entry of any kind, of which what is not asked about does not matter."""
+
+    model_config = ConfigDict(extra="ignore")
+    id: int | None = None
+    value: Number | None = None
+    outcomes: Values | None = None
+    context: Values | None = None
+    design: Design | None = None
 
 
 class ContextTell(Entry):
@@ -75,7 +86,7 @@ class Correct(Entry):
     id: int
     value: Number | None = None
     outcomes: Values | None = None
-    noise: Number | None = None
+    noise: Number | Values | None = None  # a variance; of several outcomes by name
     context: Values | None = None
     cost: Number | None = None
     design: Design | None = None
@@ -93,9 +104,11 @@ class Undo(Entry):
 
 
 class Import(Entry):
-    """Nothing is stored without ``confirm``. ``columns`` says what a column holds where its heading does not."""
+    """Nothing is stored without ``confirm``. ``columns`` says what a column holds where its heading does not.
+    ``workbook`` is an .xlsx file in base64, in place of the text."""
 
-    text: Annotated[str, Field(max_length=3_000_000)]
+    text: Annotated[str, Field(max_length=3_000_000)] = ""
+    workbook: Annotated[str, Field(max_length=4_000_000)] | None = None
     columns: Annotated[dict[str, Annotated[str, Field(max_length=300)]], Field(max_length=500)] = Field(
         default_factory=dict
     )
@@ -128,6 +141,15 @@ Law = Annotated[
 Cost = Annotated[str, Field(max_length=500, description="what a run costs, such as 5 + 2 * layers, or none")]
 
 
+More = Annotated[
+    dict[str, Number], Field(max_length=50, description="settings by name, as edrbo new takes them; none ends one")
+]
+Outcomes = Annotated[
+    list[Annotated[str, Field(max_length=300)]],
+    Field(max_length=20, description="of several, what each is for: gloss=maximize, roughness <= 2 um"),
+]
+
+
 class New(Body):
     name: Name
     design: Annotated[list[Variable], Field(min_length=1, max_length=60)]
@@ -140,6 +162,8 @@ class New(Body):
     unit: Annotated[str, Field(max_length=40)] = ""
     law: Law = ""
     cost: Cost = ""
+    outcomes: Outcomes = Field(default_factory=list)
+    settings: More = Field(default_factory=dict)
 
 
 class Amend(Entry):
@@ -148,14 +172,16 @@ class Amend(Entry):
     constraints: Constraints | None = Field(None, description="all that must hold from now on; left out, as it was")
     goal: Annotated[str, Field(max_length=500)] | None = None
     aim: Purpose | None = None
-    forgetting: Number | None = None
     law: Law | None = None
     cost: Cost | None = None
+    outcomes: Outcomes | None = None
+    settings: More = Field(default_factory=dict)
 
 
 class Problem(BaseModel):
-    """What went wrong, and what to do about it."""
+    """What went wrong, and what to do about it; ``code`` is that of the error in Python."""
 
     error: str
     hint: str = ""
+    code: str = ""
     detail: Any = None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from edrbo.errors import EdrboError, StudyError
+from edrbo.errors import EdrboError, RecordedAlreadyError, StudyError
 from edrbo.records import events as e
 from edrbo.records.state import State
 from edrbo.study.study import Study
@@ -34,7 +34,9 @@ class Desk:
         self._opener = opener
         self._thinker: Study | None = None
         self._writing = threading.Lock()
-        self.importing = threading.Lock()
+        self.importer = Worker(threads)  # a table does not wait for a suggestion
+        self._rows = (0, 1)
+        self._book: Study | None = None
 
     @property
     def state(self) -> State:
@@ -72,11 +74,29 @@ class Desk:
             found = _with_key(self.state, key)
             if found is not None:
                 return found, False
-            write()
+            with suppress(RecordedAlreadyError):  # by another server, just now
+                write()
             found = _with_key(self.study.state_now, key)  # a write ends with reading it back
         if found is None:
             raise StudyError("what was sent cannot be found among the records", "look at the runs")
         return found, True
+
+    def book(self) -> Study:
+        """For the importer's thread only: an entry does not wait until a table is written."""
+        if self._book is None:
+            self._book = self._opener()
+        return self._book
+
+    def progress(self, done: int, of: int) -> None:
+        """How many rows were checked of the table that is being stored: one at a time."""
+        self._rows = done, of
+
+    def progress_of(self, job: Job) -> tuple[int, int] | None:
+        return self._rows if job.kind == "import" and job.status == "running" else None
+
+    def job(self, key: str) -> Job | None:
+        """A job by its key, whoever does it."""
+        return self.worker.get(key) or self.importer.get(key)
 
     # ---------------------------------------------------------------- thinking
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from edrbo.optimizer.front_words import doubt_words, front_table, volume_words
 from edrbo.report.front_page import NOTE, front_chart
 from edrbo.study.study import Study
+from edrbo.text import doubt_words, front_table, volume_words
 from edrbo.web.answer import plain
 
 

@@ -26,8 +26,8 @@ MOST_WAITING_IN_ALL = 400
 KEPT = 60  # jobs that have ended and can still be asked about
 FIRST_GUESS = 5.0  # seconds, before a kind of job was ever done
 GONE_AFTER = 20.0  # seconds without a question; pages ask every second
-PATIENCE = {"ask": 600.0, "prepare": 600.0, "answer": 180.0, "charts": 180.0}  # seconds that a job may take
-STAYS = ("ask", "prepare")  # goes on when nobody asks for it
+PATIENCE = {"ask": 600.0, "prepare": 600.0, "answer": 180.0, "charts": 180.0, "import": 300.0}  # seconds that a job may take
+STAYS = ("ask", "prepare", "import")  # goes on when nobody asks for it
 FIRST = ("ask",)  # before others of the same asker
 NOBODY = "server"  # who asks for what the server itself wants
 
@@ -50,6 +50,7 @@ class Job:
     error: str = ""
     hint: str = ""
     abandoned: bool = False  # it was stopped as nobody asked for it any more
+    problem: EdrboError | None = None
     ended: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @property
@@ -207,7 +208,7 @@ class Worker:
             status = "done"
             self._usual[job.kind] = time.monotonic() - started
         except EdrboError as problem:
-            job.error, job.hint = problem.message, problem.hint or ""
+            job.error, job.hint, job.problem = problem.message, problem.hint or "", problem
         except Exception:  # the thread must live on, and a stranger learns nothing of our insides
             log.exception("a job failed")
             job.error, job.hint = "something went wrong on the server", "its log says what"

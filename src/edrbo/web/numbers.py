@@ -1,4 +1,4 @@
-"""Numbers as people type them and as they read them."""
+"""Numbers as people read them."""
 
 from __future__ import annotations
 
@@ -7,50 +7,23 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from edrbo.errors import InvalidValueError
+from edrbo.space.steps import number_text
 
 
-def read_number(given: Any, name: str = "the value") -> float:
-    """A finite number; text may have a decimal comma, a true minus sign and thin spaces."""
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        number = _float(given)
-    elif isinstance(given, str):
-        text = "".join(given.split()).replace("−", "-")
-        if text.count(",") == 1 and "." not in text:
-            text = text.replace(",", ".")
-        number = _float(text) if text.isascii() and "_" not in text else math.nan
-    else:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InvalidValueError(f"{name} is {str(given)[:40]!r}", "give a number, as 1.7 or 1,7")
-    return number
-
-
-def _float(given: Any) -> float:
-    try:
-        return float(given)
-    except (ValueError, OverflowError):
-        return math.nan
-
-
-def shown(value: Any, digits: int = 4) -> str:
-    """A value for people: a few figures, no noise."""
+def shown(value: Any, figures: int = 6) -> str:
+    """A value for people, as everywhere; with more ``figures`` in forms, which send back what they show."""
     if isinstance(value, bool) or not isinstance(value, float):
         return str(value)
     if not math.isfinite(value):
         return "not known"
-    if value != 0 and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.{digits - 1}e}".replace("-", "−")
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
-    text = f"{value:.{places}f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+    return number_text(value) if figures == 6 else f"{value:.{figures}g}"
 
 
 def shown_of(value: Any, variable: Mapping[str, Any]) -> str:
     """A value of a variable, with its digits if they were said."""
     digits = variable.get("digits")
     if digits is not None and isinstance(value, float) and math.isfinite(value):
-        return f"{value:.{digits}f}".replace("-", "−")
+        return number_text(value, digits)
     return shown(value)
 
 

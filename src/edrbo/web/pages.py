@@ -12,13 +12,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from edrbo import __version__
+from edrbo.entry.variables import levels_text
 from edrbo.records.state import State
-from edrbo.records.words import aim_words, spending_words
+from edrbo.records.words import STATUSES, aim_words, spending_words
 from edrbo.web import views
 from edrbo.web.desk import Desk, Desks
 from edrbo.web.jobs import Job
 from edrbo.web.numbers import shown, shown_of, when
-from edrbo.web.setup import amendments_of, goals_of, setup_of
+from edrbo.web.setup import amendments_of, goals_of, more_settings, setup_of
 
 PATIENCE = 0.3  # seconds a page waits for what may be known already
 
@@ -35,7 +36,8 @@ class Pages:
             lstrip_blocks=True,
         )
         self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when}
-        self._templates.filters |= {"aim_words": aim_words, "types": _types}
+        self._templates.filters |= {"aim_words": aim_words, "types": _types, "levels": levels_text}
+        self._templates.filters["status"] = lambda status: "left out" if status == "dropped" else STATUSES[status]
         self._templates.globals |= {"edrbo_version": __version__, "assets": assets}
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -187,6 +189,10 @@ class Pages:
         values |= {"desk": desk, "state": state, "job": job, "query": query, "evidence": desk.evidence(state)}
         values |= {"ranges": views.context_ranges(state), "last": views.last_context(state)}
         values["variables"] = views.variables_of(state.space)
+        several = state.settings.outcomes
+        values["measured"] = (
+            [desk.outcome] if several is None else [(name, part.unit) for name, part in several.items()]
+        )
         name = f"{here}_live.html" if part else f"{here}.html"
         return self.render(request, name, here=here, **values)
 
@@ -196,8 +202,12 @@ class Pages:
         @router.get("/s/{study}/import")
         def tables(request: Request, study: str) -> Response:
             desk = self.desks.get(study)
-            variables = views.variables_of(desk.state.space)
-            return self.render(request, "import.html", here="import", desk=desk, variables=variables)
+            settings = desk.state.settings
+            values: dict[str, Any] = {
+                "variables": views.variables_of(settings.space),
+                "measured": list(settings.outcomes or [settings.outcome]),
+            }
+            return self.render(request, "import.html", here="import", desk=desk, **values)
 
         @router.get("/s/{study}/setup")
         def setup(request: Request, study: str) -> Response:
@@ -208,7 +218,7 @@ class Pages:
 
         @router.get("/new")
         def new(request: Request) -> Response:
-            return self.render(request, "new.html", here="new", goals=goals_of())
+            return self.render(request, "new.html", here="new", goals=goals_of(), more=more_settings(None))
 
 
 def _types(schema: Mapping[str, Any]) -> str:
@@ -229,6 +239,5 @@ def _entry(desk: Desk, state: State, number: int | None, kind: str) -> dict[str,
         "kind": kind,
         "variables": views.variables_of(state.space),
         "last_context": views.last_context(state),
-        "plausible": views.plausible(state, run),
         "costs": spending_words(state) is not None,
     }

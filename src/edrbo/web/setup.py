@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from edrbo.entry.settings import OPTIONS, outcome_words
 from edrbo.records.goals import Direction, parse_goal
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
-from edrbo.records.words import aim_words, setting_words
-from edrbo.web.numbers import shown
-from edrbo.web.variables import constraints_of, describe_variable
+from edrbo.records.words import aim_words, changes
+from edrbo.space.steps import number_text
 from edrbo.web.views import history_of, variables_of
 
 # One of each kind, for people to choose from and to change the numbers of.
@@ -32,8 +31,32 @@ def goals_of(direction: Direction = "maximize", outcome: str = "the result") -> 
     return [(text, parse_goal(text).title(direction, outcome)) for text in GOALS]
 
 
+SHOWN = (str, int, float, type(None))  # a method of one's own is not for a form
+MORE = ("title", "method", "initial", "evaluations", "seed", "least_success", "outliers", "forgetting")
+
+
+def more_settings(settings: Settings | None, names: tuple[str, ...] = MORE) -> list[dict[str, Any]]:
+    """The settings that have no field of their own on a form; without ``settings`` those of a study to be made."""
+    fields = {choice.name: choice for choice in Settings.choices()}
+    return [
+        {
+            "name": name,
+            "label": name.replace("_", " "),
+            "about": fields[name].metadata["about"],
+            "options": OPTIONS.get(name, ()),
+            "value": _shown(fields[name].default if settings is None else getattr(settings, name)),
+        }
+        for name in names
+    ]
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else number_text(value, None)
+
+
 def setup_of(state: State) -> dict[str, Any]:
     settings = state.settings
+    more = MORE if settings.outcomes is not None else ("direction", "unit", *MORE)  # else said with each outcome
     return {
         "variables": variables_of(state.space),
         "goal": settings.goal.to_text(),
@@ -47,41 +70,16 @@ def setup_of(state: State) -> dict[str, Any]:
         "cost": "" if settings.cost is None else settings.cost.to_text(),
         "outcomes": [] if settings.outcomes is None else [(n, *aim_words(n, p)) for n, p in settings.outcomes.items()],
         "method": settings.method if isinstance(settings.method, str) else "one of your own",
+        "more": more_settings(settings, tuple(name for name in more if isinstance(getattr(settings, name), SHOWN))),
+        "outcome_lines": outcome_words(settings),
+        "one_outcome": f"{settings.outcome}={settings.direction}" + (f",unit={settings.unit}" * bool(settings.unit)),
     }
 
 
 def amendments_of(state: State) -> list[dict[str, Any]]:
     """Every change of the settings, newest first: who, when, why, and old → new."""
     befores = [amendment.before for amendment in state.amendments]
-    changes = [differences(old, new) for old, new in zip(befores, [*befores[1:], state.settings], strict=False)]
+    lines = [changes(old, new) for old, new in zip(befores, [*befores[1:], state.settings], strict=False)]
     events = [event for event in history_of(state, None) if event["kind"] == "amended" and not event["undone"]]
-    told = [{**event, "changes": lines} for event, lines in zip(events, changes, strict=True)]
+    told = [{**event, "changes": changed} for event, changed in zip(events, lines, strict=True)]
     return told[::-1]
-
-
-def differences(old: Settings, new: Settings) -> list[str]:
-    """What changed, one line each."""
-    lines = []
-    for role in ("design", "context"):
-        was: Mapping[str, Any] = getattr(old.space, role)
-        now: Mapping[str, Any] = getattr(new.space, role)
-        lines += [f"{name} is new: {_words(name, now[name])}" for name in now if name not in was]
-        lines += [f"{name} is gone" for name in was if name not in now]
-        for name in now:
-            if name in was and was[name] != now[name]:
-                lines.append(f"{name}: {_words(name, was[name])} → {_words(name, now[name])}")
-    held, hold = constraints_of(old.space), constraints_of(new.space)
-    lines += [f"{text} must hold" for text in hold if text not in held]
-    lines += [f"{text} need not hold any more" for text in held if text not in hold]
-    for choice in Settings.choices():
-        before, after = (setting_words(getattr(each, choice.name)) for each in (old, new))
-        lines += [f"{choice.name}: {before} → {after}"] * (before != after)
-    return lines
-
-
-def _words(name: str, variable: Any) -> str:
-    part = describe_variable(name, variable)
-    if part["kind"] == "categorical":
-        return ", ".join(part["choices"])
-    low, high = ("…" if end is None else shown(float(end)) for end in (part["low"], part["high"]))
-    return f"{low} to {high} {part['unit']}".strip() + (" (logarithmic)" if part["log"] else "")

@@ -1,97 +1,146 @@
-"""A table that somebody pasted: how it is understood, with errors by cell, before anything is stored."""
+"""A table that somebody pasted or chose: how it is understood, with errors by cell, before anything is stored."""
 
 from __future__ import annotations
 
-import csv
-import io
+import base64
+import binascii
+import itertools
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records.state import State
-from edrbo.space import Categorical
-from edrbo.study.csv_file import HEADINGS, columns
-from edrbo.study.csv_import import Import, read_table
+from edrbo.study.columns import NOTED, match_columns, target_of, targets
+from edrbo.study.csv_import import Import, Progress, plan_table
+from edrbo.study.sheet import Sheet, make_sheet, sheet_of_text
 from edrbo.web import bodies
 from edrbo.web.desk import Desk
-from edrbo.web.numbers import read_number
-from edrbo.web.variables import read_context_value, read_design_value
+from edrbo.web.jobs import Job
 
 MOST_ROWS = 20_000
 SHOWN = 50
-IGNORE = "-"
+MOST_SAID = 200  # errors, and doubts
+TABLE = "the table"
 
 
 @dataclass(frozen=True)
 class Preview:
-    """``mapping`` says what each column is taken for; ``errors`` are (row, column, words), both from 0."""
+    """``mapping`` says what each column is taken for; where that cannot be, a ``problem`` stands for the plan."""
 
-    headings: list[str]
-    rows: list[list[str]]
+    sheet: Sheet
     mapping: list[str]
     targets: list[str]
-    errors: list[tuple[int, int, str]]
     plan: Import | None
-    problem: str
+    problem: EdrboError | None
 
     def view(self) -> dict[str, Any]:
+        headings, plan = self.sheet.headings, self.plan
+        numbers = {row.line: k for k, row in enumerate(self.sheet.rows)}
+        places = {heading: k for k, heading in enumerate(headings)}
+        wrong = () if plan is None else plan.wrong
         return {
-            "headings": self.headings,
+            "headings": list(headings),
             "mapping": self.mapping,
             "targets": self.targets,
-            "rows": self.rows[:SHOWN],
-            "total": len(self.rows),
-            "errors": [{"row": row, "column": column, "words": words} for row, column, words in self.errors[:200]],
-            "problem": self.problem,
-            "counts": {} if self.plan is None else dict(self.plan.counts),
-            "known": 0 if self.plan is None else self.plan.known,
-            "ready": self.plan is not None and bool(self.plan.events),
+            "rows": [[row.cells.get(heading, "") for heading in headings] for row in self.sheet.rows[:SHOWN]],
+            "lines": [row.line for row in self.sheet.rows[:SHOWN]],
+            "total": len(self.sheet.rows),
+            "errors": [
+                {
+                    "row": numbers[one.line],
+                    "column": -1 if one.heading is None else places[one.heading],
+                    "words": "; ".join(filter(None, (one.reason, one.problem.hint))),
+                    "place": self.sheet.place(one.line, one.heading).removeprefix(f"{TABLE}, "),
+                }
+                for one in wrong[:MOST_SAID]
+            ],
+            "wrong": len(wrong),
+            "doubts": [{"line": line, "words": text} for line, text in (plan.doubts if plan else ())[:MOST_SAID]],
+            "problem": "" if self.problem is None else _words(self.problem),
+            "counts": {} if plan is None else dict(plan.counts),
+            "known": 0 if plan is None else plan.known,
+            "words": "" if plan is None else plan.words(),
+            "ready": plan is not None and not plan.wrong and bool(plan.events),
         }
 
 
-def preview(state: State, text: str, chosen: Mapping[str, str]) -> Preview:
-    """Read ``text``; ``chosen`` says what the column of a number ("0", "1", …) holds."""
-    headings, rows = _cells(text)
-    targets = [*columns(state.space), *HEADINGS]
-    names = {_plain(name): name for name in reversed(targets)}
-    names.setdefault(_plain(state.settings.outcome), "value")
-    mapping = [_target(chosen.get(str(k), ""), heading, targets, names) for k, heading in enumerate(headings)]
-    errors, clean = _check(state, rows, mapping)
-    twice = [name for name in mapping if name != IGNORE and mapping.count(name) > 1]
-    problem = f"two columns are taken for {twice[0]}" if twice else ""
-    plan = None
-    if not errors and not problem:
+def _words(problem: EdrboError) -> str:
+    return problem.message + (f"; {problem.hint}" if problem.hint else "")
+
+
+def preview(state: State, body: bodies.Import, progress: Progress | None = None) -> Preview:
+    """Read the table; ``body.columns`` says what the column of a number ("0", "1", …) holds."""
+    sheet = _sheet(body)
+    chosen = {h: body.columns[str(k)] for k, h in enumerate(sheet.headings) if str(k) in body.columns}
+    known = targets(state.settings)
+    try:
+        columns = match_columns(sheet, state.settings, chosen=chosen)
+    except EdrboError as problem:
+        return Preview(sheet, [chosen.get(heading, NOTED) for heading in sheet.headings], known, None, problem)
+    mapping = [target_of(state.settings, columns.meaning[heading]) for heading in sheet.headings]
+    return Preview(sheet, mapping, known, plan_table(state, sheet, columns, progress=progress), None)
+
+
+def _sheet(body: bodies.Import) -> Sheet:
+    sheet = sheet_of_text(TABLE, body.text.lstrip("\ufeff").strip("\r\n")) if body.workbook is None else _book(body)
+    if not sheet.rows:
+        raise StudyError("there are no rows below the headings", "give the headings and at least one row")
+    if len(sheet.rows) > MOST_ROWS:
+        raise StudyError(f"the table has {len(sheet.rows)} rows", f"at most {MOST_ROWS} at once")
+    return sheet
+
+
+def _book(body: bodies.Import) -> Sheet:
+    """By way of a private file of our own, since the reader of Excel files reads files."""
+    from edrbo.study.spreadsheet import read_xlsx
+
+    try:
+        data = base64.b64decode(body.workbook or "", validate=True)
+    except binascii.Error:
+        raise StudyError("the file did not arrive whole", "choose it again") from None
+    with tempfile.TemporaryDirectory(prefix="edrbo-") as folder:
+        path = Path(folder) / "table.xlsx"
+        path.write_bytes(data)
         try:
-            plan = _plan(state, mapping, clean)
-        except EdrboError as trouble:
-            problem = f"{trouble.message}" + (f" ({trouble.hint})" if trouble.hint else "")
-    return Preview(headings, rows, mapping, targets, errors, plan, problem)
+            return make_sheet(TABLE, read_xlsx(path), None)
+        except StudyError as problem:
+            raise StudyError(problem.message.replace(str(path), "the file"), problem.hint) from None
 
 
-def take(desk: Desk, body: bodies.Import) -> dict[str, Any]:
+def take(desk: Desk, body: bodies.Import, who: str) -> Job:
     """Store a table that has no errors. Sent again, its rows are known and stored once."""
-    with desk.importing:
-        found = preview(desk.state, body.text, body.columns)
-        if found.plan is None:
-            raise StudyError(found.problem or "some cells cannot be read", "nothing was stored")
-        if not found.plan.events and not found.plan.known:
-            raise StudyError("nothing in this table is understood", "say what its columns hold")
+
+    def do() -> dict[str, Any]:
+        book = desk.book()
+        found = preview(book.state, body, desk.progress)
 
         def make(state: State) -> list[Any]:
             nonlocal found
-            if found.plan is None or found.plan.seen != len(state.history):
-                found = preview(state, body.text, body.columns)
-            if found.plan is None:
-                raise StudyError(found.problem or "some cells cannot be read", "nothing was stored")
-            return _stamped(found.plan, body)
+            if found.plan is None or found.plan.seen != len(state.history):  # the rows must be numbered anew
+                found = preview(state, body)
+            return _stamped(_sound(found), body)
 
-        desk.study.record_all(make)
-        return {**found.view(), "stored": True, "words": _words(found.plan), "observations": len(desk.state.told)}
+        _sound(found)
+        book.record_all(make)
+        return {**found.view(), "stored": True, "observations": len(book.state_now.told)}
+
+    tries = (f"import {body.key}" if k == 0 else f"import {body.key} {k}" for k in itertools.count())
+    key = next(key for key in tries if (job := desk.importer.get(key)) is None or job.status != "failed")
+    return desk.importer.submit(key, "import", "what the table holds", do, who)
+
+
+def _sound(found: Preview) -> Import:
+    """The plan of a table that can be stored; an error if it cannot be."""
+    if found.problem is not None:
+        raise found.problem
+    assert found.plan is not None
+    if found.plan.wrong:
+        raise found.plan.wrong[0].problem
+    if not found.plan.events and not found.plan.known:
+        raise StudyError("nothing in this table is understood", "say what its columns hold")
+    return found.plan
 
 
 def _stamped(plan: Import, body: bodies.Import) -> list[Any]:
@@ -99,88 +148,3 @@ def _stamped(plan: Import, body: bodies.Import) -> list[Any]:
         replace(event, by=event.by or body.by or None, note=event.note or body.note or None, key=f"{body.key}-{k}")
         for k, event in enumerate(plan.events)
     ]
-
-
-def _words(plan: Import) -> str:
-    parts = [f"{count} {status}" for status, count in plan.counts.items()]
-    return ", ".join(parts + [f"{plan.known} known already"] * (plan.known > 0)) or "the table is empty"
-
-
-# -------------------------------------------------------------------- cells
-
-
-def _cells(text: str) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of text from a spreadsheet or a file: tabs, semicolons or commas between the cells."""
-    clean = text.lstrip("\ufeff").strip("\r\n")
-    first = clean.splitlines()[0] if clean else ""
-    mark = next((mark for mark in ("\t", ";") if mark in first), ",")
-    try:
-        table = [row for row in csv.reader(io.StringIO(clean), delimiter=mark) if any(cell.strip() for cell in row)]
-    except csv.Error as problem:
-        raise StudyError(f"this is not a table: {problem}", "paste cells with their headings") from None
-    if len(table) < 2:
-        raise StudyError("there are no rows below the headings", "paste the headings and at least one row")
-    if len(table) > MOST_ROWS:
-        raise StudyError(f"the table has {len(table)} rows", f"at most {MOST_ROWS} at once")
-    width = len(table[0])
-    rows = [[cell.strip() for cell in row[:width]] + [""] * (width - len(row)) for row in table[1:]]
-    return [cell.strip() for cell in table[0]], rows
-
-
-def _target(chosen: str, heading: str, targets: list[str], names: Mapping[str, str]) -> str:
-    """What was ``chosen`` for a column, else what its heading says; ``names`` are targets by their plain heading."""
-    if chosen in targets or chosen == IGNORE:
-        return chosen
-    return names.get(_plain(heading), IGNORE)
-
-
-def _plain(heading: str) -> str:
-    """Without case, spaces and a unit in brackets: "Speed (m/min)" is speed."""
-    return "".join(heading.split("(")[0].split("[")[0].lower().replace("_", " ").split())
-
-
-def _check(
-    state: State, rows: list[list[str]], mapping: list[str]
-) -> tuple[list[tuple[int, int, str]], list[list[str]]]:
-    """Errors by cell, and the cells as ``read_table`` wants them."""
-    known, errors, clean = columns(state.space), list[tuple[int, int, str]](), []
-    for row, cells in enumerate(rows):
-        done = []
-        for column, (target, cell) in enumerate(zip(mapping, cells, strict=True)):
-            try:
-                done.append(_cell(state, known, target, cell))
-            except EdrboError as problem:
-                errors.append((row, column, "; ".join(filter(None, (problem.message, problem.hint)))))
-                done.append(cell)
-        clean.append(done)
-    return errors, clean
-
-
-def _cell(state: State, known: Mapping[str, tuple[str, str]], target: str, cell: str) -> str:
-    if not cell or target == IGNORE:
-        return ""
-    if target in ("value", "noise", "weight"):
-        return repr(read_number(cell, target))
-    role, name = known.get(target, ("", ""))
-    if role == "context":
-        value = read_context_value(state.space, name, cell)
-        state.space.context_numbers({name: value})
-        return cell if isinstance(state.space.context[name], Categorical) else repr(value)
-    if role == "design":
-        value = read_design_value(state.space, name, cell)
-        variable = state.space.design[name]
-        variable.encode(name, np.array([value], dtype=object))
-        return cell if isinstance(variable, Categorical) else repr(value)
-    return cell
-
-
-def _plan(state: State, mapping: list[str], rows: list[list[str]]) -> Import:
-    """By way of a private file of our own, since the importer reads files."""
-    keep = [k for k, target in enumerate(mapping) if target != IGNORE]
-    with tempfile.TemporaryDirectory(prefix="edrbo-") as folder:
-        path = Path(folder) / "table.csv"
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow([mapping[k] for k in keep])
-            writer.writerows([[row[k] for k in keep] for row in rows])
-        return read_table(state, path)

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidSpaceError
+from edrbo.entry.numbers import NotANumberError, read_number
+from edrbo.entry.settings import read_outcome_words, read_setting, with_units
+from edrbo.entry.values import read_variable_value
+from edrbo.entry.variables import levels_text, read_levels
+from edrbo.errors import InvalidSpaceError, InvalidValueError
 from edrbo.records.settings import Settings
-from edrbo.space import Categorical, Integer, Real, Space, Variable
+from edrbo.space import Categorical, Integer, Real, Space
 from edrbo.web import bodies
-from edrbo.web.numbers import read_number
 
 KINDS = {"real": "a number", "integer": "a whole number", "categorical": "one of several"}
 
@@ -33,38 +36,6 @@ def describe_variable(name: str, variable: Any) -> dict[str, Any]:
         "step": getattr(variable, "step", None),
         "digits": getattr(variable, "digits", None),
     }
-
-
-def read_design_value(space: Space, name: str, given: Any) -> Any:
-    """A value of a design variable from a form."""
-    variable = space.design.get(name)
-    if variable is None:
-        raise InvalidDesignError(f"{name!r} is not a design variable", f"they are {', '.join(space.design_names)}")
-    return _value(variable, name, given)
-
-
-def _value(variable: Variable, name: str, given: Any) -> Any:
-    if isinstance(variable, Categorical):
-        choices = {str(choice): choice for choice in variable.choices}
-        return choices.get(str(given), given)
-    number = read_number(given, name)
-    return int(number) if isinstance(variable, Integer) and number == int(number) else number
-
-
-def read_design(space: Space, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: read_design_value(space, name, value) for name, value in given.items()}
-
-
-def read_context(space: Space, given: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if not given else {name: read_context_value(space, name, value) for name, value in given.items()}
-
-
-def read_context_value(space: Space, name: str, given: Any) -> Any:
-    """A value of a context variable from a form."""
-    variable = space.context.get(name)
-    if variable is None:
-        raise InvalidContextError(f"{name!r} is not a context variable", f"they are {', '.join(space.context_names)}")
-    return _value(variable, name, given)
 
 
 def constraints_of(space: Space) -> list[str]:
@@ -96,22 +67,34 @@ def _variable(part: bodies.Variable, old: Any) -> Any:
     if part.kind == "categorical":
         given: dict[str, Any] = {"choices": _choices(part, old)}
     else:
-        low, high = (None if b in (None, "") else read_number(b, part.name) for b in (part.low, part.high))
+        low, high = (_bound(b, part, part.name) for b in (part.low, part.high))
         given = {"lower": _whole(kind, low), "upper": _whole(kind, high), "log": part.log}
     if "unit" in known:
         given["unit"] = part.unit.strip()
     if "step" in known:
-        given["step"] = None if part.step in (None, "") else read_number(part.step, f"the step of {part.name}")
+        given["step"] = _bound(part.step, part, f"the step of {part.name}")
     variable = kind(**{**kept, **given})
     if old is not None or part.before in (None, ""):
         return variable
-    return replace(variable, default=_value(variable, part.name, part.before))
+    try:
+        return replace(variable, default=read_variable_value(part.before, variable))
+    except NotANumberError as problem:
+        raise InvalidValueError(f"{part.name} is {part.before!r}: {problem}", problem.hint) from None
+
+
+def _bound(given: Any, part: bodies.Variable, what: str) -> float | None:
+    """A number in the unit of the variable; None where nothing was entered."""
+    if given in (None, ""):
+        return None
+    try:
+        return read_number(given, part.unit.strip())
+    except NotANumberError as problem:
+        raise InvalidValueError(f"{what} is {given!r}: {problem}", problem.hint) from None
 
 
 def _choices(part: bodies.Variable, old: Any) -> tuple[Any, ...]:
     was = {str(choice): choice for choice in old.choices} if isinstance(old, Categorical) else {}
-    texts = [text.strip() for text in part.choices.split(",") if text.strip()]
-    return tuple(was.get(text, text) for text in texts)
+    return tuple(was.get(text, text) for text in read_levels(part.choices))
 
 
 def _whole(kind: Any, bound: float | None) -> float | None:
@@ -123,6 +106,9 @@ def read_new(body: bodies.New) -> Settings:
     choices |= {
         name: text for name in ("goal", "outcome", "unit", "law", "cost") if (text := getattr(body, name).strip())
     }
+    choices |= {name: value for name, part in body.settings.items() if (value := read_setting(name, part)) is not None}
+    if body.outcomes:
+        choices["outcomes"] = read_outcome_words(body.outcomes)
     return Settings(read_space(body.design, body.context, body.constraints), **choices)
 
 
@@ -145,8 +131,14 @@ def read_amendment(body: bodies.Amend, settings: Settings) -> dict[str, Any]:
         text, old_one = (getattr(body, name) or "").strip(), getattr(settings, name)
         if text and text != ("none" if old_one is None else old_one.to_text()):
             changed[name] = text
-    if body.forgetting not in (None, ""):
-        changed["forgetting"] = read_number(body.forgetting, "forgetting")
+    new = {name: read_setting(name, part) for name, part in body.settings.items()}
+    if body.outcomes:
+        new["outcomes"] = with_units(read_outcome_words(body.outcomes), settings)
+    if new:
+        old_record, new_record = settings.to_dict(), replace(settings, **new).to_dict()
+        # with several outcomes the main one says what was said by settings of their own
+        names = {*new, *(("outcome", "direction", "unit", "goal") if "outcomes" in new else ())}
+        changed |= {name: new_record[name] for name in sorted(names) if new_record[name] != old_record[name]}
     return changed
 
 
@@ -157,7 +149,7 @@ def _as_bodies(variables: Mapping[str, Any]) -> list[bodies.Variable]:
         found.append(
             bodies.Variable(
                 **{key: part[key] for key in ("name", "kind", "low", "high", "log", "unit", "step")},
-                choices=",".join(part["choices"]),
+                choices=levels_text(part["choices"]),
             )
         )
     return found

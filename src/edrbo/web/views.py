@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from edrbo.entry.values import read_context
 from edrbo.errors import InvalidContextError, UnknownSuggestionError
 from edrbo.records import events as e
-from edrbo.records.expects import read_expects
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
-from edrbo.records.settings import Settings
 from edrbo.records.spending import spending
 from edrbo.records.state import State
-from edrbo.records.words import outcomes_of
+from edrbo.records.words import VERBS, event_words, outcomes_of
 from edrbo.space import Space
 from edrbo.web.desk import Desk
-from edrbo.web.numbers import shown
-from edrbo.web.variables import constraints_of, describe_variable, read_context, unit_of
+from edrbo.web.variables import constraints_of, describe_variable
 
-FEWEST = 5  # outcomes before their spread says what is plausible
-FAR = 8.0  # robust standard deviations
 STATUSES = ("told", "pending", "failed", "cancelled", "dropped", "late")
-VERBS = {
-    "asked": "suggested",
-    "told": "told",
-    "failed": "could not be run",
-    "context": "context told",
-    "seen": "contexts seen",
-    "cancelled": "skipped",
-    "corrected": "corrected",
-    "dropped": "left out",
-    "restored": "taken in again",
-    "noted": "noted",
-    "undone": "undone",
-    "amended": "settings changed",
-}
 
 
 def status_of(run: Run) -> str:
@@ -118,7 +100,7 @@ def history_of(state: State, number: int | None) -> list[dict[str, Any]]:
             "ref": event.ref,
             "kind": event.kind,
             "verb": VERBS[event.kind],
-            "words": event_words(event, state),
+            "words": event_words(state, event),
             "by": event.by,
             "at": event.at,
             "note": event.note,
@@ -127,52 +109,6 @@ def history_of(state: State, number: int | None) -> list[dict[str, Any]]:
         }
         for event in chosen
     ]
-
-
-def _outcomes(event: e.Told | e.Corrected, settings: Settings) -> str:
-    """What was measured, with units; the main outcome needs no name."""
-    units = {name: part.unit for name, part in (settings.outcomes or {}).items()}
-    main = [] if event.value is None else [f"{shown(float(event.value), 6)} {settings.unit}"]
-    others = [f"{name} {shown(float(value), 6)} {units.get(name, '')}" for name, value in (event.others or {}).items()]
-    return ", ".join(text.rstrip() for text in main + others)
-
-
-def event_words(event: e.Event, state: State) -> str:
-    """An event as a sentence."""
-    number = getattr(event, "id", None)
-    head = "" if number is None else f"run {number} "
-    if isinstance(event, e.Told):
-        several = "" if event.values is None else f" on average of {len(event.values)} rows"
-        words = context_words(state.space, event.context) + _cost(event)
-        return f"{head}gave {_outcomes(event, state.settings)}{several}{words}"
-    if isinstance(event, e.Corrected):
-        value = [f"value {_outcomes(event, state.settings)}"] if event.value is not None or event.others else []
-        parts = value + ["context"] * (event.context is not None) + ["settings"] * (event.x is not None)
-        what = ", ".join(parts) or ("noise" if event.cost is None else "account")
-        return f"{head}corrected: {what}" + context_words(state.space, event.context) + _cost(event)
-    if isinstance(event, e.Failed):
-        return f"{head}{VERBS[event.kind]}{_cost(event)}"
-    if isinstance(event, e.ContextTold):
-        return f"{head}met" + context_words(state.space, event.context).removeprefix(" at")
-    if isinstance(event, e.Undone):
-        past = next((x for x in state.history if x.ref == event.of), None)
-        return "taken back" if past is None else f"taken back: {event_words(past, state)}"
-    if isinstance(event, e.Seen):
-        return f"{event.count} contexts seen"
-    return f"{head}{VERBS[event.kind]}"
-
-
-def _cost(event: e.Told | e.Failed | e.Corrected) -> str:
-    return "" if event.cost is None else f", cost {shown(event.cost, 6)}"
-
-
-def context_words(space: Space, context: Any) -> str:
-    if context is None or not space.d_c or len(context) != space.d_c:
-        return ""
-    (named,) = space.name_contexts(context[None])
-    return " at " + ", ".join(
-        f"{name} {shown(value)} {unit_of(space.context[name])}".strip() for name, value in named.items()
-    )
 
 
 def overview(desk: Desk) -> dict[str, Any]:
@@ -212,30 +148,6 @@ def context_ranges(state: State) -> dict[str, tuple[float, float]]:
         if variable.numeric:
             found[name] = (low, high if high > low else low + 1.0)
     return found
-
-
-class Plausible(NamedTuple):
-    """Outside of ``low`` to ``high`` a value is asked about; ``usual`` are the ends to show for what is no surprise."""
-
-    low: float
-    high: float
-    usual: tuple[float, float]
-
-
-def plausible(state: State, run: Run | None) -> Plausible | None:
-    """By the belief when the run was suggested, else by the spread of all values."""
-    expects = None if run is None else read_expects(run.expects)
-    if expects is not None:
-        ends = expects.reach()
-        width = ends.high - ends.low
-        return Plausible(ends.low - width, ends.high + width, (ends.low, ends.high))
-    values = state.observations.y
-    if len(values) < FEWEST:
-        return None
-    middle = float(np.median(values))
-    spread = 1.4826 * float(np.median(np.abs(values - middle))) or float(np.std(values))
-    usual = float(values.min()), float(values.max())
-    return Plausible(middle - FAR * spread, middle + FAR * spread, usual) if spread > 0 else None
 
 
 def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] | None:

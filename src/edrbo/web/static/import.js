@@ -8,6 +8,7 @@
   const confirmed = document.getElementById("confirm");
   let columns = Object.create(null);
   let key = edrbo.key();
+  let workbook = null; // an .xlsx file in base64, in place of the text
 
   const say = (words) => {
     const place = form.querySelector(".form-said");
@@ -16,11 +17,34 @@
   };
 
   async function send(confirm) {
-    const body = { key, text: area.value, columns, confirm, by: edrbo.by() };
+    const body = { key, columns, confirm, by: edrbo.by(), ...(workbook ? { workbook } : { text: area.value }) };
     const answer = await edrbo.post(form.dataset.table, body);
-    if (answer.ok) return answer.body;
+    if (answer.ok) return answer.status === 202 ? follow(answer.body.job) : answer.body;
     say(answer.status ? [answer.body.error, answer.body.hint].filter(Boolean).join(" – ") : "The server does not answer; nothing was stored.");
     return null;
+  }
+
+  // A long table is stored while the page waits, and says how far that is.
+  async function follow(job) {
+    const address = form.dataset.table.replace(/import$/, `job?job=${encodeURIComponent(job)}`);
+    for (;;) {
+      await new Promise((done) => setTimeout(done, 400));
+      let found;
+      try {
+        found = await (await fetch(address)).json();
+      } catch {
+        say("The server does not answer; the table may be stored all the same. Store it again to be sure: what is known is passed over.");
+        return null;
+      }
+      if (found.status === "done") return found.result;
+      if (found.status !== "waiting" && found.status !== "running") {
+        say([found.error, found.hint].filter(Boolean).join(" – "));
+        return null;
+      }
+      const bar = document.getElementById("storing");
+      bar.hidden = false;
+      if (found.of) Object.assign(bar, { max: found.of, value: found.done });
+    }
   }
 
   async function look() {
@@ -41,8 +65,9 @@
     head.scope = "col";
     const select = document.createElement("select");
     select.setAttribute("aria-label", `What the column ${found.headings[k]} holds`);
-    for (const target of ["-", ...found.targets]) {
-      const option = cell("option", target === "-" ? "left out" : target);
+    const words = { "-": "left out", "+": "added to the note" };
+    for (const target of ["-", "+", ...found.targets]) {
+      const option = cell("option", words[target] || target);
       option.value = target;
       option.selected = target === found.mapping[k];
       select.append(option);
@@ -69,19 +94,26 @@
         const words = wrong.get(`${i},${k}`);
         if (words) {
           made.className = "wrong";
-          made.append(document.createElement("br"), cell("small", words));
+          made.title = words;
         }
         line.append(made);
       });
       tbody.append(line);
     });
     table.replaceChildren(thead, tbody);
-    const counts = Object.entries(found.counts).map(([status, count]) => `${count} ${status}`);
-    if (found.known) counts.push(`${found.known} known already`);
     const more = found.total > found.rows.length ? ` The first ${found.rows.length} of ${found.total} rows are shown.` : "";
-    const head2 = found.errors.length ? `${found.errors.length} ${found.errors.length === 1 ? "cell" : "cells"} cannot be read.` : found.problem || counts.join(", ") || "Nothing new.";
-    document.getElementById("counts").textContent = head2 + more;
+    const unread = `${found.wrong} ${found.wrong === 1 ? "row" : "rows"} cannot be read; nothing can be stored before that is mended.`;
+    const said = found.wrong ? unread : found.problem || found.words;
+    document.getElementById("counts").textContent = said + more;
+    list("wrong-rows", found.errors.map((error) => `${error.place}: ${error.words}`));
+    list("doubtful-rows", found.doubts.map((doubt) => `row ${doubt.line}: ${doubt.words}`));
     confirmed.disabled = !found.ready;
+  }
+
+  function list(id, lines) {
+    const place = document.getElementById(id);
+    place.hidden = !lines.length;
+    place.querySelector("ul").replaceChildren(...lines.map((words) => cell("li", words)));
   }
 
   form.addEventListener("submit", (event) => {
@@ -95,12 +127,27 @@
     edrbo.say(`Stored: ${stored.words}`);
     location.href = form.dataset.after;
   });
-  area.addEventListener("input", () => { columns = Object.create(null); key = edrbo.key(); });
+  const anew = () => {
+    columns = Object.create(null);
+    key = edrbo.key();
+    workbook = null;
+  };
+  area.addEventListener("input", anew);
+  const base64 = (file) =>
+    new Promise((done) => {
+      const reader = new FileReader();
+      reader.addEventListener("load", () => done(reader.result.split(",")[1] || ""));
+      reader.readAsDataURL(file);
+    });
   const read = async (file) => {
     if (!file) return;
     if (file.size > 3000000) return say("The file is larger than 3 MB.");
-    area.value = await file.text();
-    columns = Object.create(null);
+    anew();
+    if (/\.xlsx?$|\.xlsm$/i.test(file.name)) {
+      area.value = "";
+      area.placeholder = file.name;
+      workbook = await base64(file);
+    } else area.value = await file.text();
     look();
   };
   document.getElementById("file").addEventListener("change", (event) => read(event.target.files[0]));

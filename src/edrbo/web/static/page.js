@@ -1,24 +1,25 @@
 // Forms become JSON for the API; numbers are looked at while they are typed; sliders, tips, names.
 "use strict";
 (() => {
+  // The number that a text begins with, for the range beside a field. What a text means is for the server to say.
   const number = (text) => {
-    const plain = text.replace(/[\s\u00a0\u2009]/g, "").replace("\u2212", "-");
-    const dotted = !plain.includes(".") && plain.split(",").length === 2 ? plain.replace(",", ".") : plain;
-    return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(dotted) ? Number(dotted) : NaN;
+    const plain = text.trim().replace("\u2212", "-").replace(/^([+-]?\d*),(\d)/, "$1.$2");
+    const found = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?/i.exec(plain);
+    return found ? Number(found[0]) : NaN;
   };
+
+  let asking = 0; // a timer: what is typed is looked at when the typing stops
 
   // ---- what is typed
 
   function look(input) {
     const help = document.getElementById(`${input.id}-help`);
     const value = input.value.trim() ? number(input.value) : null;
-    const { low, high, plausibleLow, plausibleHigh } = input.dataset;
+    const { low, high } = input.dataset;
     const wrong = value !== null && !Number.isFinite(value);
     const outside = !wrong && value !== null && ((low && value < Number(low)) || (high && value > Number(high)));
-    const odd = !wrong && value !== null && plausibleLow !== undefined &&
-      (value < Number(plausibleLow) || value > Number(plausibleHigh));
     input.classList.toggle("amber", Boolean(outside));
-    input.classList.toggle("red", wrong || odd);
+    input.classList.toggle("red", wrong);
     input.setAttribute("aria-invalid", String(wrong));
     let said = help && help.querySelector(".field-said");
     const words = wrong ? "this is not a number" : outside ? "outside of its range; it is kept as it is" : "";
@@ -28,9 +29,7 @@
       help.append(said);
     }
     if (said) words ? (said.textContent = words) : said.remove();
-    const box = document.getElementById("sure-box");
-    if (plausibleLow !== undefined && box) box.hidden = !odd;
-    return { wrong, odd };
+    return { wrong };
   }
 
   // ---- forms
@@ -99,11 +98,6 @@
       wrong[0].focus();
       return "A number cannot be read; write it as 1.7 or 1,7.";
     }
-    const sure = form.querySelector("#sure");
-    if (sure && !sure.checked && looks.some(([, found]) => found.odd)) {
-      sure.focus();
-      return "Is the result right? Say so above, or change it.";
-    }
     const unmeasured = form.querySelector("#unmeasured");
     if (unmeasured && !unmeasured.checked) {
       const empty = Array.from(form.querySelectorAll("#conditions :is(input, select)")).find((input) => !input.value.trim());
@@ -115,11 +109,35 @@
     return "";
   }
 
+  // The server says what looks mistyped; true if there is nothing, or somebody said that it is right.
+  async function sound(form) {
+    const box = form.querySelector(".ask-again");
+    if (!form.dataset.check || !box) return true;
+    const answer = await edrbo.post(form.dataset.check, collect(form));
+    const doubts = (answer.ok && answer.body.doubts) || [];
+    const said = doubts.join("\n");
+    const sure = box.querySelector(".sure");
+    if (box.dataset.said !== said) sure.checked = false; // a yes was to other questions
+    box.dataset.said = said;
+    box.hidden = !doubts.length;
+    box.querySelector(".doubts").replaceChildren(...doubts.map((words) => {
+      const line = document.createElement("li");
+      line.textContent = words;
+      return line;
+    }));
+    return !doubts.length || sure.checked;
+  }
+
   async function send(form) {
     const trouble = ready(form);
     complain(form, trouble);
     if (trouble || form.dataset.sending) return;
     form.dataset.sending = "yes"; // a second tap finds this
+    if (!(await sound(form))) {
+      delete form.dataset.sending;
+      complain(form, "Is this right? Say so above, or change it.");
+      return form.querySelector(".ask-again").scrollIntoView({ block: "center" });
+    }
     if (!form.dataset.key) form.dataset.key = edrbo.key();
     const body = collect(form);
     if (form.dataset.keyless === undefined) Object.assign(body, { key: form.dataset.key, by: edrbo.by() });
@@ -193,6 +211,10 @@
   document.addEventListener("input", (event) => {
     const input = event.target;
     if (input.dataset.number !== undefined) look(input);
+    if (input.form && input.form.dataset.check && input.dataset.number !== undefined) {
+      clearTimeout(asking);
+      asking = setTimeout(() => sound(input.form), 400);
+    }
     if (input.dataset.slider !== undefined) {
       document.querySelector(`output[for="${input.id}"]`).textContent = Number(Number(input.value).toPrecision(3));
     }
@@ -209,9 +231,7 @@
     }
   });
   document.addEventListener("click", (event) => {
-    const target = event.target.closest("button, .dot");
-    const tip = document.getElementById("tip");
-    tip.hidden = true;
+    const target = event.target.closest("button");
     if (!target) return;
     if (target.dataset.undo) undo(target);
     if (target.dataset.print !== undefined) print();
@@ -227,17 +247,23 @@
         next.querySelector("input").focus();
       }
     }
-    if (target.dataset.tip) {
-      tip.textContent = target.dataset.tip;
-      tip.hidden = false;
-      tip.style.left = `${Math.min(event.clientX, innerWidth - 160)}px`;
-      tip.style.top = `${event.clientY + 14}px`;
-    }
   });
   // The value that no other site knows; and from a server that does not know us any more there is little to ask.
   document.addEventListener("htmx:configRequest", (event) => { event.detail.headers["X-Edrbo"] = edrbo.token().content; });
   document.addEventListener("htmx:beforeRequest", (event) => { if (edrbo.waits()) event.preventDefault(); });
   document.addEventListener("htmx:responseError", (event) => edrbo.answered(event.detail.xhr.status));
+  // The numbers of a chart, while a mouse is over them and after a tap.
+  const point = (event) => {
+    const tip = document.getElementById("tip");
+    const text = event.target.dataset && event.target.dataset.tip;
+    tip.hidden = !text;
+    if (!text) return;
+    tip.textContent = text;
+    tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4))}px`;
+    tip.style.top = `${Math.max(4, event.clientY - tip.offsetHeight - 10)}px`;
+  };
+  document.addEventListener("pointermove", point);
+  document.addEventListener("pointerdown", point);
   document.addEventListener("htmx:sendError", () => edrbo.online(false));
   document.addEventListener("htmx:timeout", () => edrbo.online(false));
   document.addEventListener("htmx:afterOnLoad", (event) => {

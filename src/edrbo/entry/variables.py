@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from edrbo.entry.values import read_variable_value
 from edrbo.errors import InvalidSpaceError
-
-if TYPE_CHECKING:
-    from edrbo.space import Variable
+from edrbo.space import Categorical, Integer, Real, Variable
 
 NUMBER = r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
 RANGE = re.compile(rf"\s*({NUMBER})?\s*(?::|\.\.+|…|–|—|-|\bto\b|\bbis\b)\s*({NUMBER})?(.*)", re.DOTALL)
@@ -35,23 +36,19 @@ def read_variable_word(word: str) -> tuple[str, Variable]:
 def read_specification(text: str) -> Variable:
     """A range (LOW:HIGH, LOW-HIGH, LOW..HIGH, LOW to HIGH) with marks and a unit, or names with
     commas between, with < if they have an order."""
-    from edrbo.space import Categorical, Integer, Real
-
     if not text.strip():
         return Real()
     default = DEFAULT.search(text)
     if default:
-        from edrbo.study.number_text import read_setting
-
         variable = read_specification(DEFAULT.sub("", text))
-        return replace(variable, default=read_setting(default[1], variable))
+        return replace(variable, default=read_variable_value(default[1], variable))
     found = RANGE.fullmatch(text)
     if found is None or (found[1] is None and found[2] is None):
         if "<" in text and "," not in text:
             return Categorical(tuple(part.strip() for part in text.split("<") if part.strip()), ordered=True)
-        if "," not in text:
+        if len(levels := read_levels(text)) < 2:
             raise InvalidSpaceError(f"{text!r} is neither a range nor a list of names", HELP)
-        return Categorical(tuple(part.strip() for part in text.split(",") if part.strip()))
+        return Categorical(levels)
     low, high = (None if part is None else part.replace(",", ".") for part in (found[1], found[2]))
     rest, extras = _extras(found[3])
     words = [word for word in re.split(r"[:\s]+", rest) if word]
@@ -64,6 +61,29 @@ def read_specification(text: str) -> Variable:
         return Integer(_whole(low), _whole(high), log="log" in marks, **whole)
     ends = [None if part is None else float(part) for part in (low, high)]
     return Real(ends[0], ends[1], log="log" in marks, **extras)
+
+
+LAST = re.compile(r"\s+(?:or|and|oder|und)\s+")
+
+
+def read_levels(text: str) -> tuple[str, ...]:
+    """Names with commas or bars between, or with "or" and "and" before the last: A, B or C. What stands in quotation
+    marks is one name."""
+    text = " ".join(text.split())
+    bars = "|" in text and '"' not in text
+    *first, last = next(csv.reader([text], delimiter="|" if bars else ",", skipinitialspace=True), [""]) or [""]
+    rest = [last] if bars or text.endswith('"') else LAST.split(last)
+    return tuple(name.strip() for name in (*first, *rest) if name.strip())
+
+
+def levels_text(choices: Sequence[Any]) -> str:
+    """The inverse of ``read_levels``."""
+    names = list(map(str, choices))
+    return ", ".join(_quoted(name) if read_levels(name) != (name,) or '"' in name else name for name in names)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _whole(text: str | None) -> int:
@@ -93,7 +113,7 @@ def specification(variable: Variable) -> str:
     """The inverse of ``read_specification`` for what people typed here."""
     record = variable.to_dict()
     if record["kind"] == "categorical":
-        return ("<" if "ordered" in record else ",").join(map(str, record["choices"]))
+        return "<".join(map(str, record["choices"])) if "ordered" in record else levels_text(record["choices"])
     ends = ["" if record[end] is None else f"{record[end]:.17g}" for end in ("lower", "upper")]
     text = "" if ends == ["", ""] else ":".join(ends)
     text += ":int" * (record["kind"] == "integer") + ":log" * record["log"]

@@ -1,0 +1,262 @@
+"""What is said of an answer, made once: terminal, page, report and job card show these facts, and JSON holds them.
+
+A fact is a label, a value and what the value means. Numbers are rounded to their interval: 91, sure between 86 and 96.
+Sentences about what was entered are in ``records.words``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from edrbo.records.goals import parse_goal
+from edrbo.records.settings import Settings
+from edrbo.records.words import context_words, design_words, heading, outcome_headings, outcome_words
+from edrbo.space.steps import number_text
+
+if TYPE_CHECKING:
+    from edrbo.optimizer.answer import OutcomeAnswer, TriedRun
+    from edrbo.optimizer.front import Front, FrontPoint
+    from edrbo.optimizer.recommendation import Recommendation
+
+ROUNDING = 0.005  # of a probability shown in per cent
+TOO_EARLY = "too early to say how sure this is"
+UNKNOWN = "not known yet"
+MOST_FIGURES = 12  # of a number whose interval is very narrow beside it
+SOURCES = {
+    "model": "not known of the process",
+    "contexts": "not known of the conditions",
+    "experts": "not known which model is right",
+}
+
+
+class Fact(NamedTuple):
+    label: str
+    value: str
+    explanation: str
+
+
+@dataclass(frozen=True)
+class AnswerText:
+    """An answer for people.
+
+    goal        what it is best for, in words
+    facts       what to expect
+    sources     where the uncertainty comes from, and what moves the result
+    doubts      what to check before relying on it
+    price       what the goal costs and buys: a name, the answer's value, and that of the best on average
+    nearest     the runs that were most like it, in a sentence
+    """
+
+    goal: str
+    facts: tuple[Fact, ...]
+    sources: tuple[Fact, ...]
+    doubts: tuple[str, ...]
+    price: tuple[Fact, ...]
+    nearest: str
+
+    def records(self) -> list[dict[str, str]]:
+        """Facts and sources in JSON types."""
+        return [fact._asdict() for fact in (*self.facts, *self.sources)]
+
+
+def answer_text(found: Recommendation, settings: Settings) -> AnswerText:
+    """What is said of a recommendation."""
+    return AnswerText(
+        found.title,
+        tuple(_facts(found, settings)),
+        tuple(_sources(found, settings)),
+        tuple(_doubts(found, settings)),
+        tuple(_price(found, settings)),
+        nearest_words(settings, found),
+    )
+
+
+# -------------------------------------------------------------------- numbers
+
+
+def rounded(value: float, ends: Sequence[float]) -> str:
+    """``value`` with as many decimals as its interval is worth: 91 within ± 5, 91.3 within ± 1.5."""
+    low, high = ends
+    half = (high - low) / 2
+    if not (math.isfinite(half) and half > 0 and math.isfinite(value)):
+        return number_text(value, None) if math.isfinite(value) else UNKNOWN
+    size = math.floor(math.log10(half))
+    places = -size + (half < 3 * 10.0**size)  # a second figure where the first is 1 or 2
+    figures = 1 + places + (math.floor(math.log10(abs(value))) if value else 0)
+    if figures > MOST_FIGURES or abs(value) >= 1e15:
+        return f"{value:.{MOST_FIGURES}g}"
+    return f"{round(value, places) + 0.0:.{max(places, 0)}f}"
+
+
+def with_unit(text: str, unit: str) -> str:
+    return f"{text} {unit}" if unit else text
+
+
+def percent(share: float, places: int = 0) -> str:
+    return f"{100 * share:.{places}f} %"
+
+
+def range_text(ends: Sequence[float], unit: str = "") -> str:
+    """From one end to the other, or that nothing is known of them."""
+    low, high = ends
+    if not math.isfinite(high - low):
+        return UNKNOWN
+    return f"{rounded(low, ends)} to {with_unit(rounded(high, ends), unit)}"
+
+
+def sure_text(ends: Sequence[float], unit: str = "") -> str:
+    """How sure a number is."""
+    return f"95 % sure: {range_text(ends, unit)}" if math.isfinite(ends[1] - ends[0]) else TOO_EARLY
+
+
+def _half(width: float, unit: str) -> str:
+    return with_unit(f"± {_two(width)}", unit)
+
+
+def _two(number: float) -> str:
+    """Two figures, for what is no more than an estimate of a size."""
+    if number == 0 or not 1e-4 <= abs(number) < 1e7:
+        return f"{number:.2g}"
+    places = 1 - math.floor(math.log10(abs(number)))
+    return f"{round(number, places) + 0.0:.{max(places, 0)}f}"
+
+
+# -------------------------------------------------------------------- an answer
+
+
+def _facts(found: Recommendation, settings: Settings) -> list[Fact]:
+    unit, goal_unit = settings.unit, parse_goal(found.goal).unit(settings.unit)
+    facts = []
+    if found.goal != "expected":
+        ends = found.value_interval
+        facts.append(Fact(found.title, with_unit(rounded(found.value, ends), goal_unit), sure_text(ends, goal_unit)))
+
+    def fine(value: float) -> str:
+        return with_unit(rounded(value, found.interval), unit)
+
+    facts.append(Fact("expected on average", fine(found.expected), sure_text(found.interval, unit)))
+    single = "95 % of single results lie in this range"
+    facts.append(Fact("the next single run", range_text(found.outcome, unit), single))
+    if math.isfinite(found.ten_more_runs) and math.isfinite(found.left_to_gain):
+        more = (
+            f"about {with_unit(_two(found.ten_more_runs), goal_unit)}" if found.ten_more_runs > 0 else "next to nothing"
+        )
+        facts.append(Fact("ten more runs would bring", more, "how much better the answer is then expected to be"))
+    facts.append(Fact("on the safe side", fine(found.robust), "the average, allowing for models that disagree"))
+    if found.context_effect and found.ball > 0:  # otherwise it is the expected value, and no bound
+        moved = f"the average if conditions move by {percent(found.ball)} of their range in the worst way; 95 % sure"
+        facts.append(Fact("if conditions turn against us", fine(found.worst_case), moved))
+    facts += [
+        _outcome_fact(name, one)
+        for name, one in found.outcomes.items()
+        if one.holds is not None or name != settings.outcome
+    ]
+    if found.success is not None:
+        facts.append(Fact("succeeds with", percent(found.success), "how probable it is that such a run gives a result"))
+    return facts
+
+
+def _outcome_fact(name: str, one: OutcomeAnswer) -> Fact:
+    """Of one of several outcomes; of a limit also how surely it holds."""
+    average = with_unit(rounded(one.expected, one.interval), one.unit)
+    if one.holds is None:
+        return Fact(name, average, f"{one.aim}; {sure_text(one.interval, one.unit)}")
+    holds = f"holds in {percent(one.value, 1)} of conditions; {percent(one.holds)} sure that this is enough"
+    return Fact(name, average, f"{one.aim}: {holds}")
+
+
+def _sources(found: Recommendation, settings: Settings) -> list[Fact]:
+    unit, goal_unit = settings.unit, parse_goal(found.goal).unit(settings.unit)
+    lines = []
+    if math.isfinite(found.interval[1] - found.interval[0]):
+        each = "its part of the 95 %; they add in squares"
+        lines += [Fact(label, _half(found.interval_parts[key], unit), each) for key, label in SOURCES.items()]
+    if math.isfinite(found.left_to_gain):
+        most = f"at most {with_unit(_two(found.left_to_gain), goal_unit)}"
+        lines.append(Fact("left to gain", most, "95 % sure that no other settings are better by more"))
+    for name, effect in found.context_effect.items():
+        lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
+    return lines
+
+
+def _doubts(found: Recommendation, settings: Settings) -> list[str]:
+    doubts = []
+    if found.untried:
+        doubts.append("Nothing like this was tried: even the nearest run is far away. Try it before relying on it.")
+    if found.unseen:
+        doubts.append("No run has come out as well as this is expected to on average. Try it before relying on it.")
+    if found.limits_hold is False:
+        names = " and ".join(f"the limit on {name}" for name, one in found.outcomes.items() if one.holds is not None)
+        doubts.append(f"No settings are known yet that keep {names} as surely as was asked for; these come closest.")
+    if found.success is not None and found.success < settings.least_success - ROUNDING:
+        asked = percent(settings.least_success)
+        doubts.append(f"It may well fail: nothing that was tried succeeds with the {asked} asked for.")
+    return doubts
+
+
+def _price(found: Recommendation, settings: Settings) -> list[Fact]:
+    """None if the average is the goal, or nothing is met that could be robust to."""
+    if found.goal == "expected" or not found.context_effect:
+        return []
+    here, average = found.price["recommended"], found.price["on average"]
+    ends = found.interval
+    return [
+        Fact(
+            name,
+            with_unit(rounded(here[name], ends), settings.unit),
+            with_unit(rounded(average[name], ends), settings.unit),
+        )
+        for name in here
+    ]
+
+
+def nearest_words(settings: Settings, found: Recommendation) -> str:
+    """The runs that were most like it."""
+    return f"The nearest runs: {'; '.join(_run(settings, one) for one in found.nearest)}."
+
+
+def _run(settings: Settings, one: TriedRun) -> str:
+    met = "" if one.context is None else f" at {context_words(settings.space, one.context)}"
+    design = design_words(settings.space, one.design)
+    return f"run {one.run} ({design}) gave {outcome_words(settings, one.value)}{met}"
+
+
+# -------------------------------------------------------------------- a front
+
+
+def front_table(settings: Settings, front: Front) -> tuple[list[str], list[list[str]]]:
+    """Headings, and the cells of each design: what to set, what to expect of each main outcome with its 95 % interval,
+    and how sure each limit is."""
+    design, outcomes = settings.space.design, outcome_headings(settings)
+    limits = list(front.points[0].holds)
+    heads = [heading(name, variable.unit) for name, variable in design.items()]
+    heads += [*(outcomes[name] for name in front.reference), *(f"{name} holds" for name in limits)]
+    rows = []
+    for point in front.points:
+        cells = [design[name].text(value) for name, value in point.design.items()]
+        cells += [_expected(point, name) for name in front.reference]
+        rows.append(cells + [f"{percent(point.holds[name])} sure" for name in limits])
+    return heads, rows
+
+
+def _expected(point: FrontPoint, name: str) -> str:
+    value, (low, high) = point.values[name], point.intervals[name]
+    return (
+        f"{rounded(value, (low, high))} ({range_text((low, high))})"
+        if math.isfinite(high - low)
+        else number_text(value)
+    )
+
+
+def volume_words(front: Front) -> str:
+    """What the designs of a front dominate together."""
+    behind = ", ".join(f"{name} {value:.4g}" for name, value in front.reference.items())
+    return f"They dominate a hypervolume of {front.hypervolume:.4g}, down to {behind}."
+
+
+def doubt_words(front: Front) -> str | None:
+    """What is to be said of limits that may not hold."""
+    return None if front.sure else "No settings are known yet that keep all limits as surely as was asked for."

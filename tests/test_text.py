@@ -1,0 +1,124 @@
+"""What is said of an answer: numbers rounded to their interval, facts and doubts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edrbo import Space
+from edrbo.optimizer.answer import OutcomeAnswer, Recommendation, TriedRun
+from edrbo.records.settings import Settings
+from edrbo.text import answer_text, range_text, rounded
+
+SETTINGS = Settings(Space({"speed": (1, 99)}, {"humidity": (0, 100)}), outcome="gloss", unit="GU")
+ANSWER = Recommendation(
+    design={"speed": 38.0},
+    goal="expected",
+    title="mean over contexts",
+    value=94.1348,
+    value_interval=(88.962, 99.287),
+    value_parts={},
+    price={"recommended": {"mean": 94.1}, "on average": {"mean": 95.0}},
+    expected=94.1348,
+    interval=(88.962, 99.287),
+    interval_parts={"model": 4.867, "contexts": 1.611, "experts": 0.0},
+    outcome=(83.09, 103.04),
+    left_to_gain=23.64,
+    ten_more_runs=3.21,
+    gain_quantiles=(),
+    untried=False,
+    unseen=False,
+    nearest=(TriedRun(3, {"speed": 37.0}, {"humidity": 55.0}, 93.25, 0.1),),
+    robust=93.24,
+    worst_case=83.47,
+    ball=0.1,
+    disagreement=0.3,
+    context_effect={"humidity": 0.5896},
+    law_error=0.0,
+    observations=12,
+)
+
+
+def facts(**changes: object) -> dict[str, tuple[str, str]]:
+    text = answer_text(replace(ANSWER, **changes), SETTINGS)  # type: ignore[arg-type]
+    return {fact.label: (fact.value, fact.explanation) for fact in (*text.facts, *text.sources)}
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "text"),
+    [
+        (94.1348, (88.962, 99.287), "94"),  # ± 5
+        (94.1348, (92.9, 95.4), "94.1"),  # ± 1.3
+        (1543.21, (-1234.5, 4321.0), "1500"),  # ± 2800
+        (0.0123456, (0.0121, 0.0126), "0.01235"),
+        (90.0, (89.95, 90.05), "90.00"),
+        (-0.2, (-5.0, 5.0), "0"),
+        (3.25, (-math.inf, math.inf), "3.25"),
+        (3.25, (3.25, 3.25), "3.25"),
+        (1e300, (0.0, 1.0), "1e+300"),
+    ],
+)
+def test_a_number_has_as_many_digits_as_its_interval_is_worth(
+    value: float, ends: tuple[float, float], text: str
+) -> None:
+    assert rounded(value, ends) == text
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
+def test_rounding_moves_a_number_by_less_than_its_uncertainty(value: float, half: float) -> None:
+    shown = rounded(value, (value - half, value + half))
+    assert abs(float(shown) - value) <= 0.51 * half + 1e-9 * abs(value)
+    assert len(shown.strip("-").replace(".", "").strip("0")) <= 13
+
+
+def test_the_facts() -> None:
+    found = facts()
+    assert found["expected on average"] == ("94 GU", "95 % sure: 89 to 99 GU")
+    assert found["the next single run"][0] == "83 to 103 GU"
+    assert found["ten more runs would bring"][0] == "about 3.2 GU"
+    assert found["left to gain"][0] == "at most 24 GU"
+    assert found["on the safe side"][0] == "93 GU"
+    assert found["if conditions turn against us"] == (
+        "83 GU",
+        "the average if conditions move by 10 % of their range in the worst way; 95 % sure",
+    )
+    assert found["not known of the process"][0] == "± 4.9 GU"
+    assert found["moves with humidity"][0] == "± 0.59 GU"
+    assert "succeeds with" not in found
+    assert facts(success=0.834)["succeeds with"][0] == "83 %"
+    assert facts(ten_more_runs=0.0)["ten more runs would bring"][0] == "next to nothing"
+    assert "if conditions turn against us" not in facts(ball=0.0)
+
+
+def test_the_goal_has_a_unit_of_its_own() -> None:
+    found = facts(goal="reach:90", title="share of contexts", value=0.871, value_interval=(0.6, 0.99))
+    assert found["share of contexts"] == ("0.87", "95 % sure: 0.60 to 0.99")
+    assert found["left to gain"][0] == "at most 24"
+    assert found["expected on average"][0] == "94 GU"
+    assert answer_text(replace(ANSWER, goal="reach:90"), SETTINGS).price == (("mean", "94 GU", "95 GU"),)
+    assert answer_text(ANSWER, SETTINGS).price == ()
+
+
+def test_of_several_outcomes_each_is_told() -> None:
+    limit = OutcomeAnswer("≤ 2 um", "um", 1.783, (1.5, 2.06), (1.0, 2.5), 0.953, (0.9, 1.0), 0.87)
+    main = replace(limit, holds=None)
+    found = facts(outcomes={"gloss": main, "roughness": limit}, limits_hold=False)
+    assert found["roughness"] == ("1.78 um", "≤ 2 um: holds in 95.3 % of conditions; 87 % sure that this is enough")
+    assert "gloss" not in found
+    doubts = answer_text(replace(ANSWER, outcomes={"roughness": limit}, limits_hold=False), SETTINGS).doubts
+    assert "keep the limit on roughness" in doubts[0]
+
+
+def test_doubts_are_said_before_anybody_relies_on_the_answer() -> None:
+    assert answer_text(ANSWER, SETTINGS).doubts == ()
+    assert len(answer_text(replace(ANSWER, untried=True, unseen=True, success=0.3), SETTINGS).doubts) == 3
+    assert answer_text(replace(ANSWER, success=0.796), SETTINGS).doubts == ()  # 80 % when shown
+    assert answer_text(ANSWER, SETTINGS).nearest == ("The nearest runs: run 3 (speed 37) gave 93.25 GU at humidity 55.")
+
+
+def test_a_range_that_nobody_knows() -> None:
+    assert range_text((-math.inf, math.inf), "GU") == "not known yet"
