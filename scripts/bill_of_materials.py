@@ -1,6 +1,6 @@
 """What a wheel is made of and leans on, as CycloneDX JSON: scripts/check_wheel.py writes it beside the wheel.
 
-    python scripts/bill_of_materials.py dist/edrbo-0.2.0-py3-none-any.whl
+    python scripts/bill_of_materials.py dist/edrbo-0.3.0-py3-none-any.whl
 
 The components are what others wrote and the wheel holds (THIRD-PARTY.md), and every package that `edrbo[all]` installs,
 in the versions that the tests ran with, which are those of this environment, with the hashes of requirements.lock.

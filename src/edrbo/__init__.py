@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from edrbo.study import Study
     from edrbo.surrogate.ensemble import Surrogate
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOME = {
     "CVaR": "edrbo.records.goals",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edrbo.cli.files import check_new, open_new
+from edrbo.cli.files import check_new
 from edrbo.cli.options import NameOption, StudyOption
 from edrbo.cli.output import say
 from edrbo.cli.place import opened
@@ -36,9 +36,10 @@ def export(
     """Write everything as a table; `edrbo import` gives it back exactly."""
     from edrbo.records.words import plural
     from edrbo.study.csv_file import export_csv
+    from edrbo.study.new_file import new_file
     from edrbo.study.spreadsheet import export_xlsx
 
-    if file != "-":
+    if file != "-" and to is None:
         check_new(Path(file), force)
     with opened(study, name) as opened_study:
         state = opened_study.state_now
@@ -48,12 +49,16 @@ def export(
         if file == "-":
             export_csv(state, sys.stdout)
             return
-        with open_new(Path(file), force) as out:
+        with new_file(Path(file), force=force) as out:
             if file.lower().endswith(".xlsx"):
-                rows = export_xlsx(state, out)
+                table = io.BytesIO()  # a disk that is full must not meet openpyxl in the middle
+                rows = export_xlsx(state, table)
+                out.write(table.getvalue())
             else:
-                with io.TextIOWrapper(out, encoding="utf-8", newline="") as text:
-                    rows = export_csv(state, text)
+                text = io.TextIOWrapper(out, encoding="utf-8", newline="")
+                rows = export_csv(state, text)
+                text.flush()
+                text.detach()
     say(f"{plural(rows, 'row')} in {file}")
 
 

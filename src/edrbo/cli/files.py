@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import BinaryIO
 
 from edrbo.errors import StudyError
 
@@ -12,7 +11,7 @@ EXISTS = "choose another name, or add --force"
 
 
 def check_new(path: Path, force: bool) -> None:
-    """StudyError if ``open_new`` would fail: to be known before an answer is worked out for it."""
+    """StudyError if ``new_file`` would fail: to be known before an answer is worked out for it."""
     folder = path.parent
     if path.is_dir():
         raise StudyError(f"cannot write {path}: it is a folder", "name a file")
@@ -22,17 +21,6 @@ def check_new(path: Path, force: bool) -> None:
         raise StudyError(f"{path} exists already", EXISTS)
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise StudyError(f"cannot write {path}: it is not allowed", "choose another place")
-
-
-def open_new(path: Path, force: bool) -> BinaryIO:
-    """A new file with the permissions that the user's umask gives: others may need it."""
-    flags = os.O_CREAT | os.O_WRONLY | (os.O_TRUNC if force else os.O_EXCL)
-    try:
-        return os.fdopen(os.open(path, flags, 0o666), "wb")
-    except FileExistsError:
-        raise StudyError(f"{path} exists already", EXISTS) from None
-    except OSError as problem:
-        raise StudyError(f"cannot write {path}: {problem.strerror}") from None
 
 
 def safe_file_name(name: str) -> str:

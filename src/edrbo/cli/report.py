@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from edrbo.cli.files import check_new, open_new, safe_file_name
+from edrbo.cli.files import check_new, safe_file_name
 from edrbo.cli.options import ContextOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, say
 from edrbo.cli.place import opened
@@ -33,11 +33,12 @@ def report(
     """
     with progress("working out the report", "report"), opened(study, name) as opened_study:
         from edrbo.report import report_page
+        from edrbo.study.new_file import new_file
 
         path = out or Path(f"{safe_file_name(opened_study.name)}.html")
         check_new(path, force or out is None)
         page = report_page(opened_study, context=read_context(opened_study.space_now, context))
-        with open_new(path, force or out is None) as file:
+        with new_file(path, force=force or out is None) as file:
             file.write(page.encode())
     if as_json:
         print_json({"file": str(path), "bytes": path.stat().st_size})

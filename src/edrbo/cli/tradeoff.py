@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from edrbo.cli.files import check_new, open_new
+from edrbo.cli.files import check_new
 from edrbo.cli.options import ForecastOption, JsonOption, NameOption, StudyOption
 from edrbo.cli.output import print_json, print_table, say
 from edrbo.cli.place import opened
@@ -49,7 +49,9 @@ def tradeoff(
         space = opened_study.space_now
         found = opened_study.tradeoff(goal, forecast=read_forecast(space, forecast))
     if out is not None:
-        with open_new(out, force) as file:
+        from edrbo.study.new_file import new_file
+
+        with new_file(out, force=force) as file:
             found.draw().savefig(file, format=out.suffix.lower().removeprefix(".") or "png")
     if as_json:
         points = zip(found.designs, found.mean.tolist(), found.value.tolist(), strict=True)

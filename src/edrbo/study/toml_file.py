@@ -25,7 +25,6 @@ roughness = { aim = "limit", upper = 2.0, probability = 0.95 }
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.study.file_kind import LARGEST_DESCRIPTION, read_file
+from edrbo.study.new_file import new_file
 from edrbo.study.store.place import describe, is_url
 from edrbo.study.study import Creation, Study
 
@@ -143,7 +143,8 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings, mode: in
     for key, value in {"format": FORMAT, "name": name, "storage": storage}.items():
         document.add(_key(key), _item(value))
     _describe(document, document, settings)
-    _create(path, tomlkit.dumps(document), mode)
+    with new_file(path, mode=mode) as file:
+        file.write(tomlkit.dumps(document).encode())
 
 
 def rewrite_toml(path: Path, described: Description, settings: Settings) -> None:
@@ -154,11 +155,8 @@ def rewrite_toml(path: Path, described: Description, settings: Settings) -> None
     with path.open(encoding="utf-8", newline="") as file:
         document, new = tomlkit.parse(file.read()), tomlkit.document()
     _describe(document, new, settings, described.settings)
-    beside = path.with_name(f".{path.name}.new")
-    mode = path.stat().st_mode & 0o777
-    beside.unlink(missing_ok=True)
-    _create(beside, _below_comments(tomlkit.dumps(document), tomlkit.dumps(new)), mode)
-    beside.replace(path)
+    with new_file(path, force=True) as file:
+        file.write(_below_comments(tomlkit.dumps(document), tomlkit.dumps(new)).encode())
 
 
 def _below_comments(text: str, more: str) -> str:
@@ -166,18 +164,6 @@ def _below_comments(text: str, more: str) -> str:
     lines = text.splitlines(keepends=True)
     first = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
     return "".join((*lines[:first], more, *lines[first:]))
-
-
-def _create(path: Path, text: str, mode: int) -> None:
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
-    except FileExistsError:
-        raise StudyError(f"{path} exists already", "choose another name, or delete it") from None
-    except OSError as problem:
-        raise StudyError(f"cannot write {path}: {problem.strerror}") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-        os.chmod(path, mode)  # whatever the umask
-        file.write(text)
 
 
 def _describe(document: TOMLDocument, new: TOMLDocument, settings: Settings, old: Settings | None = None) -> None:

@@ -26,7 +26,13 @@ MOST_WAITING_IN_ALL = 400
 KEPT = 60  # jobs that have ended and can still be asked about
 FIRST_GUESS = 5.0  # seconds, before a kind of job was ever done
 GONE_AFTER = 20.0  # seconds without a question; pages ask every second
-PATIENCE = {"ask": 600.0, "prepare": 600.0, "answer": 180.0, "charts": 180.0, "import": 300.0}  # seconds that a job may take
+PATIENCE = {
+    "ask": 600.0,
+    "prepare": 600.0,
+    "answer": 180.0,
+    "charts": 180.0,
+    "import": 300.0,
+}  # seconds that a job may take
 STAYS = ("ask", "prepare", "import")  # goes on when nobody asks for it
 FIRST = ("ask",)  # before others of the same asker
 NOBODY = "server"  # who asks for what the server itself wants

@@ -142,7 +142,8 @@ class SQLite(Database):
                     for statement in (f"PRAGMA application_id = {APPLICATION_ID}", *schema):
                         run(statement)
             if self._may_write():
-                self._write_ahead()
+                with suppress(UnavailableError):  # on a full disk one can still read
+                    self._write_ahead()
         except StudyError:
             if self.made:
                 self.remove()
@@ -184,9 +185,13 @@ class SQLite(Database):
     def _connected(self) -> sqlite3.Connection:
         """The connection of this process."""
         if self._connection is None:
-            self._connection = self._connect("mode=rw")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._file = self._identity()
+            connection, self._file = self._connect("mode=rw"), self._identity()
+            try:
+                connection.execute("PRAGMA synchronous = FULL")  # every connection must have it
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection = connection
             weakref.finalize(self, _close, self._connection, os.getpid())
         elif self._identity() != self._file:
             raise StudyError(
@@ -216,11 +221,24 @@ class SQLite(Database):
 
     def _read(self, statement: str, values: tuple[Value, ...]) -> list[Row]:
         if self._connection is None and not self._may_write():
-            # Without a log to be read nobody is writing; SQLite could not make one here, and says so unless told.
-            immutable = "" if Path(f"{self._path}-wal").exists() else "&immutable=1"
-            with closing(self._connect(f"mode=ro{immutable}")) as connection:
-                return connection.execute(statement, values).fetchall()
-        return self._connected().execute(statement, values).fetchall()
+            return self._read_only(statement, values)
+        try:
+            return self._connected().execute(statement, values).fetchall()
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or self._has_log():
+                raise
+        self.close()
+        return self._read_only(statement, values)  # the disk is too full for the files that a writer needs
+
+    def _read_only(self, statement: str, values: tuple[Value, ...]) -> list[Row]:
+        """Without a log to be read nobody is writing; SQLite could not make one here, and says so unless told."""
+        immutable = "" if self._has_log() else "&immutable=1"
+        with closing(self._connect(f"mode=ro{immutable}")) as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def _has_log(self) -> bool:
+        log = Path(f"{self._path}-wal")
+        return log.exists() and log.stat().st_size > 0
 
     def _start(self) -> Statement:
         if self._connection is None and not self._may_write():

@@ -1,0 +1,109 @@
+"""Files that are there in whole or not at all, on a full disk too."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edrbo.cli import make_app
+from edrbo.errors import EdrboError, UnavailableError
+from edrbo.space import Space
+from edrbo.study import Study
+from edrbo.study.new_file import new_file
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """The kernel refuses to let files grow beyond ``size``, in the middle of a write, as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def write(path: Path, content: bytes, problem: Exception | None = None) -> None:
+    with new_file(path, force=True) as file:
+        file.write(content)
+        if problem is not None:
+            raise problem
+
+
+def test_a_file_that_could_not_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    with pytest.raises(UnavailableError, match="cannot write"), largest_file(100):
+        write(path, bytes(1000))
+    assert path.read_bytes() == b"old"
+    with pytest.raises(KeyError):
+        write(path, b"half", KeyError())
+    assert [one.name for one in tmp_path.iterdir()] == ["table.csv"]
+    with new_file(path, force=True) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    with pytest.raises(EdrboError, match="exists already"), new_file(path):
+        pass
+    with pytest.raises(EdrboError, match="No such file"), new_file(tmp_path / "nowhere" / "x"):
+        pass
+
+
+COMMANDS = {
+    "export": ["export", "out.csv"],
+    "export to Excel": ["export", "out.xlsx"],
+    "report": ["report", "--out", "out.html"],
+    "backup": ["backup", "out.db"],
+    "copy": ["copy", "coating.db", "out.db"],
+    "new": ["new", "out.toml", "--design", "speed=1:9", "--context", "humidity=0:1"],
+}
+
+
+FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
+from edrbo.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_on_a_full_disk(tmp_path: Path, name: str, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line that says so, nothing left behind that blocks the name, and then it works. Reading goes on."""
+    monkeypatch.chdir(tmp_path)
+    with Study.open("coating.db", line, method="ucb", initial=3) as study:
+        for k in range(6):
+            study.tell(study.ask(), [k / 6], float(k))
+    words = [*COMMANDS[name], *([] if name in ("copy", "new") else ["--study", "coating.db"])]
+    found = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=False)
+    assert found.returncode == 2, found.stderr
+    assert re.search("^error: cannot (write|read) .*(large|full)", found.stderr, re.MULTILINE), found.stderr
+    assert "Traceback" not in found.stderr
+    left = {path.name for path in tmp_path.iterdir()} - {"coating.db-wal", "coating.db-shm"}  # SQLite's own, empty
+    assert left == {"coating.db"}
+    again = CliRunner().invoke(make_app(words), words)
+    assert again.exit_code == 0, again.output
+    if name == "new":
+        assert Study.open("out.db").settings.space == line
+
+
+def test_a_study_on_a_full_disk_can_be_read(tmp_path: Path, line: Space) -> None:
+    where = tmp_path / "coating.db"
+    with Study.open(where, line) as study:
+        study.tell(study.ask(), [0.5], 1.0)
+    with largest_file(0):
+        reader = Study.open(where)
+        assert reader.observations.y.tolist() == [1.0]
+        with pytest.raises(UnavailableError, match=r"the disk is full|cannot write"):
+            reader.tell({"speed": 2.0}, [0.5], 2.0)
+    reader.tell({"speed": 2.0}, [0.5], 2.0)
+    assert len(Study.open(where)) == 2
