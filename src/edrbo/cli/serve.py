@@ -38,7 +38,7 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Show a study with invented data, kept nowhere.")] = False,
 ) -> None:
     """Open the study as a page, for a tablet beside the machine."""
-    missing = [name for name in ("fastapi", "jinja2", "segno", "uvicorn") if find_spec(name) is None]
+    missing = [name for name in ("fastapi", "segno", "uvicorn") if find_spec(name) is None]
     if missing:
         raise MissingExtraError(f"the page needs {missing[0]}", "pip install 'edrbo[web]'")
     from tempfile import TemporaryDirectory

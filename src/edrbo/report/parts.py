@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from edrbo import __version__
 from edrbo.entry.times import local_text
-from edrbo.errors import MissingExtraError
 from edrbo.records.words import purpose_words
 from edrbo.report.svg import Chart, number, one_line
 from edrbo.study import Study
@@ -79,11 +78,8 @@ def whole_page(study: Study, made: float, sections: Sequence[Section], data: Map
 
 def _environment() -> tuple[Environment, Any]:
     """Of templates that escape whatever is not marked as trusted, and the mark."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise MissingExtraError("a report needs jinja2", "pip install 'edrbo[report]'") from None
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
     def clean(value: Any) -> Any:
         return value if isinstance(value, Markup) else one_line(value) if isinstance(value, str) else value
