@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edrbo import Space
-from edrbo.optimizer.answer import OutcomeAnswer, Recommendation, TriedRun
+from edrbo.optimizer.answer import OutcomeAnswer, TriedRun
 from edrbo.records.settings import Settings
 from edrbo.text import answer_text, range_text, rounded
 
 SETTINGS = Settings(Space({"speed": (1, 99)}, {"humidity": (0, 100)}), outcome="gloss", unit="GU")
-ANSWER = Recommendation(
+ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     design={"speed": 38.0},
     goal="expected",
     title="mean over contexts",
@@ -40,11 +42,19 @@ ANSWER = Recommendation(
     context_effect={"humidity": 0.5896},
     law_error=0.0,
     observations=12,
+    success=None,
+    outcomes={},
+    limits_hold=None,
 )
 
 
+def other(**changes: Any) -> Any:
+    """The answer with something else."""
+    return SimpleNamespace(**{**vars(ANSWER), **changes})
+
+
 def facts(**changes: object) -> dict[str, tuple[str, str]]:
-    text = answer_text(replace(ANSWER, **changes), SETTINGS)  # type: ignore[arg-type]
+    text = answer_text(other(**changes), SETTINGS)
     return {fact.label: (fact.value, fact.explanation) for fact in (*text.facts, *text.sources)}
 
 
@@ -99,7 +109,7 @@ def test_the_goal_has_a_unit_of_its_own() -> None:
     assert found["share of contexts"] == ("0.87", "95 % sure: 0.60 to 0.99")
     assert found["left to gain"][0] == "at most 24"
     assert found["expected on average"][0] == "94 GU"
-    assert answer_text(replace(ANSWER, goal="reach:90"), SETTINGS).price == (("mean", "94 GU", "95 GU"),)
+    assert answer_text(other(goal="reach:90"), SETTINGS).price == (("mean", "94 GU", "95 GU"),)
     assert answer_text(ANSWER, SETTINGS).price == ()
 
 
@@ -109,14 +119,14 @@ def test_of_several_outcomes_each_is_told() -> None:
     found = facts(outcomes={"gloss": main, "roughness": limit}, limits_hold=False)
     assert found["roughness"] == ("1.78 um", "≤ 2 um: holds in 95.3 % of conditions; 87 % sure that this is enough")
     assert "gloss" not in found
-    doubts = answer_text(replace(ANSWER, outcomes={"roughness": limit}, limits_hold=False), SETTINGS).doubts
+    doubts = answer_text(other(outcomes={"roughness": limit}, limits_hold=False), SETTINGS).doubts
     assert "keep the limit on roughness" in doubts[0]
 
 
 def test_doubts_are_said_before_anybody_relies_on_the_answer() -> None:
     assert answer_text(ANSWER, SETTINGS).doubts == ()
-    assert len(answer_text(replace(ANSWER, untried=True, unseen=True, success=0.3), SETTINGS).doubts) == 3
-    assert answer_text(replace(ANSWER, success=0.796), SETTINGS).doubts == ()  # 80 % when shown
+    assert len(answer_text(other(untried=True, unseen=True, success=0.3), SETTINGS).doubts) == 3
+    assert answer_text(other(success=0.796), SETTINGS).doubts == ()  # 80 % when shown
     assert answer_text(ANSWER, SETTINGS).nearest == ("The nearest runs: run 3 (speed 37) gave 93.25 GU at humidity 55.")
 
 

@@ -47,7 +47,7 @@ def progress(of: Any) -> Figure:
     axes.plot(order, sign * np.maximum.accumulate(sign * y), color=GRAY, drawstyle="steps-post", label="best so far")
     axes.plot(order, y, "o", color=BLUE, ms=4, label="told")
     axes.set(xlabel="run told", ylabel=_outcome(optimizer), title="Progress")
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="upper left")
     return figure
 
 
@@ -154,7 +154,7 @@ def surface(of: Any, x: str | None = None, y: str | None = None) -> Figure:
     scales = ["log" if getattr(space.design[name], "log", False) else "linear" for name in names]
     axes.set(xlabel=labels[0], ylabel=labels[1], xscale=scales[0], yscale=scales[1])
     figure.colorbar(shade, ax=axes, label=f"expected {_outcome(optimizer)}")
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="upper left")
     return figure
 
 

@@ -67,7 +67,7 @@ def test_random_search_draws_every_level_alike() -> None:
 def test_optuna_is_told_its_own_distributions() -> None:
     import optuna
 
-    from edrbo.bench.learners.optuna_samplers import distribution_of
+    from edrbo.optuna.export import distribution_of
 
     found = {name: distribution_of(variable) for name, variable in SPACE.design.items()}
     assert found == {

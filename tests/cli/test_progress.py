@@ -21,13 +21,14 @@ Edrbo = Callable[..., Any]
 
 # The command line, with answers that wait for a byte from the test and a line that does not wait.
 WAITING = """
-import os, sys
+import os, select, sys
 from edrbo.cli import main, progress
 from edrbo.study import Study
 progress.DELAY = 0.0
 answer, gate = Study.recommend, int(sys.argv[1])
 def recommend(*words, **named):
-    os.read(gate, 1)
+    while not select.select([gate], [], [], 0.05)[0]:  # so that Ctrl-C is looked at whatever the moment
+        pass
     return answer(*words, **named)
 Study.recommend = recommend
 sys.argv = ["edrbo", *sys.argv[2:]]

@@ -79,7 +79,7 @@ def test_what_runs_cost_is_kept_and_said(edrbo: Run, folder: Path) -> None:
     assert "cost so far 19.5; a run costs 5 + speed / 10" in shown
     assert edrbo("show", "--json").json["spent"] == 19.5
     assert edrbo("edit", 1, "--cost", "11").code == 0
-    assert "failed, cost 11" in edrbo("show", 1).out
+    assert "failed, no result, cost 11" in edrbo("show", 1).out
     assert edrbo("export", "runs.csv").code == 0
     assert edrbo("new", "again.toml", "-d", "speed=10:60").code == 0
     assert edrbo("import", "runs.csv", "--study", "again.toml").code == 0
@@ -92,8 +92,8 @@ def test_what_runs_cost_is_kept_and_said(edrbo: Run, folder: Path) -> None:
 
 def test_a_known_law_is_shown(edrbo: Run, folder: Path) -> None:
     assert edrbo("new", "a.toml", "-d", "speed=10:60", "-c", "humidity=0:100", "--law", "norm(55, 12)").code == 0
-    assert 'law = { humidity = { name = "norm", args = [55.0, 12.0] } }' in (folder / "a.toml").read_text()
-    assert "contexts are known to follow humidity = norm(55, 12)" in edrbo("show").out
+    assert 'law = {humidity = {name = "norm", args = [55.0, 12.0]}}' in (folder / "a.toml").read_text()
+    assert "conditions are known to follow humidity = norm(55, 12)" in edrbo("show").out
     assert edrbo("amend", "--law", "none", "--yes").code == 0
     assert "known to follow" not in edrbo("show").out
     assert "did you mean" in edrbo("amend", "--law", "norml(55, 12)", "--yes").err

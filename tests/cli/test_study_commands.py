@@ -42,8 +42,7 @@ def test_from_new_to_recommend(coating: Run, folder: Path) -> None:
     assert found["observations"] == 3
     assert found["interval"][0] <= found["expected"] <= found["interval"][1]
     words = coating("recommend").out
-    assert "value to expect, on average" in words
-    assert f"{found['expected']:.6g}" in words
+    assert "expected on average" in words
     shown = coating("show", "--json").json
     assert [row["value"] for row in shown["observations"]] == [1.0, 2.0, 3.0]
     assert shown["observations"][0]["context"] == {"humidity": 0.5}
@@ -183,6 +182,7 @@ def test_export_and_import_are_exact(coating: Run, folder: Path) -> None:
     assert coating("import", "table.csv", "-s", "copy.toml", "--json").json == {
         **{"told": 1, "pending": 1, "known": 0},
         "notes": [],
+        "doubts": [],
     }
     one, two = Study.open(folder / "coating.db").state, Study.open(folder / "copy.db").state
     assert one.observations.x.tobytes() == two.observations.x.tobytes()

@@ -219,7 +219,7 @@ def test_a_new_study_in_a_folder(tmp_path: Path, space: Space) -> None:
         assert client.wait("ask", made.json["study"])["status"] == "done"
         assert client.post("/api/new", body).status == 422
         assert client.get("/api/studies").json[-1]["name"] == body["name"]
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))) == [
         "kiln-no2-etc.db",
         "kiln-no2-etc.toml",
         "one.db",

@@ -58,7 +58,7 @@ def import_table(
             settle([_doubt(line, text) for line, text in plan.doubts], yes=yes)
             with warnings.catch_warnings():  # it has been asked about
                 warnings.simplefilter("ignore", ContextBoundsWarning)
-                plan = store_plan(opened_study, plan, sheet, again=again)
+                plan = store_plan(opened_study, plan, lambda state: plan_table(state, sheet, again=again))
         state = state if dry_run else opened_study.state_now
     if as_json:
         print_json(_record(plan, dry_run))

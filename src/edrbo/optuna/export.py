@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def _storage(target: str) -> BaseStorage | str:
     return target if is_url(target) else JournalStorage(JournalFileBackend(str(Path(target))))
 
 
-def distribution_of(variable: Variable, values: list[Any]) -> BaseDistribution:
+def distribution_of(variable: Variable, values: Sequence[Any] = ()) -> BaseDistribution:
     """The variable in Optuna's words, wide enough for ``values``, which may be older than its range."""
     if not variable.numeric:
         return CategoricalDistribution(tuple(dict.fromkeys((*variable.grid(variable.size), *values))))

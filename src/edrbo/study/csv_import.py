@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -75,22 +75,51 @@ def import_file(study: Study, path: Path, *, again: bool = False) -> Import:
     ``again`` takes those too.
     """
     sheet = read_sheet(path)
-    return store_plan(study, _sound(study.state, plan_table(study.state, sheet, again=again)), sheet, again=again)
+    plan = _sound(study.state, plan_table(study.state, sheet, again=again))
+    return store_plan(study, plan, lambda state: plan_table(state, sheet, again=again))
 
 
-def store_plan(study: Study, plan: Import, sheet: Sheet, *, again: bool = False) -> Import:
-    """Store a table's events in one transaction, made anew if somebody was quicker: a row may be known now, or
-    complete their run. Gives the plan that was stored."""
+class _OvertakenError(Exception):
+    """Something was recorded since the table was read."""
 
-    def make(state: State) -> tuple[e.Event, ...]:
-        nonlocal plan
-        if len(state.history) != plan.seen:
-            plan = plan_table(state, sheet, again=again)
+
+def store_plan(
+    study: Study,
+    plan: Import,
+    read_again: Callable[[State], Import],
+    stamped: Callable[[Import], Sequence[e.Event]] = lambda plan: plan.events,
+) -> Import:
+    """Store a table's events in one transaction, for the study as it is at that moment.
+
+    If somebody was quicker, a row may be known now, or complete their run: then the table is read again, the last time
+    while others wait.
+
+    Args:
+        study: Where to store them.
+        plan: What the table comes to, for the state it was read for.
+        read_again: What it comes to for another state.
+        stamped: The events to store, with whom and under which keys.
+
+    Returns:
+        The plan that was stored.
+    """
+    for last in (False, False, True):
+
+        def make(state: State, last: bool = last) -> Sequence[e.Event]:
+            nonlocal plan
+            if len(state.history) != plan.seen:
+                if not last:
+                    raise _OvertakenError
+                plan = read_again(state)
             if plan.wrong:
                 raise plan.wrong[0].problem
-        return plan.events
+            return stamped(plan)
 
-    study.record_all(make)
+        try:
+            study.record_all(make)
+            break
+        except _OvertakenError:
+            plan = read_again(study.state)
     return plan
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from edrbo.errors import EdrboError, StudyError
 from edrbo.records.state import State
 from edrbo.study.columns import NOTED, match_columns, target_of, targets
-from edrbo.study.csv_import import Import, Progress, plan_table
+from edrbo.study.csv_import import Import, Progress, plan_table, store_plan
 from edrbo.study.sheet import Sheet, make_sheet, sheet_of_text
 from edrbo.web import bodies
 from edrbo.web.desk import Desk
@@ -116,14 +116,12 @@ def take(desk: Desk, body: bodies.Import, who: str) -> Job:
         book = desk.book()
         found = preview(book.state, body, desk.progress)
 
-        def make(state: State) -> list[Any]:
+        def read_again(state: State) -> Import:
             nonlocal found
-            if found.plan is None or found.plan.seen != len(state.history):  # the rows must be numbered anew
-                found = preview(state, body)
-            return _stamped(_sound(found), body)
+            found = preview(state, body, desk.progress)
+            return _sound(found)
 
-        _sound(found)
-        book.record_all(make)
+        store_plan(book, _sound(found), read_again, lambda plan: _stamped(plan, body))
         return {**found.view(), "stored": True, "observations": len(book.state_now.told)}
 
     tries = (f"import {body.key}" if k == 0 else f"import {body.key} {k}" for k in itertools.count())

@@ -24,7 +24,7 @@ class OptunaLearner(ContextFree):
         super().__init__(setup)
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # workers share the terminal with the progress display
         self._sampler = sampler
-        self._space = {name: distribution_of(variable, []) for name, variable in setup.space.design.items()}
+        self._space = {name: distribution_of(variable) for name, variable in setup.space.design.items()}
         self._study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler())
         self._told = 0
 

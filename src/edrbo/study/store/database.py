@@ -194,7 +194,7 @@ class SQLite(Database):
             self._connection = connection
             weakref.finalize(self, _close, self._connection, os.getpid())
         elif self._identity() != self._file:
-            raise StudyError(
+            raise UnavailableError(
                 f"{self._path} was removed or replaced while it was open", "open it again to go on with what is there"
             )
         found: sqlite3.Connection = self._connection
@@ -225,7 +225,8 @@ class SQLite(Database):
         try:
             return self._connected().execute(statement, values).fetchall()
         except sqlite3.OperationalError as problem:
-            if problem.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or self._has_log():
+            code = getattr(problem, "sqlite_errorcode", 0) & 0xFF  # text that is none has no code
+            if code not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or self._has_log():
                 raise
         self.close()
         return self._read_only(statement, values)  # the disk is too full for the files that a writer needs
