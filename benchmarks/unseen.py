@@ -2,6 +2,7 @@
 
     nice -n 15 python benchmarks/unseen.py run HISTORIES [--seeds 0:3] [--goals mean] [--problems all]
     nice -n 15 python benchmarks/unseen.py ask HISTORIES ANSWERS.csv [--goals mean,robust,…]
+    nice -n 15 python benchmarks/unseen.py again HISTORIES ANSWERS.csv NEW.csv
     python benchmarks/unseen.py pack ANSWERS.csv benchmarks/results/unseen.csv.gz
     python benchmarks/unseen.py table benchmarks/results/unseen.csv.gz [--problems confirm]
 
@@ -18,6 +19,7 @@ import csv
 import gzip
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +69,16 @@ def tell(optimizer: Optimizer, what: Any, c: Any, y: float) -> None:
     optimizer.tell(what, {f"c{k}": float(value) for k, value in enumerate(c)}, y)
 
 
-def answers(problem: Unseen, history: Any, seed: int, goals: list[str], look: int) -> list[dict[str, Any]]:
+def replayed(problem: Unseen, history: Any, seed: int) -> Iterator[tuple[int, Optimizer]]:
+    """The optimizer after each number of observations in ``LOOKS``."""
     optimizer = optimizer_of(problem, seed, "mean")
-    for x, c, y in zip(history["x"][:look], history["c"], history["y"], strict=False):
+    for n, (x, c, y) in enumerate(zip(history["x"], history["c"], history["y"], strict=True), 1):
         tell(optimizer, {f"x{k}": float(value) for k, value in enumerate(x)}, c, float(y))
+        if n in LOOKS:
+            yield n, optimizer
+
+
+def answers(problem: Unseen, optimizer: Optimizer, goals: list[str], look: int) -> list[dict[str, Any]]:
     found = []
     for goal in goals:
         answer = optimizer.recommend(goal=problem.goal_text(goal), ball=0.1 if goal == "mean" else 0.0)
@@ -97,6 +105,17 @@ def answers(problem: Unseen, history: Any, seed: int, goals: list[str], look: in
             }
         )
     return found
+
+
+def valued(problem: Unseen, optimizer: Optimizer, row: dict[str, str]) -> dict[str, Any]:
+    """What is believed of the design of an answer."""
+    design = {f"x{k}": float(value) for k, value in enumerate(row["design"].split())}
+    found = optimizer.predict(design, goal=problem.goal_text(row["goal"]))
+    return {"value": found.value[0], "low": found.value_lower[0], "high": found.value_upper[0]}
+
+
+def key_of(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(row[name] for name in ("problem", "noise", "given", "seed", "look", "goal"))
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -174,7 +193,7 @@ def parse(path: Path) -> tuple[str, str, str, int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("command", choices=("run", "ask", "pack", "table"))
+    parser.add_argument("command", choices=("run", "ask", "again", "pack", "table"))
     parser.add_argument("paths", type=Path, nargs="+")
     parser.add_argument("--seeds", type=seed_range, default="0:3")
     parser.add_argument("--problems", choices=tuple(HALVES), default="all")
@@ -198,10 +217,7 @@ def main() -> None:
                             os.replace(partial, target)
     elif options.command == "ask":
         folder, file = options.paths
-        known = {
-            (row["problem"], row["noise"], row["given"], int(row["seed"]), int(row["look"]), row["goal"])
-            for row in kept_runs.rows(file)
-        }
+        known = {key_of(row) for row in kept_runs.rows(file)}
         paths = [path for path in folder.glob("*.npz") if not path.name.startswith("part-")]
         for path in sorted(paths, key=lambda path: parse(path)[::-1]):
             name, noise, given, seed = parse(path)
@@ -209,15 +225,28 @@ def main() -> None:
                 continue
             if options.given is not None and given not in options.given.split(","):
                 continue
-            history = np.load(path)
-            for look in LOOKS:
+            for look, optimizer in replayed(problems[name], np.load(path), seed):
                 wanted = [
                     goal
                     for goal in goals
-                    if given in ("mean", goal) and (name, noise, given, seed, look, goal) not in known
+                    if given in ("mean", goal) and (name, noise, given, str(seed), str(look), goal) not in known
                 ]
-                for row in answers(problems[name], history, seed, wanted, look) if wanted else []:
+                for row in answers(problems[name], optimizer, wanted, look):
                     kept_runs.add(file, COLUMNS, {"problem": name, "noise": noise, "given": given, "seed": seed, **row})
+    elif options.command == "again":
+        folder, source, file = options.paths
+        done = {key_of(row) for row in kept_runs.rows(file)}
+        groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
+        for row in kept_runs.rows(source):
+            wants = row["problem"] in problems and int(row["seed"]) in options.seeds and key_of(row) not in done
+            if wants and (options.given is None or row["given"] in options.given.split(",")):
+                groups.setdefault(tuple(key_of(row)[:4]), []).append(row)
+        for (name, noise, given, seed), rows in groups.items():
+            history = np.load(folder / f"{name}~{noise}~{given}~{seed}.npz")
+            for look, optimizer in replayed(problems[name], history, int(seed)):
+                for row in rows:
+                    if row["look"] == str(look):
+                        kept_runs.add(file, COLUMNS, row | valued(problems[name], optimizer, row))
     elif options.command == "pack":
         with options.paths[0].open("rb") as source, gzip.GzipFile(options.paths[1], "wb", mtime=0) as target:
             shutil.copyfileobj(source, target)

@@ -57,6 +57,21 @@ class LawBelief:
         small = compress(self.contexts, self.weights, size, discrete=discrete)
         return replace(self, contexts=small.atoms, weights=small.weights)
 
+    def thinned_to_extremes(self, size: int) -> LawBelief:
+        """The same on at most ``size`` contexts, of which the least and largest in every variable are real ones."""
+        if len(self.contexts) <= size:
+            return self
+        ends = torch.from_numpy(np.unique(torch.cat([self.contexts.argmin(0), self.contexts.argmax(0)]).numpy()))
+        inner = torch.ones(len(self.contexts), dtype=torch.bool)
+        inner[ends] = False
+        rest = replace(self, contexts=self.contexts[inner], weights=self.weights[inner])
+        if len(ends) >= size or not bool((rest.weights > 0).any()):
+            return self.thinned(size)
+        few = rest.thinned(size - len(ends))  # keeps the weights' proportions
+        mass = rest.weights.sum() * few.weights / few.weights.sum()
+        contexts = torch.cat([self.contexts[ends], few.contexts])
+        return replace(self, contexts=contexts, weights=torch.cat([self.weights[ends], mass]))
+
     def small_sample(self) -> LawBelief:
         """With the variance Var / (n − 1) that a mean has whose variance is estimated from the same n contexts, for the
         bootstrap's n + 1."""

@@ -23,6 +23,8 @@ SURE = 0.95  # probability with which a worst case is no worse, and …
 ROUGHER = 0.5  # … of the fitted lengthscales in the contexts, for it: benchmarks/worst_case.py
 FEW_SUPPORT = 16  # points of the context box where many designs are compared
 TAIL = 0.1  # of contexts, in the price of robustness
+ROBUST_ATOMS = 64  # of the law whose worst neighbor is looked for
+PAIRS, MOST, FEWEST = 2**14, 4096, 64  # of a design and a context, and contexts for each design
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,7 @@ class GoalAnswers:
     def values(self, x: Tensor, goal: Goal | None = None) -> GoalValues:
         """Of designs ``x`` (N × d_x) under ``goal``, or the belief's own."""
         model_goal = self.model_goal if goal is None else replace(self.model_goal, goal=goal)
-        points = self._points(model_goal.goal)
+        points = self._points(model_goal.goal, len(x))
         return goal_values(model_goal, self.belief.model, points, self.law.effective, x, self.trust, self.seed)
 
     @property
@@ -70,11 +72,16 @@ class GoalAnswers:
             few,
         )
 
-    def _points(self, goal: Goal) -> ContextPoints:
-        points = self.belief.points
-        wants = goal.over_box and points.atoms.shape[1] > 0
-        support = box_points(self.lower, self.upper, DEFAULT_SUPPORT, points.levels) if wants else points.support[:0]
-        return replace(points, support=support)
+    def _points(self, goal: Goal, count: int) -> ContextPoints:
+        """The contexts that ``count`` designs are looked at in: all that were seen, or with their extremes as many as
+        there is time for. Means of clusters have no tails. A worst law moves mass anywhere, so few will do for it."""
+        if isinstance(goal, Robust):
+            law = self.law.thinned(ROBUST_ATOMS)
+        else:
+            law = self.law.thinned_to_extremes(min(max(PAIRS // max(count, 1), FEWEST), MOST))
+        wants = goal.over_box and law.contexts.shape[1] > 0
+        support = box_points(self.lower, self.upper, DEFAULT_SUPPORT, law.levels) if wants else law.contexts[:0]
+        return ContextPoints(law.contexts, law.weights, support, levels=law.levels)
 
     def worst_case(self, x: Tensor, ball: float) -> float:
         """The worst mean within ``ball`` of the law at design ``x`` (d_x), no worse than this with ``SURE``.

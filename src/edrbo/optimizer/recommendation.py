@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -31,7 +31,6 @@ Array = NDArray[np.float64]
 Admit = Callable[[Array], Array]  # designs (n × d_x) that can be chosen near points
 
 NEW_CONTEXTS = 16  # points of the context box that stand for contexts not seen yet
-SEEN = 128  # contexts at most in which two designs are compared
 NEAREST = 3  # tried runs that are named
 FAR = 0.5  # lengthscales from the nearest tried design to one that counts as untried
 
@@ -132,10 +131,8 @@ class Knowledge:
         """
         if torch.equal(x, on_average):
             return x
-        law, both = self.law.thinned(SEEN), torch.stack([x, on_average])
-        points = replace(self.belief.points, atoms=law.contexts, weights=law.weights)
-        seen = replace(self.answers, belief=replace(self.belief, points=points))
-        return both[int((self.model_goal.sense * seen.values(both).expected).argmax())]
+        both = torch.stack([x, on_average])
+        return both[int((self.model_goal.sense * self.answers.values(both).expected).argmax())]
 
     def nearest(self, x: Tensor) -> list[TriedRun]:
         """The tried runs nearest to the design ``x`` (d_x), by the experts' mean lengthscales."""
