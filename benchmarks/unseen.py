@@ -111,7 +111,9 @@ def valued(problem: Unseen, optimizer: Optimizer, row: dict[str, str]) -> dict[s
     """What is believed of the design of an answer."""
     design = {f"x{k}": float(value) for k, value in enumerate(row["design"].split())}
     found = optimizer.predict(design, goal=problem.goal_text(row["goal"]))
-    return {"value": found.value[0], "low": found.value_lower[0], "high": found.value_upper[0]}
+    parts = {"model": found.from_model[0], "contexts": found.from_contexts[0], "experts": found.from_experts[0]}
+    shown = {"value": found.value[0], "low": found.value_lower[0], "high": found.value_upper[0]}
+    return shown | (parts if row["goal"] == "mean" else {})
 
 
 def key_of(row: dict[str, str]) -> tuple[str, ...]:

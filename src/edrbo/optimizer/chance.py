@@ -62,7 +62,7 @@ class Chance:
     def _shares(self, x: Tensor) -> Array:
         known, law = self.known, self.law
         points = ContextPoints(law.contexts, law.weights, law.contexts[:0])
-        return shares_within(known.model_goal, known.belief.model, points, x, known.trust, known.seed)
+        return shares_within(known.model_goal, known.worlds, points, x, known.trust, known.seed)
 
 
 def probability_of(broken: Array, probability: float, law: LawBelief) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ from edrbo.optimizer.stopping import Rivals, outlook
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import Expected
+from edrbo.surrogate.ensemble import Ensemble
 
 __all__ = ["Knowledge", "Prediction", "Recommendation", "TriedRun", "best_design", "known_of_law"]
 
@@ -57,11 +58,12 @@ def known_of_law(
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """All that an answer is made from: data, model and search law (``belief``), the law as far as it is known, and what
-    the model deserves."""
+    """All that an answer is made from: data, model and search law (``belief``), ``worlds``, whose members are draws of
+    an expert and its hyper-parameters, the law as far as it is known, and what the model deserves."""
 
     evidence: Evidence
     belief: Belief
+    worlds: Ensemble
     law: LawBelief
     trust: Trust
     seed: int
@@ -72,13 +74,13 @@ class Knowledge:
 
     @cached_property
     def answers(self) -> GoalAnswers:
-        return GoalAnswers(self.belief, self.law, self.trust, *self._box(), self.seed)
+        return GoalAnswers(replace(self.belief, model=self.worlds), self.law, self.trust, *self._box(), self.seed)
 
     def values(self, x: Tensor) -> ValueBeliefs:
         """Beliefs about the mean of designs ``x`` (N × d_x), in the model's units."""
         lower, upper = self._box()
         box = box_points(lower, upper, NEW_CONTEXTS, self.law.levels) if len(lower) else self.law.contexts
-        return value_beliefs(self.belief.model, self.law, box, x, self.trust)
+        return value_beliefs(self.worlds, self.law, box, x, self.trust, self.belief.model)
 
     def predict(self, x: Tensor) -> Prediction:
         return self._prediction(x)[1]
@@ -90,7 +92,7 @@ class Knowledge:
         found, answer, parts = self._prediction(x[None])
         effects = evidence.units.spread_to_user(context_effects(self.belief, x)).tolist()  # none for a model of x alone
         rivals = Rivals(evidence.space, x, evidence.starts(), self.seed, admit)
-        future = outlook(self.belief.model, self.law, rivals, self.trust, self.answers.measure)
+        future = outlook(self.worlds, self.law, rivals, self.trust, self.answers.measure)
         gains = np.quantile(future.gains, np.linspace(0.0, 1.0, 101), method="lower").tolist()
         nearest, both = self.nearest(x), torch.stack([x, on_average])
         settings = evidence.state.settings

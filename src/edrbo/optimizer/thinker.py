@@ -18,7 +18,7 @@ from edrbo.acquisition.costly import Costs
 from edrbo.acquisition.goal import ModelGoal
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
-from edrbo.optimizer.belief import Belief, believe
+from edrbo.optimizer.belief import Belief, believe, conditioned
 from edrbo.optimizer.joint import Joint, Part
 from edrbo.optimizer.learner import Learner
 from edrbo.optimizer.question import Law
@@ -157,9 +157,15 @@ class Thinker(Recorder):
         evidence = self._evidence()
         belief = self._belief(evidence, law, [], self._model_goal(evidence, goal), asking=False)
         model = self._learner.model(evidence)
-        trust = earned_trust(belief.model if model is None else model)
+        surrogate = self.method.surrogate
+        if model is None:
+            worlds, trust = belief.model, earned_trust(belief.model)
+        else:
+            doubted = surrogate.doubted(model)
+            worlds = conditioned(surrogate, doubted, evidence.extras([]), belief.points)
+            trust = earned_trust(doubted)
         known = known_of_law(evidence, self.method.law, self.settings.forgetting, *law)
-        return Knowledge(evidence, belief, known, trust, seed)
+        return Knowledge(evidence, belief, worlds, known, trust, seed)
 
     def _model_goal(self, evidence: Evidence, goal: Goal | str | None = None) -> ModelGoal:
         return ModelGoal(self.settings.goal if goal is None else as_goal(goal), evidence.units)

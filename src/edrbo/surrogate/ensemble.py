@@ -68,6 +68,12 @@ class Surrogate:
         """Condition on the data at given covariance parameters; the constant mean is profiled."""
         return self._at(X, Y, Yvar, hyper, self._scaling(Y, hyper))
 
+    def doubted(self, model: Ensemble) -> Ensemble:
+        """``model`` with draws of the hyper-parameters in the place of those that fit best."""
+        from edrbo.surrogate.marginal import marginalized
+
+        return marginalized(model, self.priors(model.gp.x.shape[-1]))
+
     def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
         """``model`` with the observations of ``X`` (n × d) it lacks as rows of its factors, standardized to all ``Y``.
 

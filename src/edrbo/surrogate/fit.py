@@ -246,7 +246,7 @@ def fit(
     """
     count = len(kernels)
     row_kernels = kernels * (len(start) // count)
-    lower, upper = _bounds(likelihood)
+    lower, upper = (ends.numpy() for ends in bounds_of(likelihood))
     at_once = max(1, LARGEST_BATCH // len(likelihood.y) ** 2)
 
     def negative(theta: Array, rows: list[int], curved: bool) -> tuple[Array, Array, Array | None]:
@@ -283,9 +283,10 @@ def _disagree(lengthscale: Tensor) -> bool:
     return bool((relative.amax(0) - relative.amin(0) > DISAGREEMENT).any())
 
 
-def _bounds(likelihood: Likelihood) -> tuple[Array, Array]:
+def bounds_of(likelihood: Likelihood) -> tuple[Tensor, Tensor]:
+    """Lower and upper ends of θ (d+3 each)."""
     d = likelihood.x.shape[1]
     outputscale = (1.0, 1.0) if likelihood.priors.outputscale is None else OUTPUTSCALE_BOUNDS
     pairs = [LENGTHSCALE_BOUNDS] * d + [outputscale, NOISE_BOUNDS, SHAPE_BOUNDS]
-    lower, upper = np.log(np.array(pairs)).T
+    lower, upper = torch.tensor(pairs, dtype=torch.float64).log().unbind(-1)
     return lower, upper

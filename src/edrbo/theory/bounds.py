@@ -214,6 +214,10 @@ class FixedSurrogate(Surrogate):
             raise InvalidValueError(f"lengthscale is {self.lengthscale!r}", hint) from None
         return Hyperparameters(lengthscale, one / unit, self.noise * one / unit, 0.0 * one, self.shape * one)
 
+    def doubted(self, model: Ensemble) -> Ensemble:
+        """Itself: nothing is fitted."""
+        return model
+
     def fit(
         self,
         X: Tensor,
