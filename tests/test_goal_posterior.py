@@ -136,3 +136,17 @@ def test_draws_in_many_contexts_have_the_covariances_of_the_model() -> None:
     mean, sd = model.paired_with(contexts).integrated(design, weights)
     assert found.expected[0] == pytest.approx(float(mean), abs=1e-9)  # of pairs of opposite sign it is exact
     assert found.draws.std() == pytest.approx(float(sd), rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::edrbo.errors.NarrowContextsWarning")
+def test_the_worst_case_over_all_contexts_is_over_their_bounds() -> None:
+    """Where a sliver of the bounds was seen it was silently over that sliver: −0.6 where −5 is true."""
+    space = Space(design={"x": (0, 1)}, context={"c": (0, 100)})
+    optimizer = Optimizer(space)
+    for k, c in enumerate(np.random.default_rng(3).uniform(40, 46, 24)):
+        x = (k % 6) / 5
+        optimizer.tell({"x": x}, {"c": c}, x - 0.01 * (c - 43) * (1 + x))
+    anywhere = [optimizer.predict({"x": 0.5}, context={"c": c}).expected[0] for c in np.linspace(0.0, 100.0, 21)]
+    assert optimizer.predict({"x": 0.5}, goal="worst-case").value[0] <= min(anywhere)
+    seen = optimizer.predict({"x": 0.5}, goal="worst-case:seen")
+    assert seen.value[0] == pytest.approx(0.5 - 0.01 * 3 * 1.5, abs=0.03)

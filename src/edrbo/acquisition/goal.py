@@ -75,6 +75,11 @@ class ModelGoal:
         """Whether the value hangs on which contexts are bad or good, so that a law of few atoms makes it jump."""
         return isinstance(self.goal, goals.CVaR | goals.Quantile | goals.Reach | goals.Within)
 
+    @property
+    def over_all_bounds(self) -> bool:
+        """Whether contexts count that the bounds allow, however far they are from those seen."""
+        return isinstance(self.goal, goals.WorstCase) and self.goal.over_box
+
     def given_context(self) -> ModelGoal:
         """The same once the next context is known: no other law is possible, and nothing varies."""
         certain = self.goal.over_box or type(self.goal) in _FUNCTIONALS

@@ -157,7 +157,8 @@ class Knowledge:
 
     def _box(self) -> tuple[Tensor, Tensor]:
         """The ends of the box of those contexts that the model knows."""
-        lower, upper = self.evidence.box(self.evidence.scale())
+        box = self.evidence.whole_box if self.model_goal.over_all_bounds else self.evidence.box
+        lower, upper = box(self.evidence.scale())
         count = self.law.contexts.shape[1]
         return lower[:count], upper[:count]
 

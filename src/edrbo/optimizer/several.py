@@ -135,8 +135,10 @@ def recommend_under_limits(knowns: Mapping[str, Knowledge], choice: Choice, ball
     if main.model_goal.goal != Expected():
         average = replace(adviser, joint=joint.under(Expected())).advise().x
     found = main.recommend(advised.x, advised.x if average is None else average, ball, adviser.admit)
-    hold = advised.sure if outcomes.limits else None
-    return replace(found, outcomes=_answers(knowns, outcomes, adviser, advised.x), limits_hold=hold)
+    answers = _answers(knowns, outcomes, adviser, advised.x)
+    held = [(answers[name].holds, limit.confidence) for name, limit in outcomes.limits.items()]
+    hold = all(holds is not None and holds >= confidence for holds, confidence in held) if held else None
+    return replace(found, outcomes=answers, limits_hold=hold)
 
 
 def _answers(

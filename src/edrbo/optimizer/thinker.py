@@ -139,11 +139,15 @@ class Thinker(Recorder):
         forecast, fixed = law
         model = self._learner.model(evidence)
         scale = evidence.scale()
+        history = evidence.history(scale, self.settings.forgetting, forecast)
+        if model_goal.over_all_bounds:
+            lower, upper = evidence.whole_box(scale)
+            history = replace(history, lower=lower, upper=upper)
         return believe(
             self.method,
             model,
             evidence.extras(pending),
-            evidence.history(scale, self.settings.forgetting, forecast),
+            history,
             None if fixed is None else torch.from_numpy(scale.encode(fixed)),
             len(self),
             stream_seed(self.settings.seed, "law", len(self)),

@@ -22,6 +22,7 @@ from edrbo.records.outliers import outliers
 from edrbo.records.state import State
 from edrbo.records.units import Units
 from edrbo.space import Space
+from edrbo.space.contexts import ends_of
 from edrbo.space.scale import ContextScale
 from edrbo.surrogate.schedule import fit_sizes
 
@@ -122,6 +123,19 @@ class Evidence:
             seen = np.concatenate([seen, scale.encode(self._lasting_law[0])])
         lower, upper = np.fmin.reduce(seen, axis=0, initial=0.0), np.fmax.reduce(seen, axis=0, initial=1.0)
         return torch.from_numpy(lower), torch.from_numpy(upper)
+
+    def whole_box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
+        """The same, widened to hold all that the variables' bounds allow, though only a sliver of it was seen."""
+        lower, upper = (part.clone() for part in self.box(scale))
+        ends = np.array([ends_of(variable) for variable in self.space.context.values()]).T  # 2 × d_c
+        known, middle = np.isfinite(ends), 0.5 * (scale.lower + scale.upper)
+        coded = scale.encode(np.where(known, ends, middle))
+        for block, choices, bounded in zip(scale.blocks, scale.choices, known.T, strict=True):
+            if not choices and bounded.all():
+                place = block.start
+                lower[place] = min(float(lower[place]), float(coded[0, place]))
+                upper[place] = max(float(upper[place]), float(coded[1, place]))
+        return lower, upper
 
     def history(self, scale: ContextScale, half_life: float | None, forecast: Array | None) -> ContextHistory:
         """The contexts the law is made from: those seen, or the ``forecast`` (n × d_c) in their place."""
