@@ -19,8 +19,8 @@ from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
 from edrbo.surrogate.ensemble import Ensemble
 
-SURE = 0.95  # probability with which a worst case is no worse, and …
-ROUGHER = 0.5  # … of the fitted lengthscales in the contexts, for it: benchmarks/worst_case.py
+SURE = 0.95  # probability with which a worst case is no worse
+ROUGHER, ROUGHEST = 0.75, 0.5  # of the lengthscales in the contexts, where unseen ones count; and for a worst case
 FEW_SUPPORT = 16  # points of the context box where many designs are compared
 TAIL = 0.1  # of contexts, in the price of robustness
 ROBUST_ATOMS = 64  # of the law whose worst neighbor is looked for
@@ -43,10 +43,22 @@ class GoalAnswers:
         return self.belief.model_goal
 
     def values(self, x: Tensor, goal: Goal | None = None) -> GoalValues:
-        """Of designs ``x`` (N × d_x) under ``goal``, or the belief's own."""
+        """Of designs ``x`` (N × d_x) under ``goal``, or the belief's own.
+
+        Where contexts count that nobody has seen, of a model that is rougher in them: those seen tell little of how
+        rough f is elsewhere.
+        """
         model_goal = self.model_goal if goal is None else replace(self.model_goal, goal=goal)
         points = self._points(model_goal.goal, len(x))
-        return goal_values(model_goal, self.belief.model, points, self.law.effective, x, self.trust, self.seed)
+        model = self._rougher(ROUGHER) if model_goal.goal.over_box and len(self.lower) else self.belief.model
+        return goal_values(model_goal, model, points, self.law.effective, x, self.trust, self.seed)
+
+    def _rougher(self, share: float) -> Ensemble:
+        """The members on the same data, with lengthscales in the contexts so many times as long."""
+        model = self.belief.model
+        factor = torch.ones_like(model.gp.hyper.lengthscale)
+        factor[:, model.gp.x.shape[-1] - len(self.lower) :] = share
+        return Ensemble(model.gp.with_lengthscale(factor * model.gp.hyper.lengthscale), model.scaling, model.weighting)
 
     @property
     def measure(self) -> Measure:
@@ -70,6 +82,7 @@ class GoalAnswers:
                 wanted.sense * wanted.goal.value(wanted.to_user(outcomes), weights, wanted.direction)
             ),
             few,
+            of_tails=not len(few),
         )
 
     def _points(self, goal: Goal, count: int) -> ContextPoints:
@@ -86,12 +99,13 @@ class GoalAnswers:
     def worst_case(self, x: Tensor, ball: float) -> float:
         """The worst mean within ``ball`` of the law at design ``x`` (d_x), no worse than this with ``SURE``.
 
-        Of a model that is rougher in the contexts: those seen tell little of how rough f is where none was.
+        Of a model that is rougher still: the bound is looked for where least is known.
         """
         if self.belief.points.atoms.shape[1] == 0 or ball == 0.0:
             return float(self.values(x[None], Expected()).expected[0])
-        careful = replace(self, belief=replace(self.belief, model=_rougher(self.belief.model, len(x))))
-        draws = careful.values(x[None], Robust(ball))
+        goal = replace(self.model_goal, goal=Robust(ball))
+        points, model = self._points(goal.goal, 1), self._rougher(ROUGHEST)
+        draws = goal_values(goal, model, points, self.law.effective, x[None], self.trust, self.seed)
         return float(draws.quantile(1.0 - SURE if self.model_goal.units.sign > 0 else SURE)[0])
 
     def price(self, both: Tensor, means: Sequence[float], ball: float) -> dict[str, dict[str, float]]:
@@ -107,14 +121,6 @@ class GoalAnswers:
             "recommended": {"mean": means[0], **{name: values[0] for name, values in found.items()}},
             "on average": {"mean": means[-1], **{name: values[-1] for name, values in found.items()}},
         }
-
-
-def _rougher(model: Ensemble, d_x: int) -> Ensemble:
-    """The experts on the same data, with shorter lengthscales in the contexts."""
-    lengthscale = model.gp.hyper.lengthscale
-    factor = torch.ones_like(lengthscale)
-    factor[:, d_x:] = ROUGHER
-    return Ensemble(model.gp.with_lengthscale(factor * lengthscale), model.scaling, model.weighting)
 
 
 def text_of(goal: Goal) -> str:

@@ -19,7 +19,7 @@ from edrbo.acquisition.goal import ModelGoal
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.forecasts import Z95
-from edrbo.optimizer.trust import LEAST_FREEDOM, Trust
+from edrbo.optimizer.trust import LEAST_FREEDOM, TAIL_MARGIN, Trust
 from edrbo.records.goals import Robust
 from edrbo.records.units import Units
 from edrbo.streams import stream
@@ -84,6 +84,8 @@ def goal_values(
     ball = isinstance(model_goal.goal, Robust)
     count = FEW_DRAWS if len(x) > MANY or ball else DRAWS
     worlds = _Worlds(model, points, effective, trust, count, seed, laws=LAWS if ball else count)
+    if model_goal.of_outcomes:
+        worlds.stretch = worlds.stretch * TAIL_MARGIN
     belief = model_goal.belief(model, points)
     found = []
     with torch.no_grad():
