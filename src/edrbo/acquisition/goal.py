@@ -131,6 +131,10 @@ class ModelGoal:
         value: Tensor = self.goal.value(outcomes, points.mass, "maximize")
         return value
 
+    def held(self, outcomes: Tensor) -> Tensor:
+        """A model's outcomes, held to what outcomes can be."""
+        return outcomes.clamp(*self.units.ends) if self.units.limited else outcomes
+
     def to_user(self, outcomes: Tensor) -> Tensor:
         return self.units.sign * self.units.scale * outcomes
 

@@ -65,7 +65,9 @@ class GoalAnswers:
         """How good outcomes are under the goal, in its own units: larger is better."""
         wanted, d_c = self.model_goal, len(self.lower)
         if wanted.goal == Expected():
-            return Measure(lambda outcomes, weights, points: wanted.units.scale * average(outcomes, weights, points))
+            return Measure(
+                lambda outcomes, weights, points: wanted.units.scale * average(wanted.held(outcomes), weights, points)
+            )
         few = (
             box_points(self.lower, self.upper, FEW_SUPPORT, self.law.levels)
             if wanted.goal.over_box and d_c
@@ -73,13 +75,13 @@ class GoalAnswers:
         )
         if isinstance(wanted.goal, Robust):  # its worst law is found for one law only: the mean one
             return Measure(
-                lambda outcomes, weights, points: wanted.sense * wanted.value(outcomes, points),
+                lambda outcomes, weights, points: wanted.sense * wanted.value(wanted.held(outcomes), points),
                 few,
                 costly=True,
             )
         return Measure(
             lambda outcomes, weights, points: (
-                wanted.sense * wanted.goal.value(wanted.to_user(outcomes), weights, wanted.direction)
+                wanted.sense * wanted.goal.value(wanted.to_user(wanted.held(outcomes)), weights, wanted.direction)
             ),
             few,
             of_tails=not len(few),

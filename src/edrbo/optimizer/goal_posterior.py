@@ -60,11 +60,18 @@ class GoalValues:
         return self._shown(np.quantile(self.draws, 1.0 - level if turned else level, axis=1))
 
     @property
+    def interval(self) -> tuple[Array, Array]:
+        """The central 95 % interval (N each). A skewed value's mean may lie outside of it: then up to there."""
+        low, high, mean = self.quantile(0.025), self.quantile(0.975), self.expected
+        return np.minimum(low, mean), np.maximum(high, mean)
+
+    @property
     def parts(self) -> tuple[Array, Array, Array]:
         """Half-widths of the 95 % interval from f, the law and the experts (N each), which add in squares: what the
         last two do not explain is of f."""
         half = 0.5 * np.abs(self.quantile(0.975) - self.quantile(0.025))
-        law, experts = (np.abs(self._shown(part)) for part in (self.of_contexts, self.of_experts))
+        shown = abs if self.units is None else self.units.spread_to_user
+        law, experts = (np.asarray(shown(part)) for part in (self.of_contexts, self.of_experts))
         return np.sqrt(np.clip(half**2 - law**2 - experts**2, 0.0, None)), law, experts
 
     def _shown(self, values: Array) -> Array:
@@ -93,7 +100,7 @@ def goal_values(
             near = belief.near(design[None]).points
             if near is not points:  # what matters for the mean of f need not be what matters for a draw of it
                 near = replace(near, support=torch.cat([near.support, points.support]))
-            drawn = worlds.outcomes(design, near.all)
+            drawn = worlds.outcomes(design, near.all).held(model_goal)
             values = worlds.under_laws(model_goal, drawn.outcomes, near)
             center = worlds.under_mean_law(model_goal, drawn, near)
             means = torch.stack([worlds.of_means(model_goal, one, near) for one in drawn.means], dim=-1)
@@ -157,6 +164,10 @@ class _Drawn:
     outcomes: Tensor
     means: Tensor
     sds: Tensor
+
+    def held(self, model_goal: ModelGoal) -> _Drawn:
+        """Held to what outcomes can be."""
+        return replace(self, outcomes=model_goal.held(self.outcomes), means=model_goal.held(self.means))
 
 
 class _Worlds:
@@ -239,7 +250,8 @@ class _Worlds:
     def under_mean_law(self, model_goal: ModelGoal, drawn: _Drawn, points: ContextPoints) -> Tensor:
         """The posterior expectation of the goal's value under the mean law."""
         goal, scaling = model_goal.goal, self.model.scaling
-        if not model_goal.of_outcomes and type(scaling) is Scaling:  # then f is normal, given the expert
+        normal = type(scaling) is Scaling and not model_goal.units.limited  # f, given the expert
+        if normal and not model_goal.of_outcomes:
             mean, sd = model_goal.to_user(drawn.means), model_goal.units.scale * drawn.sds
             exact = goal.expected(mean, sd, points.mass, model_goal.direction)
             if exact is not None:

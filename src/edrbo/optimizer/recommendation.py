@@ -168,11 +168,11 @@ class Knowledge:
         mean = user(found.mean)
         ends = np.sort(user([found.mean - found.half, found.mean + found.half]), axis=0)
         outcomes = np.sort(user([found.outcome_lower, found.outcome_upper]), axis=0)
-        widths = np.abs(user([found.disagreement, found.model, found.contexts, found.experts]))
+        widths = self.evidence.units.spread_to_user([found.disagreement, found.model, found.contexts, found.experts])
         if self.model_goal.goal == Expected():
             return found, Prediction(*[mean, *ends, *widths, *outcomes, mean, *ends]), _named(*widths[1:])
         values = self.answers.values(x)
-        shown = values.expected, values.quantile(0.025), values.quantile(0.975)
+        shown = values.expected, *values.interval
         if self.trust.freedom == 0.0:  # one outcome has no scale
             shown = values.expected, *np.stack([-np.inf + 0.0 * mean, np.inf + 0.0 * mean])
         return found, Prediction(*[mean, *ends, *widths, *outcomes, *shown]), _named(*values.parts)

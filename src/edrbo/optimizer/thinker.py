@@ -36,6 +36,7 @@ from edrbo.records.units import Direction
 from edrbo.streams import stream_seed
 from edrbo.surrogate.cost import learn_cost
 from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.marginal import doubted
 
 Array = NDArray[np.float64]
 
@@ -165,9 +166,9 @@ class Thinker(Recorder):
         if model is None:
             worlds, trust = belief.model, earned_trust(belief.model)
         else:
-            doubted = surrogate.doubted(model)
-            worlds = conditioned(surrogate, doubted, evidence.extras([]), belief.points)
-            trust = earned_trust(doubted)
+            members = doubted(surrogate, model)
+            worlds = conditioned(surrogate, members, evidence.extras([]), belief.points)
+            trust = earned_trust(members)
         known = known_of_law(evidence, self.method.law, self.settings.forgetting, *law)
         return Knowledge(evidence, belief, worlds, known, trust, seed)
 

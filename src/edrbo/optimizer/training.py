@@ -54,7 +54,9 @@ class Evidence:
 
     @cached_property
     def units(self) -> Units:
-        return Units.of(self.state.settings.direction, self.observations.y[self.kept])
+        settings = self.state.settings
+        ends = {} if settings.outcome_range is None else {"ends": settings.outcome_range.ends}
+        return Units.of(settings.direction, self.observations.y[self.kept], **ends)
 
     @cached_property
     def outcomes(self) -> Array:

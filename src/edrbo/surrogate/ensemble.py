@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -43,6 +43,8 @@ class Surrogate:
     The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood.
     """
 
+    fits: ClassVar[bool] = True  # whether hyper-parameters are chosen by the data, and so in doubt
+
     experts: tuple[str, ...] = EXPERTS
     priors: Callable[[int], Priors] = ensemble_priors
     weighting: Weighting = "equal"
@@ -67,12 +69,6 @@ class Surrogate:
     def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> Ensemble:
         """Condition on the data at given covariance parameters; the constant mean is profiled."""
         return self._at(X, Y, Yvar, hyper, self._scaling(Y, hyper))
-
-    def doubted(self, model: Ensemble) -> Ensemble:
-        """``model`` with draws of the hyper-parameters in the place of those that fit best."""
-        from edrbo.surrogate.marginal import marginalized
-
-        return marginalized(model, self.priors(model.gp.x.shape[-1]))
 
     def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
         """``model`` with the observations of ``X`` (n × d) it lacks as rows of its factors, standardized to all ``Y``.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.streams import stream
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, pack, profile_mean, unpack
 from edrbo.surrogate.hyperparameters import Hyperparameters
@@ -40,6 +40,11 @@ NATS = 0.01
 NOISE_DOUBT = (
     2.0  # times as wide as in a fit is the prior of the noise, of which nobody knows beforehand how large it is
 )
+
+
+def doubted(surrogate: Surrogate, model: Ensemble) -> Ensemble:
+    """``model`` with draws of its hyper-parameters in place of those that fit best, where ``surrogate`` fits any."""
+    return marginalized(model, surrogate.priors(model.gp.x.shape[-1])) if surrogate.fits else model
 
 
 @lru_cache(maxsize=16)

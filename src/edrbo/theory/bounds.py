@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -193,6 +194,8 @@ class FixedSurrogate(Surrogate):
     and at most 1/√λ. Choose β, and read the radius, in that scale. Without ``scaled`` σ is the ordinary one.
     """
 
+    fits: ClassVar[bool] = False
+
     lengthscale: float | tuple[float, ...] | tuple[tuple[float, ...], ...] = 0.5
     noise: float = 0.01
     shape: float = 1.0
@@ -213,10 +216,6 @@ class FixedSurrogate(Surrogate):
             hint = f"give one, {d} (one per input), or {len(one)} rows of {d}"
             raise InvalidValueError(f"lengthscale is {self.lengthscale!r}", hint) from None
         return Hyperparameters(lengthscale, one / unit, self.noise * one / unit, 0.0 * one, self.shape * one)
-
-    def doubted(self, model: Ensemble) -> Ensemble:
-        """Itself: nothing is fitted."""
-        return model
 
     def fit(
         self,
