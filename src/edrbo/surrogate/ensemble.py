@@ -24,7 +24,7 @@ from torch import Tensor
 from edrbo.surrogate.beliefs import Beliefs
 from edrbo.surrogate.condensed import LEAST, CondensedGP, telling_rows
 from edrbo.surrogate.exact_gp import ExactGP
-from edrbo.surrogate.fit import Likelihood, default_theta, fit_experts, pack, profile_mean
+from edrbo.surrogate.fit import Likelihood, default_theta, fit_cold, fit_experts, pack, profile_mean
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.paired_ensemble import CondensedEnsemble, PairedEnsemble
@@ -91,10 +91,11 @@ class Surrogate:
         some, known = _fitted_rows(X), scaling.noise(Yvar, Y)
         x, y, noise, repeats = _as_rows(X[some], scaling.standardize(Y)[some], None if known is None else known[some])
         likelihood = Likelihood(x, y, noise, priors, repeats)
-        theta = default_theta(kernels, X.shape[-1], priors)
-        if start is not None:
-            theta = torch.cat([pack(start), theta]) if cold else pack(start)
-        return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, theta), scaling)
+        if start is not None and not cold:
+            return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, pack(start)), scaling)
+        default = default_theta(kernels, X.shape[-1], priors)
+        starts = default if start is None else torch.cat([pack(start), default])
+        return self._at(X, Y, Yvar, fit_cold(kernels, likelihood, starts, default), scaling)
 
     def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)

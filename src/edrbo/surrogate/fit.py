@@ -38,6 +38,8 @@ SHAPE_BOUNDS = (5e-2, 50.0)
 NATS = 0.001  # a search ends when a step is foretold to gain less of the log posterior
 DISAGREEMENT = 0.7  # of logs of lengthscales, which are seldom that far apart on one hill
 CHEAP = 100  # observations, up to which a search costs little
+NOISY, SMOOTH = 0.3, 1.0  # variance of the noise and lengthscales where a second search begins
+WORTHWHILE = 0.05  # nats by which the second search must end higher
 RIDGE = 1e-2  # curvature in every direction, where neither data nor prior have one
 LARGEST_BATCH = 2**22  # elements of the Gram matrices that are worked on together
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -237,6 +239,14 @@ def default_theta(kernels: tuple[Kernel, ...], d: int, priors: Priors) -> Tensor
     return torch.tensor(row, dtype=torch.float64).expand(len(kernels), d + 3).clone()
 
 
+def noisy_theta(start: Tensor) -> Tensor:
+    """Where a second search begins: ``start`` (M × (d+3)) with much noise and smooth functions."""
+    noisy = start.clone()
+    noisy[:, :-3] = noisy[:, :-3].clamp_min(math.log(SMOOTH))
+    noisy[:, -2] = math.log(NOISY)
+    return noisy
+
+
 def fit(
     kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tensor, *, max_iterations: int = 50, nats: float = NATS
 ) -> Hyperparameters:
@@ -275,6 +285,16 @@ def fit_experts(kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tens
         return found
     ends = pack(found)
     return fit(kernels, likelihood, torch.cat([ends.roll(k, 0) for k in range(len(kernels))]))
+
+
+def fit_cold(kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tensor, default: Tensor) -> Hyperparameters:
+    """``fit_experts``; and an expert for which it is all signal, or all noise, where a search from the noisy side of
+    ``default`` ends higher, goes there. The hill without noise holds a search that begins on it."""
+    found = fit_experts(kernels, likelihood, start)
+    noisy = pack(fit(kernels, likelihood, noisy_theta(default)))
+    theta = pack(found)
+    gain = likelihood.value_and_gradient(noisy, kernels)[0] - likelihood.value_and_gradient(theta, kernels)[0]
+    return unpack(torch.where((gain > WORTHWHILE)[:, None], noisy, theta)) if bool((gain > WORTHWHILE).any()) else found
 
 
 def _disagree(lengthscale: Tensor) -> bool:

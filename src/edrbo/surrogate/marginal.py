@@ -11,7 +11,6 @@ and of the draws a few, by systematic resampling, so that a member stands for an
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import lru_cache
 
@@ -23,7 +22,7 @@ from torch import Tensor
 from edrbo.streams import stream
 from edrbo.surrogate.ensemble import Ensemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
-from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, pack, profile_mean, unpack
+from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, profile_mean, unpack
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import Kernel
 from edrbo.surrogate.newton import minimize_batch
@@ -35,7 +34,6 @@ MEMBERS = 4  # that each expert becomes
 PROPOSED, FEWEST_PROPOSED = 48, 12  # draws around each of the two ends
 LARGEST_WORK = 2e9  # n³ × draws; of more observations fewer are drawn, and of very many none: they leave little doubt
 FREEDOM, WIDER = 5.0, 1.2  # of Student's t around an end
-NOISY, SMOOTH = 0.3, 1.0  # where the second search begins: variance of the noise, and lengthscales
 NATS = 0.01
 NOISE_DOUBT = (
     2.0  # times as wide as in a fit is the prior of the noise, of which nobody knows beforehand how large it is
@@ -98,11 +96,8 @@ def _drawn(likelihood: Likelihood, kernels: tuple[Kernel, ...], fitted: Tensor, 
     """θ (M × members × p), as ``fit.pack`` writes hyper-parameters."""
     experts, p = fitted.shape
     free = _free(likelihood, kernels)
-    noisy = fitted.clone()
-    noisy[:, :-3] = noisy[:, :-3].clamp_min(math.log(SMOOTH))
-    noisy[:, -2] = math.log(NOISY)
     lower, upper = bounds_of(likelihood)
-    ends = _tops(likelihood, kernels * 2, torch.cat([fitted, noisy]), free.repeat(2, 1), lower, upper)
+    ends = _tops(likelihood, kernels * 2, torch.cat([fitted, noisy_theta(fitted)]), free.repeat(2, 1), lower, upper)
     curvature = _evaluated(likelihood, kernels * 2, ends, curved=True)[1]
     factors = [_spread(curvature[row], free[row % experts]) for row in range(2 * experts)]
     random = stream(0, "hyper-parameters", len(likelihood.y))
