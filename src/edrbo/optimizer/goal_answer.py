@@ -49,9 +49,13 @@ class GoalAnswers:
         rough f is elsewhere.
         """
         model_goal = self.model_goal if goal is None else replace(self.model_goal, goal=goal)
-        points = self._points(model_goal.goal, len(x))
+        law = self._law(model_goal.goal, len(x))
         model = self._rougher(ROUGHER) if model_goal.goal.over_box and len(self.lower) else self.belief.model
-        return goal_values(model_goal, model, points, self.law.effective, x, self.trust, self.seed)
+        return self._valued(model_goal, model, law, x)
+
+    def _valued(self, model_goal: ModelGoal, model: Ensemble, law: LawBelief, x: Tensor) -> GoalValues:
+        points = self._points(model_goal.goal, law)
+        return goal_values(model_goal, model, points, law.effective, x, self.trust, self.seed, law.groups)
 
     def _rougher(self, share: float) -> Ensemble:
         """The members on the same data, with lengthscales in the contexts so many times as long."""
@@ -87,13 +91,15 @@ class GoalAnswers:
             of_tails=not len(few),
         )
 
-    def _points(self, goal: Goal, count: int) -> ContextPoints:
-        """The contexts that ``count`` designs are looked at in: all that were seen, or with their extremes as many as
-        there is time for. Means of clusters have no tails. A worst law moves mass anywhere, so few will do for it."""
+    def _law(self, goal: Goal, count: int) -> LawBelief:
+        """On the contexts that ``count`` designs are looked at in: all that were seen, or with their extremes as many
+        as there is time for, since means of clusters have no tails. A worst law moves mass anywhere: few will do.
+        """
         if isinstance(goal, Robust):
-            law = self.law.thinned(ROBUST_ATOMS)
-        else:
-            law = self.law.thinned_to_extremes(min(max(PAIRS // max(count, 1), FEWEST), MOST))
+            return self.law.thinned(ROBUST_ATOMS)
+        return self.law.thinned_to_extremes(min(max(PAIRS // max(count, 1), FEWEST), MOST))
+
+    def _points(self, goal: Goal, law: LawBelief) -> ContextPoints:
         wants = goal.over_box and law.contexts.shape[1] > 0
         support = box_points(self.lower, self.upper, DEFAULT_SUPPORT, law.levels) if wants else law.contexts[:0]
         return ContextPoints(law.contexts, law.weights, support, levels=law.levels)
@@ -106,8 +112,7 @@ class GoalAnswers:
         if self.belief.points.atoms.shape[1] == 0 or ball == 0.0:
             return float(self.values(x[None], Expected()).expected[0])
         goal = replace(self.model_goal, goal=Robust(ball))
-        points, model = self._points(goal.goal, 1), self._rougher(ROUGHEST)
-        draws = goal_values(goal, model, points, self.law.effective, x[None], self.trust, self.seed)
+        draws = self._valued(goal, self._rougher(ROUGHEST), self._law(goal.goal, 1), x[None])
         return float(draws.quantile(1.0 - SURE if self.model_goal.units.sign > 0 else SURE)[0])
 
     def price(self, both: Tensor, means: Sequence[float], ball: float) -> dict[str, dict[str, float]]:

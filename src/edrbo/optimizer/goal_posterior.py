@@ -79,10 +79,17 @@ class GoalValues:
 
 
 def goal_values(
-    model_goal: ModelGoal, model: Ensemble, points: ContextPoints, effective: float, x: Tensor, trust: Trust, seed: int
+    model_goal: ModelGoal,
+    model: Ensemble,
+    points: ContextPoints,
+    effective: float,
+    x: Tensor,
+    trust: Trust,
+    seed: int,
+    groups: Tensor | None = None,
 ) -> GoalValues:
     """At designs ``x`` (N × d_x) under the law of ``points``, known as from ``effective`` contexts, with the support
-    that matters for each design.
+    that matters for each design; ``groups`` as those of a ``LawBelief``.
 
     The expectation is that under the mean law: exact where it takes the marginals of f alone, else over draws of f.
     Draws of a law are laws of fewer contexts, whose tails are worse than those of the law that was drawn from; so the
@@ -90,7 +97,8 @@ def goal_values(
     """
     ball = isinstance(model_goal.goal, Robust)
     count = FEW_DRAWS if len(x) > MANY or ball else DRAWS
-    worlds = _Worlds(model, points, effective, trust, count, seed, laws=LAWS if ball else count)
+    law = LawBelief(points.atoms, points.weights, effective, groups=groups)
+    worlds = _Worlds(model, law, trust, count, seed, laws=LAWS if ball else count)
     if model_goal.of_outcomes:
         worlds.stretch = worlds.stretch * TAIL_MARGIN
     belief = model_goal.belief(model, points)
@@ -140,7 +148,8 @@ def shares_within(
 
     ``model_goal`` is 1 where it holds. Only f is drawn, with the tails that the model's record asks for.
     """
-    worlds = _Worlds(model, points, math.inf, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed, laws=1)
+    law = LawBelief(points.atoms, points.weights, math.inf)
+    worlds = _Worlds(model, law, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed, laws=1)
     with torch.no_grad():
         drawn = [worlds.outcomes(design, points.atoms).outcomes[0] for design in x]
         return torch.stack([model_goal.value(outcomes, points) for outcomes in drawn]).numpy()
@@ -176,26 +185,16 @@ class _Worlds:
     Normals come in pairs of opposite sign, so that what is linear in f has its expectation exactly.
     """
 
-    def __init__(
-        self,
-        model: Ensemble,
-        points: ContextPoints,
-        effective: float,
-        trust: Trust,
-        count: int,
-        seed: int,
-        *,
-        laws: int,
-    ) -> None:
+    def __init__(self, model: Ensemble, law: LawBelief, trust: Trust, count: int, seed: int, *, laws: int) -> None:
         self.model, self.count, self.seed = model, count, seed
         experts = model.num_experts
-        self.shares = points.weights.new_full((experts,), 1.0 / experts) if model.weights is None else model.weights
+        self.shares = law.weights.new_full((experts,), 1.0 / experts) if model.weights is None else model.weights
         pairs = np.round(np.cumsum([0.0, *self.shares.tolist()]) * (count // 2)).astype(int)
         self.ends = (2 * pairs).tolist()  # quotas, not lots
         freedom = max(trust.freedom, LEAST_FREEDOM)
         scale = freedom / stream(seed, "scale").chisquare(freedom, (count, 1))
         self.stretch = torch.from_numpy(trust.stretch * np.sqrt(scale))
-        self.laws = LawBelief(points.atoms, points.weights, effective).small_sample().draw(laws, seed)
+        self.laws = law.small_sample().draw(laws, seed)
 
     def outcomes(self, design: Tensor, contexts: Tensor) -> _Drawn:
         """Outcomes of a design (d_x) in these contexts (n × d_c).

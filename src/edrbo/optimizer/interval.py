@@ -114,8 +114,9 @@ class _Finder:
         mean, of_model = self.shares @ averages, self.shares @ integrated.square()
         of_experts = self.shares @ (averages - mean).square()
         # The variance of f over contexts, expected under the belief: of its mean, and what is not known together.
-        over_contexts = self.shares @ ((means - exact[..., None]).square() @ weights)
-        over_contexts = over_contexts + (self.shares @ (sds.square() @ weights) - of_model).clamp_min(0.0)
+        over_contexts = self.shares @ self.marginal.variance(means)
+        if self.marginal.groups is None:
+            over_contexts = over_contexts + (self.shares @ (sds.square() @ weights) - of_model).clamp_min(0.0)
         from_model, from_experts = (_half(self.trust.reach, part) for part in (of_model, of_experts))
         from_contexts = torch.zeros_like(mean) if self.marginal.exact else self._context_half(over_contexts)
         return torch.stack([mean, from_model, from_contexts, from_experts, self._apart(x, means, sds), lower, upper])
@@ -127,8 +128,9 @@ class _Finder:
 
     def _context_half(self, variance: Tensor) -> Tensor:
         """Of a mean over contexts whose ``variance`` is estimated from the same contexts."""
-        freedom = max(self.marginal.effective - 1.0, 1.0)
-        return _half(student_quantile(freedom), variance / freedom)
+        law = self.marginal
+        freedom = max((law.effective if law.count is None else law.count) - 1.0, 1.0)
+        return _half(student_quantile(freedom), variance / max(law.effective - 1.0, 1.0))
 
     def _outcome(self, means: Tensor, sds: Tensor) -> tuple[Tensor, Tensor]:
         """The 2.5 and 97.5 % quantiles of y (N) over experts and contexts."""

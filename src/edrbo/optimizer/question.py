@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.context.partial import Donors
 from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.optimizer.choice import Choice, read_choice
 from edrbo.optimizer.training import Evidence
@@ -17,7 +18,9 @@ from edrbo.records.state import State
 from edrbo.space.tables import close_match
 
 Array = NDArray[np.float64]
-Law = tuple[Array | None, Array | None]  # a forecast (n × d_c), or one context (1 × d_c)
+# A forecast (n × d_c), or one context (1 × d_c); or contexts that one may be of which a part is known (n × d_c), and
+# whose they are.
+Law = tuple[Array | None, Array | None] | tuple[Array, None, Donors]
 
 
 class Wishes(TypedDict, total=False):
@@ -80,4 +83,7 @@ def read_law(state: State, forecast: Any, context: Any) -> Law:
     if context is None:
         return None, None
     row = read_one_context(space, context, partial=True)
-    return (Evidence(state, uses_context=True).likely(row), None) if np.isnan(row).any() else (None, row[None])
+    if not np.isnan(row).any():
+        return None, row[None]
+    likely, donors = Evidence(state, uses_context=True).likely(row)
+    return likely, None, donors

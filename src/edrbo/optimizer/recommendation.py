@@ -13,6 +13,7 @@ from torch import Tensor
 
 from edrbo.acquisition.goal import ModelGoal
 from edrbo.context.laws import ContextPoints, Law, box_points
+from edrbo.context.partial import Donors
 from edrbo.context.uncertainty import LawBelief, known_law, law_belief
 from edrbo.optimizer.admissible import best_admissible
 from edrbo.optimizer.answer import Prediction, Recommendation, TriedRun
@@ -44,16 +45,26 @@ def best_design(belief: Belief, choice: Choice, starts: Tensor, seed: int, least
 
 
 def known_of_law(
-    evidence: Evidence, law: Law, half_life: float | None, forecast: Array | None, fixed: Array | None
+    evidence: Evidence,
+    law: Law,
+    half_life: float | None,
+    forecast: Array | None,
+    fixed: Array | None,
+    donors: Donors | None = None,
 ) -> LawBelief:
-    """The law to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), or what the log tells."""
+    """The law to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), what ``donors``
+    tell of a context known in part, or what the log tells."""
     given = forecast if fixed is None else fixed
     history = evidence.history(evidence.scale(), half_life, given)
     if not evidence.uses_context:
         return known_law(history.contexts.new_zeros(1, 0))
     if given is not None or evidence.law_is_known:
-        return known_law(history.contexts, None if given is not None else history.weights, history.levels)
-    return law_belief(law, history, evidence.state.log.effective(half_life))
+        found = known_law(history.contexts, None if given is not None else history.weights, history.levels)
+        return found if donors is None else replace(found, effective=donors.effective, count=donors.number)
+    found = law_belief(law, history, evidence.state.log.effective(half_life))
+    groups = evidence.seen_groups(half_life)
+    fits = groups is not None and len(groups) == len(found.contexts)
+    return replace(found, groups=torch.from_numpy(groups)) if fits else found
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,7 +137,7 @@ class Thinker(Recorder):
         *,
         asking: bool,
     ) -> Belief:
-        forecast, fixed = law
+        forecast, fixed = law[0], law[1]
         model = self._learner.model(evidence)
         scale = evidence.scale()
         history = evidence.history(scale, self.settings.forgetting, forecast)

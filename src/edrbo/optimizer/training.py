@@ -14,7 +14,7 @@ from torch import Tensor
 from edrbo.context.known import known_contexts
 from edrbo.context.laws import ContextHistory
 from edrbo.context.levels import Levels
-from edrbo.context.partial import complete, completed, equally_likely
+from edrbo.context.partial import Donors, complete, completed, equally_likely
 from edrbo.optimizer.belief import Extras, Runs, Spread
 from edrbo.optimizer.conflicts import reconciled
 from edrbo.records.observations import Observations
@@ -158,10 +158,22 @@ class Evidence:
         """The last one of each half-life, with the scale it is coded in."""
         return {}
 
-    def likely(self, row: Array) -> Array:
-        """Contexts (n × d_c) that are equally likely where ``row`` (d_c) is known in part."""
+    def likely(self, row: Array) -> tuple[Array, Donors]:
+        """Contexts (n × d_c) that are equally likely where ``row`` (d_c) is known in part, and whose they are."""
         scale = self.scale()
-        return scale.decode(equally_likely(complete(row, *self._lasting_law, scale), LIKELY))
+        found = complete(row, *self._lasting_law, scale)
+        return scale.decode(equally_likely(found, LIKELY)), found.donors
+
+    def seen_groups(self, half_life: float | None) -> NDArray[np.intp] | None:
+        """Which of the contexts seen each row of the law holds, where the user has said the law of some variables."""
+        law = self.state.settings.law
+        if law is None or law.samples or self.law_is_known:
+            return None
+        told = {name for name, _ in law.parts}
+        rest = [k for k, name in enumerate(self.space.context_names) if name not in told]
+        rows = self._law(half_life)[0][:, rest]
+        groups: NDArray[np.intp] = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+        return groups
 
     @cached_property
     def _lasting_law(self) -> tuple[Array, Array]:
