@@ -43,15 +43,15 @@ class GoalAnswers:
         return self.belief.model_goal
 
     def values(self, x: Tensor, goal: Goal | None = None) -> GoalValues:
-        """Of designs ``x`` (N × d_x) under ``goal``, or the belief's own.
-
-        Where contexts count that nobody has seen, of a model that is rougher in them: those seen tell little of how
-        rough f is elsewhere.
-        """
+        """Of designs ``x`` (N × d_x) under ``goal``, or the belief's own."""
         model_goal = self.model_goal if goal is None else replace(self.model_goal, goal=goal)
         law = self._law(model_goal.goal, len(x))
-        model = self._rougher(ROUGHER) if model_goal.goal.over_box and len(self.lower) else self.belief.model
-        return self._valued(model_goal, model, law, x)
+        return self._valued(model_goal, self.model_under(model_goal.goal), law, x)
+
+    def model_under(self, goal: Goal) -> Ensemble:
+        """Where contexts count that nobody has seen, one that is rougher in them: those seen tell little of how rough f
+        is elsewhere."""
+        return self._rougher(ROUGHER) if goal.over_box and len(self.lower) else self.belief.model
 
     def _valued(self, model_goal: ModelGoal, model: Ensemble, law: LawBelief, x: Tensor) -> GoalValues:
         points = self._points(model_goal.goal, law)

@@ -103,7 +103,9 @@ class Knowledge:
         found, answer, parts = self._prediction(x[None])
         effects = evidence.units.spread_to_user(context_effects(self.belief, x)).tolist()  # none for a model of x alone
         rivals = Rivals(evidence.space, x, evidence.starts(), self.seed, admit)
-        future = outlook(self.worlds, self.law, rivals, self.trust, self.answers.measure)
+        future = outlook(
+            self.answers.model_under(self.model_goal.goal), self.law, rivals, self.trust, self.answers.measure
+        )
         gains = np.quantile(future.gains, np.linspace(0.0, 1.0, 101), method="lower").tolist()
         nearest, both = self.nearest(x), torch.stack([x, on_average])
         settings = evidence.state.settings

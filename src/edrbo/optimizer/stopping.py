@@ -28,7 +28,7 @@ from edrbo.surrogate.scaling import Scaling
 
 Array = NDArray[np.float64]
 
-ROUGHER = 0.9  # of the lengthscales
+ROUGHER = 0.8  # of the lengthscales
 SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
