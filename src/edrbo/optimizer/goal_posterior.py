@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 
 DRAWS, FEW_DRAWS = 512, 128  # of each design, and where many are asked for or each is a plan
 LAWS = 32  # in which a worst case over laws is solved, and of which the part of the contexts is told
+FEW_LAWS = 8  # of a worst case over laws
 MANY = 16
 MOST_JOINT = 128  # contexts between which all covariances of f are drawn
 
@@ -111,7 +112,7 @@ def goal_values(
             drawn = worlds.outcomes(design, near.all).held(model_goal)
             values = worlds.under_laws(model_goal, drawn.outcomes, near)
             center = worlds.under_mean_law(model_goal, drawn, near)
-            means = torch.stack([worlds.of_means(model_goal, one, near) for one in drawn.means], dim=-1)
+            means = worlds.of_means(model_goal, drawn.means, near)
             own = _reduced(model_goal, drawn.means, near, near.mass)
             values = _held(model_goal, values[0] - values[1].mean() + center)
             found.append((values.numpy(), float(center), *_parts(means, own, worlds.shares)))
@@ -239,12 +240,13 @@ class _Worlds:
         return values
 
     def of_means(self, model_goal: ModelGoal, means: Tensor, points: ContextPoints) -> Tensor:
-        """The goal's value of one expert's means (n) under some of the laws."""
-        some = self.laws[:LAWS]
+        """The goal's value of each expert's means (M × n) under some of the laws: laws × M."""
         if isinstance(model_goal.goal, Robust):
+            some = self.laws[:FEW_LAWS]
             return torch.stack([model_goal.modelled_value(means, replace(points, weights=law)) for law in some])
-        mass = torch.nn.functional.pad(some, (0, len(points.support)))
-        return _reduced(model_goal, means.expand_as(mass), points, mass)
+        mass = torch.nn.functional.pad(self.laws[:LAWS], (0, len(points.support)))[:, None]
+        rows = means.expand(len(mass), -1, -1)
+        return _reduced(model_goal, rows, points, mass.expand_as(rows))
 
     def under_mean_law(self, model_goal: ModelGoal, drawn: _Drawn, points: ContextPoints) -> Tensor:
         """The posterior expectation of the goal's value under the mean law."""
