@@ -4,7 +4,7 @@
     nice -n 15 python benchmarks/unseen.py ask HISTORIES ANSWERS.csv [--goals mean,robust,…]
     nice -n 15 python benchmarks/unseen.py again HISTORIES ANSWERS.csv NEW.csv
     python benchmarks/unseen.py pack ANSWERS.csv benchmarks/results/unseen.csv.gz
-    python benchmarks/unseen.py table benchmarks/results/unseen.csv.gz [--problems confirm]
+    python benchmarks/unseen.py table benchmarks/results/unseen.csv.gz [--short] [--problems confirm]
 
 ``run`` lets the default method choose 80 evaluations for each problem, noise and seed, and keeps the observations, a
 file a run. ``ask`` tells them to a new optimizer and asks it under each goal after 20, 40 and 80; a row an answer, with
@@ -140,7 +140,7 @@ def narrowest(off: Any, half: Any) -> float:
     return float(1.0 / max(needed, 1e-12))
 
 
-def table(rows: list[dict[str, str]]) -> None:
+def table(rows: list[dict[str, str]], short: bool) -> None:
     print("| goal | noise | look | answers | runs | covered | width | narrowest | bound holds | mean bound | regret |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for given in ("asked", "given"):
@@ -148,7 +148,8 @@ def table(rows: list[dict[str, str]]) -> None:
         some = some if given == "asked" else [row for row in some if row["goal"] != "mean"]
         for goal in GOALS:
             of_goal = [row for row in some if row["goal"] == goal]
-            cells = [(noise, "") for noise in NOISES] + [("", str(look)) for look in LOOKS] + [("", "")]
+            cells = [] if short else [(noise, "") for noise in NOISES] + [("", str(look)) for look in LOOKS]
+            cells += [("", "")]
             for noise, look in cells:
                 cell = [row for row in of_goal if row["noise"].startswith(noise) and look in ("", row["look"])]
                 cell = [row for row in cell if not noise or row["noise"] == noise]
@@ -161,13 +162,15 @@ def table(rows: list[dict[str, str]]) -> None:
             below = (number(some, "worst truth") - number(some, "worst")) / number(some, "range")
             holds = np.mean(below >= -1e-9)
             print(f"worst case at {look}: holds in {holds:.1%} of {len(some)}, median {np.median(below):.3f} below")
-    print("chance of being within, said and true, in four bins:")
-    for share, name in zip(WITHIN, ("within 1 %", "within 5 %"), strict=True):
-        said = number(rows, name)
-        regret = np.abs(number(rows, "best") - number(rows, "truth")) / number(rows, "range")
-        true = regret <= share
-        bins = [(said >= low) & (said < high) for low, high in ((0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1.01))]
-        print(name, "; ".join(f"{said[b].mean():.2f} → {true[b].mean():.2f} ({b.sum()})" for b in bins if b.any()))
+    print("chance of being within, said → true, in four bins:")
+    for goals in (("mean",), tuple(goal for goal in GOALS if goal != "mean")):
+        some = [row for row in rows if row["goal"] in goals]
+        for share, name in zip(WITHIN, ("within 1 %", "within 5 %"), strict=True):
+            said = number(some, name)
+            true = np.abs(number(some, "best") - number(some, "truth")) / number(some, "range") <= share
+            bins = [(said >= low) & (said < high) for low, high in ((0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1.01))]
+            words = "; ".join(f"{said[b].mean():.2f} → {true[b].mean():.2f} ({b.sum()})" for b in bins if b.any())
+            print("mean" if goals == ("mean",) else "other goals", name, words)
 
 
 def _line(goal: str, noise: str, look: str, rows: list[dict[str, str]]) -> str:
@@ -202,6 +205,7 @@ def main() -> None:
     parser.add_argument("--noises", default=",".join(NOISES))
     parser.add_argument("--goals", default="mean")
     parser.add_argument("--given", default=None, help="only histories of these goals")
+    parser.add_argument("--short", action="store_true", help="all noises and looks together")
     options = parser.parse_args()
     torch.set_num_threads(1)
     problems = {problem.name: problem for problem in HALVES[options.problems]}
@@ -253,7 +257,7 @@ def main() -> None:
         with options.paths[0].open("rb") as source, gzip.GzipFile(options.paths[1], "wb", mtime=0) as target:
             shutil.copyfileobj(source, target)
     else:
-        table([row for row in read(options.paths[0]) if row["problem"] in problems])
+        table([row for row in read(options.paths[0]) if row["problem"] in problems], options.short)
 
 
 if __name__ == "__main__":
