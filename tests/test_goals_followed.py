@@ -11,7 +11,8 @@ import torch
 
 import edrbo
 from edrbo.errors import EdrboError, InvalidValueError
-from edrbo.optimizer.goal_answer import ROUGHER, _rougher
+from edrbo.optimizer.goal_answer import ROUGHER
+from edrbo.records.goals import Robust
 
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
@@ -93,9 +94,8 @@ def test_the_value_is_that_of_the_contexts_seen() -> None:
 
 def test_the_worst_case_is_careful_where_no_context_was_seen(lever_data: edrbo.Optimizer) -> None:
     """The model behind it is rougher in the contexts, and in them alone."""
-    model = lever_data.model
-    assert model is not None
-    careful = _rougher(model, SPACE.d_x)
+    answers = lever_data._knowledge(None, (None, None), 0).answers
+    model, careful = answers.belief.model, answers.model_under(Robust(0.1))
     torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 0], model.gp.hyper.lengthscale[:, 0])
     torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 1], ROUGHER * model.gp.hyper.lengthscale[:, 1])
     joint = torch.tensor([[0.9, 3.0]], dtype=torch.float64)  # a context far from all that were seen
