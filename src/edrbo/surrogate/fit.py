@@ -68,6 +68,7 @@ DISAGREEMENT = 0.7  # of logs of lengthscales, which are seldom that far apart o
 CHEAP = 100  # observations, up to which a search costs little
 NOISY, SMOOTH = 0.3, 1.0  # variance of the noise and lengthscales where a second search begins
 WORTHWHILE = 0.05  # nats by which the second search must end higher
+TELLING = 16  # observations from which on it is made; of fewer, to believe in a signal is the better bet
 RIDGE = 1e-2  # curvature in every direction, where neither data nor prior have one
 LARGEST_BATCH = 2**22  # elements of the Gram matrices that are worked on together
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -319,6 +320,8 @@ def fit_cold(kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tensor,
     """``fit_experts``; and an expert for which it is all signal, or all noise, where a search from the noisy side of
     ``default`` ends higher, goes there. The hill without noise holds a search that begins on it."""
     found = fit_experts(kernels, likelihood, start)
+    if likelihood.observations < TELLING:
+        return found
     noisy = pack(fit(kernels, likelihood, noisy_theta(default)))
     theta = pack(found)
     gain = likelihood.value_and_gradient(noisy, kernels)[0] - likelihood.value_and_gradient(theta, kernels)[0]
