@@ -21,8 +21,12 @@ COMPARISON = ["docs/results/regret.csv.gz"]
 
 # Page and section: the runs its tables stand on.
 RUNS = {
-    "calibration.md: What was measured": ["research/results/calibration.jsonl.gz"],
-    "calibration.md: What is left to gain": [
+    "calibration.md: Every goal, on problems that nothing was chosen on": [
+        "research/results/unseen.csv.gz",
+        "research/results/unseen-0.2.csv.gz",
+    ],
+    "calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
+    "calibration.md: What is left to gain, in 0.2": [
         "research/results/calibration.jsonl.gz",
         "research/results/roughness.jsonl.gz",
     ],

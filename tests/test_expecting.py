@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from edrbo.errors import ImplausibleWarning
 from edrbo.optimizer.expecting import Expecting
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.training import Evidence
-from edrbo.optimizer.trust import student_quantile
+from edrbo.optimizer.trust import earned_trust, student_quantile
 from edrbo.records.expects import read_expects
 from edrbo.space import Space
 
@@ -83,11 +84,14 @@ def test_the_table_is_the_models_belief(made: tuple[Optimizer, int, int]) -> Non
 
 
 def test_without_contexts_it_is_the_interval_of_predict() -> None:
+    """Of the hyper-parameters that fit best: a suggestion does not wait for draws of them, as an answer does."""
     optimizer = Optimizer(Space({"x": (0, 1)}), seed=1)
     for x in np.linspace(0, 1, 7):
         optimizer.tell({"x": float(x)}, None, world(float(x), 0.0))
     suggestion = optimizer.ask()
-    told = optimizer.predict(dict(suggestion.design))
+    known = optimizer._main.knowledge((None, None), 0)
+    fitted = replace(known, worlds=known.belief.model, trust=earned_trust(known.belief.model))
+    told = fitted.predict(torch.from_numpy(optimizer.space.encode_designs(dict(suggestion.design))))
     expects = read_expects(suggestion.expects)
     assert expects is not None
     assert expects.table is None

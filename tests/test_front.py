@@ -137,3 +137,17 @@ def test_the_gradient_of_the_gain(free: tuple[Optimizer, Front]) -> None:
 def test_not_dominated() -> None:
     values = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.4, 0.5], [0.0, 0.9]])
     assert not_dominated(values).tolist() == [True, True, False, True, False, False]
+
+
+def test_the_front_does_not_depend_on_units() -> None:
+    """In units a million times as large the default reference was 0.1 behind outcomes of 1e-6."""
+    fronts = []
+    for unit in (1.0, 1e-6):
+        optimizer = Optimizer(SPACE, "erbo", outcomes=OUTCOMES, seed=1)
+        for x, c in np.random.default_rng(0).random((12, 2)):
+            optimizer.tell({"x": x}, {"c": c}, {"a": unit * (5 - 10 * (x - 0.2) ** 2 + c), "b": unit * (x - 0.8) ** 2})
+        fronts.append(optimizer.front())
+    large, small = fronts
+    for name in OUTCOMES:
+        assert small.reference[name] == pytest.approx(1e-6 * large.reference[name], rel=0.01)
+    assert small.hypervolume == pytest.approx(1e-12 * large.hypervolume, rel=0.02)

@@ -12,6 +12,8 @@ import torch
 import edrbo
 from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.optimizer import recommendation
+from edrbo.optimizer.goal_answer import ROUGHER
+from edrbo.records.goals import Robust
 
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
@@ -93,11 +95,10 @@ def test_the_value_is_that_of_the_contexts_seen() -> None:
 
 def test_the_worst_case_is_careful_where_no_context_was_seen(lever_data: edrbo.Optimizer) -> None:
     """The model behind it is rougher in the contexts, and in them alone."""
-    model = lever_data.model
-    assert model is not None
-    careful = model.rougher(torch.tensor([1.0, 0.5], dtype=torch.float64))
+    answers = lever_data._main.knowledge((None, None), 0).answers
+    model, careful = answers.belief.model, answers.model_under(Robust(0.1))
     torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 0], model.gp.hyper.lengthscale[:, 0])
-    torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 1], 0.5 * model.gp.hyper.lengthscale[:, 1])
+    torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 1], ROUGHER * model.gp.hyper.lengthscale[:, 1])
     joint = torch.tensor([[0.9, 3.0]], dtype=torch.float64)  # a context far from all that were seen
     with torch.no_grad():
         (_, sd), (_, careful_sd) = model.moments(joint), careful.moments(joint)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edrbo import Integer, Optimizer, Space, Study
-from edrbo.context.partial import Completion, complete, completed, conditional, thinned
+from edrbo.context.partial import Completion, Donors, complete, completed, conditional, thinned
 from edrbo.errors import EdrboError, InvalidContextError
 from edrbo.optimizer.belief import Extras, Spread, _with_missing
 from edrbo.optimizer.training import Evidence
@@ -99,7 +99,7 @@ def test_partly_known_contexts_share_their_weight() -> None:
     whole, same = completed(seen[[0, 2]], np.ones(2), scale)
     assert np.array_equal(whole, scale.encode(seen[[0, 2]]))
     assert same.tolist() == [1.0, 1.0]
-    assert thinned(Completion(whole, same / 2), 5).weights.tolist() == [0.5, 0.5]
+    assert thinned(Completion(whole, same / 2, Donors(2.0, 2.0)), 5).weights.tolist() == [0.5, 0.5]
 
 
 # -------------------------------------------------------------------- the model
@@ -182,7 +182,7 @@ def test_an_answer_for_a_part_of_the_context() -> None:
     optimizer = told("all")
     found = optimizer.predict({"speed": 0.5}, context={"humidity": 70, "shift": "day"})
     evidence = Evidence(optimizer.state, True)
-    likely = SPACE.name_contexts(evidence.likely(np.array([70, np.nan, 0.0])))
+    likely = SPACE.name_contexts(evidence.likely(np.array([70, np.nan, 0.0]))[0])
     assert [row["humidity"] for row in likely] == pytest.approx([70.0] * len(likely))
     means = {}
     for v in {row["viscosity"] for row in likely}:
@@ -320,3 +320,69 @@ def test_whole_numbers_are_completed_by_whole_numbers() -> None:
     scale = space.context_scale(seen)
     found = complete(np.array([np.nan, 0.5]), seen, np.ones(3), scale)
     assert set(scale.decode(found.contexts)[:, 0]) <= {1.0, 3.0, 8.0}
+
+
+# -------------------------------------------------------------------- how well the rest is known
+
+PAIR = Space(design={"x": (0, 1)}, context={"a": (-5, 5), "b": (-5, 5)})
+RHO = 0.9
+
+
+def _pairs_seen(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).multivariate_normal([0, 0], [[1, RHO], [RHO, 1]], count).clip(-4.9, 4.9)
+
+
+@pytest.mark.parametrize("known", [-1.7, 0.0, 1.7])
+def test_what_is_not_known_is_where_the_known_part_says(known: float) -> None:
+    """Of a normal law the rest is at ρ times the known part; donors as they are stood nearer to the middle."""
+    off, spread = [], []
+    for seed in range(30):
+        optimizer = Optimizer(PAIR)
+        optimizer.observe_context(_pairs_seen(120, seed))
+        likely, donors = Evidence(optimizer.state, True).likely(np.array([known, np.nan]))
+        assert likely[:, 0] == pytest.approx(known)
+        assert 2 < donors.effective <= donors.number < 120
+        off.append(likely[:, 1].mean() - RHO * known)
+        spread.append(likely[:, 1].std())
+    assert abs(np.mean(off)) < 0.05  # in standard deviations
+    assert np.mean(spread) == pytest.approx(np.sqrt(1 - RHO**2), rel=0.15)
+
+
+def _value_given(a: float, seed: int, count: int) -> tuple[float, float, float]:
+    """The interval of the mean of y = b given a, of which f is known; and the truth."""
+    optimizer = Optimizer(PAIR, "erbo")
+    for b in np.linspace(-4.0, 4.0, 7):
+        for c in (-4.0, 0.0, 4.0):
+            optimizer.tell({"x": 0.5}, {"a": c, "b": float(b)}, float(b))
+    optimizer.observe_context(_pairs_seen(count, seed), np.full(count, 50.0))
+    found = optimizer.predict({"x": 0.5}, context={"a": a})
+    return float(found.lower[0]), float(found.upper[0]), RHO * a
+
+
+def test_the_interval_given_a_part_holds_what_is_not_known_of_the_rest() -> None:
+    """It was that of a law known exactly: the mean over a few donors, ± nothing."""
+    inside = []
+    for seed in range(20):
+        low, high, truth = _value_given(1.7, seed, 60)
+        inside.append(low <= truth <= high)
+        assert high - low < 2.0
+    assert np.mean(inside) >= 0.85
+
+
+def test_what_the_user_knows_of_the_law_is_not_in_doubt() -> None:
+    """Of y = a, and the law of a known, no context seen makes the interval wider; of y = b it does as before."""
+    known = Optimizer(PAIR, "erbo", law={"a": "norm(0, 1)"})
+    for a in (-3.0, -1.0, 1.0, 3.0):
+        for b in (-3.0, -1.0, 1.0, 3.0):
+            known.tell({"x": 0.5}, {"a": a, "b": b}, a)
+    by_a = known.predict({"x": 0.5})
+    assert by_a.from_contexts[0] < 0.1
+    free = Optimizer(PAIR, "erbo", law={"b": "norm(0, 1)"})
+    for run in known.runs:
+        assert run.context is not None
+        free.tell({"x": 0.5}, {"a": float(run.context[0]), "b": float(run.context[1])}, float(run.value or 0.0))
+    by_seen = free.predict({"x": 0.5})
+    assert by_seen.from_contexts[0] > 0.5
+    tail = known.predict({"x": 0.5}, goal="cvar:0.2")
+    seen_tail = free.predict({"x": 0.5}, goal="cvar:0.2")
+    assert tail.value_upper[0] - tail.value_lower[0] < 0.5 * (seen_tail.value_upper[0] - seen_tail.value_lower[0])

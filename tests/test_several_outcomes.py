@@ -115,7 +115,7 @@ def test_a_law_that_is_known_needs_no_caution() -> None:
 def test_the_probability_that_a_limit_holds_is_that_of_draws(told: Optimizer) -> None:
     """f drawn from the joint posterior of each expert, laws from a bootstrap with one context that breaks the limit."""
     known = told._known_outcomes(None, (None, None), 3)["g"]
-    chance, model = Chance.of(LIMIT, known), known.belief.model
+    chance, model = Chance.of(LIMIT, known), known.worlds
     rng = np.random.default_rng(0)
     for place in (0.2, 0.26, 0.32):
         x = torch.tensor([[place]], dtype=torch.float64)
@@ -263,3 +263,30 @@ def test_units_of_any_size() -> None:
         huge.tell({"x": x}, {"c": c}, {"y": 1e120 * x * (1.2 - 0.4 * c), "g": 1e120 * (x + 0.5 * (c - 0.5))})
     assert 0.0 < huge.recommend().design["x"] <= EDGE + 0.1
     assert np.isfinite(huge.ask()["x"])
+
+
+@pytest.mark.parametrize("confidence", [0.6, 0.8, 0.9, 0.95])
+def test_whether_limits_hold_is_said_once(confidence: float) -> None:
+    """``holds`` of the answer and ``limits_hold`` were of different draws where no design was sure."""
+    limit = edrbo.Limit(upper=0.5, probability=0.9, confidence=confidence)
+    optimizer = Optimizer(SPACE, "erbo", outcomes={"y": edrbo.Maximize(), "g": limit}, seed=1)
+    tell_rows(optimizer, 14)
+    answer = optimizer.recommend(ball=0.0)
+    holds = answer.outcomes["g"].holds
+    assert holds is not None
+    assert answer.limits_hold == (holds >= confidence)
+
+
+def test_the_share_of_contexts_that_keep_a_limit_may_be_all_of_them() -> None:
+    """Clopper and Pearson's interval where f is known: its upper end is 1 if every context seen keeps the limit."""
+    optimizer = Optimizer(SPACE, "erbo", outcomes={"y": edrbo.Maximize(), "g": edrbo.Limit(upper=0.9)}, seed=1)
+    for k in range(24):
+        x, c = (k % 6) / 5, (k // 6 + 0.5) / 4
+        optimizer.tell({"x": x}, {"c": c}, {"y": x, "g": 0.5 * x + 0.2 * c})
+    found = optimizer.predict({"x": 0.4}, outcome="g")
+    assert found.value[0] == pytest.approx(1.0, abs=1e-6)
+    chance = Chance.of(edrbo.Limit(upper=0.9), optimizer._known_outcomes(None, (None, None), 3)["g"])
+    share, (low, high) = chance.share(torch.tensor([0.4], dtype=torch.float64))
+    assert share == pytest.approx(1.0, abs=1e-6)
+    assert high == 1.0
+    assert low == pytest.approx(beta.ppf(0.025, 24, 1), abs=0.02)

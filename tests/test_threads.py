@@ -189,9 +189,9 @@ def test_threads_of_python_do_not_disturb_each_other() -> None:
 
 def test_the_environment_or_a_call_around_may_want_more(monkeypatch: pytest.MonkeyPatch, seen: list[int]) -> None:
     monkeypatch.setenv(VARIABLE, "2")
-    told().recommend().to_dict()
+    told().recommend()
     with engine_threads(4):
-        told().recommend().to_dict()
+        told().recommend()
     assert set(seen[: len(seen) // 2]) == {2}
     assert set(seen[len(seen) // 2 :]) == {4}
 

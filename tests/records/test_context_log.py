@@ -8,7 +8,7 @@ from notebook import Notebook
 
 from edrbo import Space
 from edrbo.errors import InvalidValueError
-from edrbo.records.context_log import KEPT_ROWS
+from edrbo.records.context_log import KEPT_ROWS, ContextBatch, ContextLog
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 10)})
 
@@ -76,3 +76,53 @@ def test_the_effective_number_does_not_depend_on_the_unit_of_the_weights(size: f
     assert notebook.context_log.effective(None) == 0.0
     notebook.observe_context(np.arange(3.0)[:, None], [size, size, 0.5 * size])
     assert notebook.context_log.effective(None) == pytest.approx(2.5**2 / 2.25)
+
+
+def _met_in_runs(alike: float, runs: int, rows: int, seed: int) -> tuple[ContextLog, np.ndarray]:
+    """Contexts N(0, 1) of runs with several rows, correlated within a run; and what they were."""
+    rng = np.random.default_rng(seed)
+    own, shared = rng.standard_normal((runs, rows)), rng.standard_normal((runs, 1))
+    contexts = np.sqrt(alike) * shared + np.sqrt(1.0 - alike) * own
+    return ContextLog(
+        tuple(ContextBatch(met[:, None], np.ones(rows), rows, one_run=True) for met in contexts)
+    ), contexts
+
+
+@pytest.mark.parametrize(("alike", "low", "high"), [(0.0, 150, 240), (0.5, 15, 40), (1.0, 11.99, 12.01)])
+def test_rows_of_one_run_are_not_as_many_independent_contexts(alike: float, low: float, high: float) -> None:
+    """Kish's design effect by hand is 1, 10.5 and 20 for these 240 rows; it is estimated from twelve runs."""
+    found = np.median([_met_in_runs(alike, 12, 20, seed)[0].effective(None) for seed in range(20)])
+    assert low <= found <= high
+
+
+def test_the_mean_over_contexts_met_in_runs_is_as_well_known_as_is_said() -> None:
+    """Of 400 studies of 12 runs × 20 rows the true mean lies within Student's interval; as if all rows were
+    independent it did in four of ten."""
+    from scipy.stats import t
+
+    inside = []
+    for seed in range(400):
+        log, contexts = _met_in_runs(0.7, 12, 20, seed)
+        freedom = log.effective(None) - 1.0
+        half = t.ppf(0.975, freedom) * contexts.std() / np.sqrt(freedom)
+        inside.append(abs(contexts.mean()) <= half)
+    assert 0.90 <= np.mean(inside) <= 0.99
+
+
+def test_a_single_run_says_nothing_of_others() -> None:
+    assert _met_in_runs(0.0, 1, 20, 0)[0].effective(None) == pytest.approx(1.0)
+
+
+def test_runs_of_a_row_each_and_contexts_seen_alone_are_independent() -> None:
+    notebook = Notebook(SPACE)
+    for c in range(9):
+        notebook.tell({"x": 0.5}, {"c": float(c)}, 1.0)
+    notebook.observe_context(np.arange(7.0)[:, None])
+    assert notebook.context_log.effective(None) == pytest.approx(16.0)
+
+
+def test_a_series_that_was_told_is_one_run() -> None:
+    notebook = Notebook(SPACE)
+    for c in range(3):
+        notebook.tell({"x": 0.5}, contexts=[[float(c)]] * 5, values=[1.0] * 5)
+    assert notebook.context_log.effective(None) == pytest.approx(3.0)

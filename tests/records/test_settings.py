@@ -36,6 +36,7 @@ OTHER: dict[str, Any] = {
     "outcome": "gloss",
     "unit": "GU",
     "title": "Coating line 3",
+    "outcome_range": (0.0, None),
     "outcomes": {"gloss": edrbo.Maximize(unit="GU"), "roughness": edrbo.Limit(upper=2.0)},
     "law": "norm(0.5, 0.1)",
     "cost": "1 + 9 * x",

@@ -16,6 +16,7 @@ from edrbo.study.toml_file import read_toml
 
 GIVEN = {  # as they are typed on the page, and what they come to
     "title": ("Line 2", "Line 2"),
+    "outcome_range": ("0 : 99,5", (0.0, 99.5)),
     "method": ("erbo", "erbo"),
     "initial": ("7", 7),
     "evaluations": ("40", 40),

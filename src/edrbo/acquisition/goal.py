@@ -64,6 +64,11 @@ class ModelGoal:
     def sense(self) -> float:
         return self.goal.sense(self.direction)
 
+    @property
+    def over_all_bounds(self) -> bool:
+        """Whether contexts count that the bounds allow, however far they are from those seen."""
+        return isinstance(self.goal, goals.WorstCase) and self.goal.over_box
+
     def given_context(self) -> ModelGoal:
         """The same once the next context is known: no other law is possible, and nothing varies."""
         certain = self.goal.over_box or type(self.goal) in _FUNCTIONALS
@@ -109,6 +114,10 @@ class ModelGoal:
             return self.functional(soft=False)(outcomes, points)
         value: Tensor = self.goal.value(outcomes, points.mass, "maximize")
         return value
+
+    def held(self, outcomes: Tensor) -> Tensor:
+        """A model's outcomes, held to what outcomes can be."""
+        return outcomes.clamp(*self.units.ends) if self.units.limited else outcomes
 
     def to_user(self, outcomes: Tensor) -> Tensor:
         return self.units.sign * self.units.scale * outcomes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -36,6 +37,8 @@ class LawBelief:
     weights: Tensor  # N, sum to one
     effective: float
     levels: Levels | None = None  # None: all context variables are real
+    count: float | None = None  # contexts that tell of the spread of f, if that is another number than ``effective``
+    groups: Tensor | None = None  # N: rows of one group share a context seen, beside what is known exactly of others
 
     def __post_init__(self) -> None:
         if self.weights.shape != self.contexts.shape[:1] or not self.effective > 0:
@@ -55,7 +58,44 @@ class LawBelief:
             return self
         discrete = None if self.levels is None else self.levels.discrete
         small = compress(self.contexts, self.weights, size, discrete=discrete)
-        return replace(self, contexts=small.atoms, weights=small.weights)
+        return replace(self, contexts=small.atoms, weights=small.weights, groups=None)
+
+    def variance(self, outcomes: Tensor) -> Tensor:
+        """Over what is not known of the law, of outcomes (... × N) in its contexts: of the means of groups, if any."""
+        mean = outcomes @ self.weights
+        if self.groups is None:
+            return (outcomes - mean[..., None]).square() @ self.weights
+        share, within = self._by_group
+        return ((outcomes * within) @ share - mean[..., None]).square() @ self._group_weights
+
+    @cached_property
+    def _by_group(self) -> tuple[Tensor, Tensor]:
+        """Which row is in which group (N × G), and each row's weight within its own (N)."""
+        assert self.groups is not None
+        member = torch.nn.functional.one_hot(self.groups).to(self.weights.dtype)
+        return member, self.weights / self._group_weights[self.groups].clamp_min(1e-300)
+
+    @cached_property
+    def _group_weights(self) -> Tensor:
+        """G."""
+        assert self.groups is not None
+        total = self.weights.new_zeros(int(self.groups.max()) + 1)
+        return total.index_add_(0, self.groups, self.weights)
+
+    def thinned_to_extremes(self, size: int) -> LawBelief:
+        """The same on at most ``size`` contexts, of which the least and largest in every variable are real ones."""
+        if len(self.contexts) <= size:
+            return self
+        ends = torch.from_numpy(np.unique(torch.cat([self.contexts.argmin(0), self.contexts.argmax(0)]).numpy()))
+        inner = torch.ones(len(self.contexts), dtype=torch.bool)
+        inner[ends] = False
+        rest = replace(self, contexts=self.contexts[inner], weights=self.weights[inner], groups=None)
+        if len(ends) >= size or not bool((rest.weights > 0).any()):
+            return self.thinned(size)
+        few = rest.thinned(size - len(ends))  # keeps the weights' proportions
+        mass = rest.weights.sum() * few.weights / few.weights.sum()
+        contexts = torch.cat([self.contexts[ends], few.contexts])
+        return replace(self, contexts=contexts, weights=torch.cat([self.weights[ends], mass]), groups=None)
 
     def small_sample(self) -> LawBelief:
         """With the variance Var / (n − 1) that a mean has whose variance is estimated from the same n contexts, for the
@@ -66,6 +106,11 @@ class LawBelief:
         """Weights of ``count`` laws drawn from this belief (count × N)."""
         if self.exact or len(self.weights) == 1:
             return self.weights.expand(count, -1)
+        if self.groups is not None:
+            whole = replace(
+                self, contexts=self.contexts[: len(self._group_weights)], weights=self._group_weights, groups=None
+            )
+            return whole.draw(count, seed)[:, self.groups] * self._by_group[1]
         rates = self.effective * self.weights.numpy()
         drawn = stream(seed, "laws").standard_gamma(rates, size=(count, len(rates)))
         total = drawn.sum(axis=1, keepdims=True)

@@ -35,6 +35,8 @@ def read_setting(name: str, given: Any) -> Any:
         raise InvalidValueError(f"{name!r} is no setting", close_match(name, kinds, f"they are {', '.join(kinds)}"))
     if isinstance(given, str) and given.strip().casefold() in NOTHING:
         return None
+    if name == "outcome_range" and isinstance(given, str):
+        return _read_range(given)
     if kinds[name] not in (int, float):
         return given.strip() if isinstance(given, str) else given
     try:
@@ -42,6 +44,14 @@ def read_setting(name: str, given: Any) -> Any:
     except NotANumberError as problem:
         raise InvalidValueError(f"{name.replace('_', ' ')} is {given!r}: {problem}", problem.hint) from None
     return int(number) if kinds[name] is int and number.is_integer() else number
+
+
+def _read_range(text: str) -> tuple[float | None, ...]:
+    """Two ends, as in 0:100 or 0:; how many there are is checked by ``Settings``."""
+    try:
+        return tuple(read_number(part) if part.strip() else None for part in text.split(":"))
+    except NotANumberError as problem:
+        raise InvalidValueError(f"outcome range is {text!r}: {problem}", problem.hint) from None
 
 
 def read_outcome_words(words: Iterable[str]) -> dict[str, Aim]:

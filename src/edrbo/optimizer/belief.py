@@ -195,7 +195,7 @@ def believe(
         points = ContextPoints(empty, empty.new_ones(1), empty.new_zeros(0, 0))
     may_smooth = not asking and not forecast and model_goal.goal.of_shares and method.score.uses_context
     smooth = smoothed(law, history, seed) if may_smooth else None
-    model = _condition(method.surrogate, model, extras, points)
+    model = conditioned(method.surrogate, model, extras, points)
     runs = extras.runs
     feasibility = None if runs is None else fit_feasibility(runs.x, runs.c, runs.success, *_few_atoms(points))
     return Belief(
@@ -204,7 +204,8 @@ def believe(
     )
 
 
-def _condition(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:
+def conditioned(surrogate: Surrogate, model: Ensemble | None, extras: Extras, points: ContextPoints) -> Ensemble:
+    """``model``, which has seen the complete observations (None if there are none), with what else is known."""
     atoms, weights = _few_atoms(points)
     if len(extras.missing_x) or extras.partial:
         model = _with_missing(surrogate, model, extras, points, atoms, weights)

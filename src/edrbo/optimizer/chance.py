@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 
 ATOMS = 256  # contexts that are looked at one by one
 HALVINGS = 40
+BREAKS, KEEPS = (0.0, 1.0), (1.0, 0.0)  # one context more that nobody has seen: kept and broken
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,22 +54,31 @@ class Chance:
         return found
 
     def share(self, x: Tensor) -> tuple[float, tuple[float, float]]:
-        """The expected share of contexts in which it holds at the design ``x`` (d_x), and a 95 % interval of it."""
+        """The expected share of contexts in which it holds at the design ``x`` (d_x), and a 95 % interval of it.
+
+        Each end allows for one context more than was seen, which breaks the limit or keeps it: where f is known these
+        are Clopper and Pearson's ends, and where every context seen keeps the limit the upper one is 1.
+        """
         shares = self._shares(x[None])[0]
-        n, random = self.law.effective, stream(self.known.seed, "shares")
         if self.law.exact:
-            drawn = shares
-        else:
-            broken = random.standard_gamma(n * (1.0 - shares) + 1.0)
-            kept = random.standard_gamma(np.maximum(n * shares, 1e-12))
-            drawn = kept / (kept + broken)
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        return float(drawn.mean()), (float(low), float(high))
+            low, high = np.quantile(shares, [0.025, 0.975])
+            return float(shares.mean()), (float(low), float(high))
+        low, high = (
+            np.quantile(self._drawn(shares, *more), level) for more, level in ((BREAKS, 0.025), (KEEPS, 0.975))
+        )
+        return float(shares.mean()), (float(low), float(high))
+
+    def _drawn(self, shares: Array, kept: float, broken: float) -> Array:
+        """The share of all contexts, drawn for each share (draws) of those seen, with so many contexts more."""
+        n, random = self.law.effective, stream(self.known.seed, "shares")
+        good, bad = n * shares + kept, n * (1.0 - shares) + broken
+        drawn = random.beta(np.maximum(good, 1e-9), np.maximum(bad, 1e-9))
+        return np.asarray(np.where(bad <= 0.0, 1.0, np.where(good <= 0.0, 0.0, drawn)))
 
     def _shares(self, x: Tensor) -> Array:
         known, law = self.known, self.law
         points = ContextPoints(law.contexts, law.weights, law.contexts[:0])
-        return shares_within(known.model_goal, known.belief.model, points, x, known.trust, known.seed)
+        return shares_within(known.model_goal, known.worlds, points, x, known.trust, known.seed)
 
 
 def probability_of(broken: Array, probability: float, law: LawBelief) -> Array:

@@ -17,6 +17,7 @@ from torch import Tensor
 from edrbo.acquisition.maximizer import best_listed, maximize
 from edrbo.acquisition.objective import Objective
 from edrbo.context.laws import sobol_points
+from edrbo.context.partial import Donors
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError, InvalidValueError
 from edrbo.optimizer.training import Evidence
 from edrbo.records.reading import need_contexts, read_one_context
@@ -25,7 +26,9 @@ from edrbo.space import Region, Space
 from edrbo.space.tables import close_match
 
 Array = NDArray[np.float64]
-Law = tuple[Array | None, Array | None]  # a forecast (n × d_c), or one context (1 × d_c)
+# A forecast (n × d_c), or one context (1 × d_c); or contexts that one may be of which a part is known (n × d_c), and
+# whose they are.
+Law = tuple[Array | None, Array | None] | tuple[Array, None, Donors]
 
 
 class Wishes(TypedDict, total=False):
@@ -80,7 +83,10 @@ def read_law(state: State, forecast: Any, context: Any) -> Law:
     if context is None:
         return None, None
     row = read_one_context(space, context, partial=True)
-    return (Evidence(state, uses_context=True).likely(row), None) if np.isnan(row).any() else (None, row[None])
+    if not np.isnan(row).any():
+        return None, row[None]
+    likely, donors = Evidence(state, uses_context=True).likely(row)
+    return likely, None, donors
 
 
 BLOCK = 64  # designs that fill a region together, and

@@ -73,7 +73,8 @@ def find_front(
     order = torch.argsort(-(senses * values)[kept][:, 0], stable=True)
     rows = torch.arange(len(x))[kept][order].tolist()
     better = (senses * values)[rows]
-    behind = senses * reference_of(better) if given is None else given
+    sizes = torch.tensor([_size(knowns[name]) for name in outcomes.mains], dtype=torch.float64)
+    behind = senses * sizes * reference_of(better / sizes) if given is None else given
     holds = {name: chance.holds(x[rows]) for name, chance in zip(outcomes.limits, adviser.chances, strict=True)}
     designs = choice.space.decode_designs(x[rows].numpy())
     points = [
@@ -88,8 +89,14 @@ def find_front(
         )
         for k, (row, design) in enumerate(zip(rows, designs, strict=True))
     ]
-    volume = hypervolume(better, senses * behind)
+    volume = hypervolume(better / sizes, senses * behind / sizes) * float(sizes.prod())
     return Front(tuple(points), volume, dict(zip(outcomes.mains, behind.tolist(), strict=True)), sure)
+
+
+def _size(known: Knowledge) -> float:
+    """How far values of an outcome's goal may be apart, in its own units."""
+    wide = float(known.model_goal.units.spread_to_user(known.belief.outcome_range))
+    return {"outcome": wide, "probability": 1.0, "squared outcome": wide**2}[known.model_goal.goal.kind]
 
 
 def _candidates(adviser: Adviser) -> Tensor:

@@ -1,7 +1,7 @@
 """What is believed of a goal's value at designs: by joint samples of f over contexts, so that nothing need be linear.
 
-Each draw takes an expert, f at the design in all contexts of the law from its joint posterior, a law from the Bayesian
-bootstrap over the contexts, and the goal of that. All designs see the same random numbers.
+Each draw takes an expert, f at the design in all contexts of the law from its joint posterior, a law of its own from
+the Bayesian bootstrap over the contexts, and the goal of that. All designs see the same random numbers.
 """
 
 from __future__ import annotations
@@ -19,30 +19,34 @@ from edrbo.acquisition.goal import ModelGoal
 from edrbo.context.laws import ContextPoints
 from edrbo.context.uncertainty import LawBelief
 from edrbo.optimizer.forecasts import Z95
-from edrbo.optimizer.trust import LEAST_FREEDOM, Trust
+from edrbo.optimizer.trust import LEAST_FREEDOM, TAIL_MARGIN, Trust
 from edrbo.records.goals import Robust
 from edrbo.records.units import Units
 from edrbo.streams import stream
 from edrbo.surrogate.ensemble import Ensemble
 from edrbo.surrogate.exact_gp import safe_cholesky
+from edrbo.surrogate.scaling import Scaling
 
 Array = NDArray[np.float64]
 
 DRAWS, FEW_DRAWS = 512, 128  # of each design, and where many are asked for or each is a plan
-LAWS = 32  # that share the draws; a worst case over laws is solved for each
+LAWS = 32  # in which a worst case over laws is solved, and of which the part of the contexts is told
+FEW_LAWS = 8  # of a worst case over laws
 MANY = 16
+MOST_JOINT = 128  # contexts between which all covariances of f are drawn
 
 
 @dataclass(frozen=True, eq=False)
 class GoalValues:
     """Draws (N × draws) of the value of N designs; ``units`` are the model's it is in, None: the goal's own.
 
-    ``draws`` have the tails that the model's record asks for (with few data they have no mean), ``plain`` its own.
-    ``of_contexts`` and ``of_experts`` (N) are 95 % half-widths when only the law, or only the expert, is not known.
+    ``draws`` have the tails that the model's record asks for (with few data they have no mean); ``mean`` (N) is the
+    posterior expectation without them. ``of_contexts`` and ``of_experts`` (N) are 95 % half-widths when only the law,
+    or only the expert, is not known.
     """
 
     draws: Array
-    plain: Array
+    mean: Array
     units: Units | None
     of_contexts: Array
     of_experts: Array
@@ -50,18 +54,25 @@ class GoalValues:
     @property
     def expected(self) -> Array:
         """The posterior expectation (N), in the goal's units and the user's direction."""
-        return self._shown(self.plain.mean(axis=1))
+        return self._shown(self.mean)
 
     def quantile(self, level: float) -> Array:
         turned = self.units is not None and self.units.sign < 0
         return self._shown(np.quantile(self.draws, 1.0 - level if turned else level, axis=1))
 
     @property
+    def interval(self) -> tuple[Array, Array]:
+        """The central 95 % interval (N each). A skewed value's mean may lie outside of it: then up to there."""
+        low, high, mean = self.quantile(0.025), self.quantile(0.975), self.expected
+        return np.minimum(low, mean), np.maximum(high, mean)
+
+    @property
     def parts(self) -> tuple[Array, Array, Array]:
         """Half-widths of the 95 % interval from f, the law and the experts (N each), which add in squares: what the
         last two do not explain is of f."""
         half = 0.5 * np.abs(self.quantile(0.975) - self.quantile(0.025))
-        law, experts = (np.abs(self._shown(part)) for part in (self.of_contexts, self.of_experts))
+        shown = abs if self.units is None else self.units.spread_to_user
+        law, experts = (np.asarray(shown(part)) for part in (self.of_contexts, self.of_experts))
         return np.sqrt(np.clip(half**2 - law**2 - experts**2, 0.0, None)), law, experts
 
     def _shown(self, values: Array) -> Array:
@@ -69,30 +80,66 @@ class GoalValues:
 
 
 def goal_values(
-    model_goal: ModelGoal, model: Ensemble, points: ContextPoints, effective: float, x: Tensor, trust: Trust, seed: int
+    model_goal: ModelGoal,
+    model: Ensemble,
+    points: ContextPoints,
+    effective: float,
+    x: Tensor,
+    trust: Trust,
+    seed: int,
+    groups: Tensor | None = None,
 ) -> GoalValues:
     """At designs ``x`` (N × d_x) under the law of ``points``, known as from ``effective`` contexts, with the support
-    that matters for each design."""
-    count = FEW_DRAWS if len(x) > MANY or isinstance(model_goal.goal, Robust) else DRAWS
-    worlds = _Worlds(model, points, effective, trust, count, seed)
+    that matters for each design; ``groups`` as those of a ``LawBelief``.
+
+    The expectation is that under the mean law: exact where it takes the marginals of f alone, else over draws of f.
+    Draws of a law are laws of fewer contexts, whose tails are worse than those of the law that was drawn from; so the
+    draws are moved until their mean is the expectation.
+    """
+    ball = isinstance(model_goal.goal, Robust)
+    count = FEW_DRAWS if len(x) > MANY or ball else DRAWS
+    law = LawBelief(points.atoms, points.weights, effective, groups=groups)
+    worlds = _Worlds(model, law, trust, count, seed, laws=LAWS if ball else count)
+    if model_goal.goal.of_outcomes:
+        worlds.stretch = worlds.stretch * TAIL_MARGIN
     belief = model_goal.belief(model, points)
-    reduce = model_goal.modelled_value if model_goal.goal.of_outcomes else model_goal.value
     found = []
     with torch.no_grad():
         for design in x:
             near = belief.near(design[None]).points
             if near is not points:  # what matters for the mean of f need not be what matters for a draw of it
                 near = replace(near, support=torch.cat([near.support, points.support]))
-            outcomes, means = worlds.outcomes(design, near.all)
-            values = torch.empty(outcomes.shape[:2], dtype=outcomes.dtype)
-            centers = []
-            for k, weights in enumerate(worlds.laws):
-                law = replace(near, weights=weights)
-                values[:, k::LAWS] = reduce(outcomes[:, k::LAWS], law)
-                centers.append(reduce(means, law))
-            found.append((*values.numpy(), *_parts(torch.stack(centers), reduce(means, near), worlds.shares)))
-    draws, plain, *parts = (np.stack(part) for part in zip(*found, strict=True)) if found else _NOTHING
-    return GoalValues(draws, plain, model_goal.units if model_goal.goal.of_outcomes else None, *parts)
+            drawn = worlds.outcomes(design, near.all).held(model_goal)
+            values = worlds.under_laws(model_goal, drawn.outcomes, near)
+            center = worlds.under_mean_law(model_goal, drawn, near)
+            means = worlds.of_means(model_goal, drawn.means, near)
+            own = _reduced(model_goal, drawn.means, near, near.mass)
+            values = _held(model_goal, values[0] - values[1].mean() + center)
+            found.append((values.numpy(), float(center), *_parts(means, own, worlds.shares)))
+    draws, *rest = (np.array(part) for part in zip(*found, strict=True)) if found else _NOTHING
+    return GoalValues(draws, rest[0], model_goal.units if model_goal.goal.of_outcomes else None, *rest[1:])
+
+
+def _held(model_goal: ModelGoal, values: Tensor) -> Tensor:
+    """To what the goal's value can be."""
+    kind = model_goal.goal.kind
+    if kind == "outcome":
+        return values
+    return values.clamp(0.0, 1.0) if kind == "probability" else values.clamp_min(0.0)
+
+
+def _reduced(model_goal: ModelGoal, outcomes: Tensor, points: ContextPoints, mass: Tensor) -> Tensor:
+    """The goal's value (...) of outcomes (... × n) in the contexts ``points.all`` of probability ``mass`` (... × n); of
+    goals of outcomes in the model's units."""
+    goal, direction = model_goal.goal, model_goal.direction
+    if isinstance(goal, Robust):
+        return model_goal.modelled_value(outcomes, points)
+    value: Tensor = (
+        goal.value(outcomes, mass, "maximize")
+        if model_goal.goal.of_outcomes
+        else goal.value(model_goal.to_user(outcomes), mass, direction)
+    )
+    return value
 
 
 def shares_within(
@@ -102,47 +149,125 @@ def shares_within(
 
     ``model_goal`` is 1 where it holds. Only f is drawn, with the tails that the model's record asks for.
     """
-    worlds = _Worlds(model, points, math.inf, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed)
+    law = LawBelief(points.atoms, points.weights, math.inf)
+    worlds = _Worlds(model, law, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed, laws=1)
     with torch.no_grad():
-        drawn = [worlds.outcomes(design, points.atoms)[0][0] for design in x]
+        drawn = [worlds.outcomes(design, points.atoms).outcomes[0] for design in x]
         return torch.stack([model_goal.value(outcomes, points) for outcomes in drawn]).numpy()
 
 
-_NOTHING = (np.zeros((0, DRAWS)), np.zeros((0, DRAWS)), np.zeros(0), np.zeros(0))
+_NOTHING = (np.zeros((0, DRAWS)), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def _parts(centers: Tensor, own: Tensor, shares: Tensor) -> tuple[float, float]:
     """95 % half-widths of law and experts from the values at the experts' means: laws × M, and M for the mean law."""
-    of_law = (shares * centers.var(0, correction=1)).sum().sqrt()
+    of_law = (shares * centers.var(0, correction=1)).sum().sqrt() if len(centers) > 1 else shares.sum() * 0.0
     of_experts = (shares * (own - (shares * own).sum()).square()).sum().sqrt()
     return Z95 * float(of_law), Z95 * float(of_experts)
 
 
-class _Worlds:
-    """The draws that all designs share: which expert, standard normals, laws, and how far the model's scale is off."""
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Of one design in n contexts: ``outcomes`` with tails and plain (2 × draws × n), each expert's ``means`` and
+    standard deviations ``sds`` (M × n)."""
 
-    def __init__(
-        self, model: Ensemble, points: ContextPoints, effective: float, trust: Trust, count: int, seed: int
-    ) -> None:
+    outcomes: Tensor
+    means: Tensor
+    sds: Tensor
+
+    def held(self, model_goal: ModelGoal) -> _Drawn:
+        """Held to what outcomes can be."""
+        return replace(self, outcomes=model_goal.held(self.outcomes), means=model_goal.held(self.means))
+
+
+class _Worlds:
+    """The draws that all designs share: which expert, standard normals, laws, and how far the model's scale is off.
+
+    Normals come in pairs of opposite sign, so that what is linear in f has its expectation exactly.
+    """
+
+    def __init__(self, model: Ensemble, law: LawBelief, trust: Trust, count: int, seed: int, *, laws: int) -> None:
         self.model, self.count, self.seed = model, count, seed
         experts = model.num_experts
-        self.shares = points.weights.new_full((experts,), 1.0 / experts) if model.weights is None else model.weights
-        self.ends = np.round(np.cumsum([0.0, *self.shares.tolist()]) * count).astype(int).tolist()  # quotas, not lots
+        self.shares = law.weights.new_full((experts,), 1.0 / experts) if model.weights is None else model.weights
+        pairs = np.round(np.cumsum([0.0, *self.shares.tolist()]) * (count // 2)).astype(int)
+        self.ends = (2 * pairs).tolist()  # quotas, not lots
         freedom = max(trust.freedom, LEAST_FREEDOM)
         scale = freedom / stream(seed, "scale").chisquare(freedom, (count, 1))
         self.stretch = torch.from_numpy(trust.stretch * np.sqrt(scale))
-        self.laws = LawBelief(points.atoms, points.weights, effective).small_sample().draw(LAWS, seed)
+        self.laws = law.small_sample().draw(laws, seed)
 
-    def outcomes(self, design: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Outcomes of a design (d_x) in these contexts: drawn, with tails and plain (2 × draws × n), and each expert's
-        means (M × n)."""
+    def outcomes(self, design: Tensor, contexts: Tensor) -> _Drawn:
+        """Outcomes of a design (d_x) in these contexts (n × d_c).
+
+        Of many contexts only some are drawn jointly; the others follow from those, each with what is left of its own
+        variance. Next to nothing is left: f is smooth and the contexts are dense.
+        """
         joint = torch.cat([design.expand(len(contexts), -1), contexts], dim=-1)
-        mean, covariance = self.model.gp.posterior(joint)  # M × n and M × n × n
-        roots = safe_cholesky(covariance)
-        noise = torch.from_numpy(stream(self.seed, "goal").standard_normal((self.count, len(joint))))
-        spans = [slice(start, end) for start, end in itertools.pairwise(self.ends)]
-        apart = torch.cat([noise[span] @ roots[m].mT for m, span in enumerate(spans)])
-        center = torch.cat([mean[m].expand(span.stop - span.start, -1) for m, span in enumerate(spans)])
-        spread = covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).sqrt()
+        rows = _spread_out(contexts, MOST_JOINT)
+        mean, variance, beside = self.model.gp.posterior_beside(joint, rows)
+        roots = safe_cholesky(beside[:, rows])  # M × s × s
+        gains = torch.linalg.solve_triangular(roots, beside.mT, upper=False)  # M × s × n
+        left = (variance - gains.square().sum(-2)).clamp_min(0.0).sqrt()
+        left[:, rows] = 0.0
+        random, half = stream(self.seed, "goal"), self.count // 2
+        normal = torch.from_numpy(random.standard_normal((half, len(rows))))
+        own = torch.from_numpy(random.standard_normal((half, len(joint)))) if len(rows) < len(joint) else None
+        apart = mean.new_zeros(self.count, len(joint))
+        center = torch.empty_like(apart)
+        for m, (start, end) in enumerate(itertools.pairwise(self.ends)):
+            some = slice(start // 2, end // 2)
+            moved = normal[some] @ gains[m]
+            if own is not None:
+                moved = moved + own[some] * left[m]
+            apart[start:end] = torch.cat([moved, -moved])
+            center[start:end] = mean[m]
         drawn = torch.stack([center + self.stretch * apart, center + apart])
-        return self.model.scaling.value(drawn), self.model.scaling.moments(mean, spread)[0]
+        scaling = self.model.scaling
+        return _Drawn(scaling.value(drawn), *scaling.moments(mean, variance.sqrt()))
+
+    def under_laws(self, model_goal: ModelGoal, outcomes: Tensor, points: ContextPoints) -> Tensor:
+        """The goal's value of each draw of outcomes (... × draws × n) under a law of its own: ... × draws."""
+        support, count = len(points.support), outcomes.shape[-2]
+        if not isinstance(model_goal.goal, Robust):
+            laws = self.laws[torch.arange(count) % len(self.laws)]
+            mass = torch.nn.functional.pad(laws, (0, support)).expand_as(outcomes)
+            return _reduced(model_goal, outcomes, points, mass)
+        values = torch.empty(outcomes.shape[:-1], dtype=outcomes.dtype)
+        for k, weights in enumerate(self.laws):
+            law = replace(points, weights=weights)
+            values[..., k :: len(self.laws)] = model_goal.modelled_value(outcomes[..., k :: len(self.laws), :], law)
+        return values
+
+    def of_means(self, model_goal: ModelGoal, means: Tensor, points: ContextPoints) -> Tensor:
+        """The goal's value of each expert's means (M × n) under some of the laws: laws × M."""
+        if isinstance(model_goal.goal, Robust):
+            some = self.laws[:FEW_LAWS]
+            return torch.stack([model_goal.modelled_value(means, replace(points, weights=law)) for law in some])
+        mass = torch.nn.functional.pad(self.laws[:LAWS], (0, len(points.support)))[:, None]
+        rows = means.expand(len(mass), -1, -1)
+        return _reduced(model_goal, rows, points, mass.expand_as(rows))
+
+    def under_mean_law(self, model_goal: ModelGoal, drawn: _Drawn, points: ContextPoints) -> Tensor:
+        """The posterior expectation of the goal's value under the mean law."""
+        goal, scaling = model_goal.goal, self.model.scaling
+        normal = type(scaling) is Scaling and not model_goal.units.limited  # f, given the expert
+        if normal and not model_goal.goal.of_outcomes:
+            mean, sd = model_goal.to_user(drawn.means), model_goal.units.scale * drawn.sds
+            exact = goal.expected(mean, sd, points.mass, model_goal.direction)
+            if exact is not None:
+                expected: Tensor = self.shares @ exact
+                return expected
+        return _reduced(model_goal, drawn.outcomes[1], points, points.mass).mean()
+
+
+def _spread_out(contexts: Tensor, size: int) -> Tensor:
+    """The numbers of at most ``size`` of contexts (n × d_c), each as far as possible from those before it."""
+    if len(contexts) <= size:
+        return torch.arange(len(contexts))
+    chosen = [int((contexts - contexts.mean(0)).square().sum(-1).argmin())]
+    away = (contexts - contexts[chosen[0]]).square().sum(-1)
+    for _ in range(size - 1):
+        chosen.append(int(away.argmax()))
+        away = torch.minimum(away, (contexts - contexts[chosen[-1]]).square().sum(-1))
+    return torch.tensor(chosen)

@@ -64,13 +64,18 @@ class ValueBeliefs:
         return self.mean - SQRT2 * self.disagreement
 
 
-def value_beliefs(model: Ensemble, law: LawBelief, box: Tensor, x: Tensor, trust: Trust) -> ValueBeliefs:
-    """At designs ``x`` (N × d_x), for the law as far as it is known; ``box`` (p × d_c) are contexts it may yet show."""
+def value_beliefs(
+    model: Ensemble, law: LawBelief, box: Tensor, x: Tensor, trust: Trust, experts: Ensemble | None = None
+) -> ValueBeliefs:
+    """At designs ``x`` (N × d_x), for the law as far as it is known; ``box`` (p × d_c) are contexts it may yet show.
+
+    ``experts`` are those whose disagreement is told, by default the members of ``model``.
+    """
     count = max(len(x), 1)
     joint = law.thinned(min(max(JOINT_PAIRS // count, FEWEST_JOINT), MOST_JOINT))
     marginal = law.thinned(min(max(MARGINAL_PAIRS // count, FEWEST_MARGINAL), LONG))
     width = model.num_experts * (max(len(joint.weights), len(marginal.weights)) + len(box)) * model.gp.x.shape[-2]
-    find = _Finder(model, joint, marginal, box, trust)
+    find = _Finder(model, experts or model, joint, marginal, box, trust)
     with torch.no_grad():
         parts = [find(some) for some in torch.split(x, max(1, CHUNK // width))]
     return ValueBeliefs(*torch.cat(parts, dim=1).numpy())
@@ -79,8 +84,12 @@ def value_beliefs(model: Ensemble, law: LawBelief, box: Tensor, x: Tensor, trust
 class _Finder:
     """The beliefs at some designs, with what belongs to the contexts worked out once."""
 
-    def __init__(self, model: Ensemble, joint: LawBelief, marginal: LawBelief, box: Tensor, trust: Trust) -> None:
+    def __init__(
+        self, model: Ensemble, experts: Ensemble, joint: LawBelief, marginal: LawBelief, box: Tensor, trust: Trust
+    ) -> None:
         self.model, self.joint, self.marginal, self.trust = model, joint, marginal, trust
+        self.experts = experts
+        self.told_apart = None if experts is model else experts.paired_with(marginal.contexts)
         count = model.num_experts
         self.shares = box.new_full((count,), 1.0 / count) if model.weights is None else model.weights
         self.together = model.paired_with(joint.contexts)
@@ -104,17 +113,23 @@ class _Finder:
         mean, of_model = self.shares @ averages, self.shares @ integrated.square()
         of_experts = self.shares @ (averages - mean).square()
         # The variance of f over contexts, expected under the belief: of its mean, and what is not known together.
-        over_contexts = self.shares @ ((means - exact[..., None]).square() @ weights)
-        over_contexts = over_contexts + (self.shares @ (sds.square() @ weights) - of_model).clamp_min(0.0)
+        over_contexts = self.shares @ self.marginal.variance(means)
+        if self.marginal.groups is None:
+            over_contexts = over_contexts + (self.shares @ (sds.square() @ weights) - of_model).clamp_min(0.0)
         from_model, from_experts = (_half(self.trust.reach, part) for part in (of_model, of_experts))
         from_contexts = torch.zeros_like(mean) if self.marginal.exact else self._context_half(over_contexts)
-        apart = radius(means.flatten(1), sds.flatten(1), self.model.weights).reshape(len(x), known) @ weights
-        return torch.stack([mean, from_model, from_contexts, from_experts, apart, lower, upper])
+        return torch.stack([mean, from_model, from_contexts, from_experts, self._apart(x, means, sds), lower, upper])
+
+    def _apart(self, x: Tensor, means: Tensor, sds: Tensor) -> Tensor:
+        """Mean over contexts of the experts' distance from their barycenter (N)."""
+        both = (means.flatten(1), sds.flatten(1)) if self.told_apart is None else self.told_apart.moments(x)
+        return radius(*both, self.experts.weights).reshape(len(x), -1) @ self.marginal.weights
 
     def _context_half(self, variance: Tensor) -> Tensor:
         """Of a mean over contexts whose ``variance`` is estimated from the same contexts."""
-        freedom = max(self.marginal.effective - 1.0, 1.0)
-        return _half(student_quantile(freedom), variance / freedom)
+        law = self.marginal
+        freedom = max((law.effective if law.count is None else law.count) - 1.0, 1.0)
+        return _half(student_quantile(freedom), variance / max(law.effective - 1.0, 1.0))
 
     def _outcome(self, means: Tensor, sds: Tensor) -> tuple[Tensor, Tensor]:
         """The 2.5 and 97.5 % quantiles of y (N) over experts and contexts."""

@@ -14,6 +14,7 @@ from edrbo.optimizer.progress import Progress, watched
 from edrbo.optimizer.recommendation import Recommendation
 from edrbo.optimizer.several import need_one_main
 from edrbo.records.goals import Goal
+from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
 from edrbo.space import Space
@@ -48,6 +49,7 @@ def maximize(
     outcome: str = "value",
     unit: str = "",
     title: str = "",
+    outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
     law: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
@@ -82,6 +84,7 @@ def maximize(
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
+        outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
         outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
         law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
@@ -100,6 +103,7 @@ def maximize(
         outcome=outcome,
         unit=unit,
         title=title,
+        outcome_range=outcome_range,
         outcomes=outcomes,
         law=law,
         cost=cost,
@@ -125,6 +129,7 @@ def minimize(
     outcome: str = "value",
     unit: str = "",
     title: str = "",
+    outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
     law: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
@@ -150,6 +155,7 @@ def minimize(
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
+        outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
         outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
         law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
@@ -169,6 +175,7 @@ def minimize(
         outcome=outcome,
         unit=unit,
         title=title,
+        outcome_range=outcome_range,
         outcomes=outcomes,
         law=law,
         cost=cost,

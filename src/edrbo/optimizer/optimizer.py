@@ -42,6 +42,7 @@ from edrbo.records.checks import read_number
 from edrbo.records.events import Asked, Event
 from edrbo.records.goals import CVaR, Expected, Goal
 from edrbo.records.named_law import check_law
+from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
@@ -96,6 +97,7 @@ class Optimizer(Recorder):
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
+        outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
         outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
         law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
@@ -118,6 +120,7 @@ class Optimizer(Recorder):
         outcome: str = "value",
         unit: str = "",
         title: str = "",
+        outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         law: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
@@ -135,6 +138,7 @@ class Optimizer(Recorder):
             "outcome": outcome,
             "unit": unit,
             "title": title,
+            "outcome_range": outcome_range,
             "outcomes": outcomes,
             "law": law,
             "cost": cost,

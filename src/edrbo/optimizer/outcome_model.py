@@ -3,6 +3,8 @@ made of both."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from edrbo.acquisition.goal import ModelGoal
 from edrbo.acquisition.methods import Method
 from edrbo.context.uncertainty import LawBelief
-from edrbo.optimizer.belief import Belief, believe
+from edrbo.optimizer.belief import Belief, believe, conditioned
 from edrbo.optimizer.choice import Law
 from edrbo.optimizer.recommendation import Knowledge, known_of_law
 from edrbo.optimizer.stored_fit import StoredFit
@@ -20,6 +22,7 @@ from edrbo.records.goals import Goal, as_goal
 from edrbo.records.state import State
 from edrbo.streams import stream_seed
 from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.marginal import doubted
 from edrbo.surrogate.schedule import FittedModel, advance
 
 Array = NDArray[np.float64]
@@ -112,18 +115,23 @@ class OutcomeModel:
             pending: Designs (d_x each) that are being evaluated.
             asking: Whether a design is to be suggested.
         """
-        forecast, fixed = law
+        forecast, fixed = law[0], law[1]
         model = self.surrogate(data)
+        model_goal = self.goal(data) if goal is None else goal
         scale, settings = data.scale(), self.state.settings
+        history = data.history(scale, settings.forgetting, forecast)
+        if model_goal.over_all_bounds:
+            lower, upper = data.whole_box(scale)
+            history = replace(history, lower=lower, upper=upper)
         return believe(
             self.method,
             model,
             data.extras(pending),
-            data.history(scale, settings.forgetting, forecast),
+            history,
             None if fixed is None else torch.from_numpy(scale.encode(fixed)),
             len(self.state.told),
             stream_seed(settings.seed, "law", len(self.state.told)),
-            self.goal(data) if goal is None else goal,
+            model_goal,
             asking=asking,
             forecast=forecast is not None,
         )
@@ -137,5 +145,11 @@ class OutcomeModel:
         data = self.data()
         belief = self.posterior(data, law, self.goal(data, goal), pending=[], asking=False)
         model = self.surrogate(data)
-        trust = earned_trust(belief.model if model is None else model)
-        return Knowledge(data, belief, self.known_law(data, law), trust, seed)
+        surrogate = self.method.surrogate
+        if model is None:
+            worlds, trust = belief.model, earned_trust(belief.model)
+        else:
+            members = doubted(surrogate, model)
+            worlds = conditioned(surrogate, members, data.extras([]), belief.points)
+            trust = earned_trust(members)
+        return Knowledge(data, belief, worlds, self.known_law(data, law), trust, seed)

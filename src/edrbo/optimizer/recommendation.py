@@ -15,6 +15,7 @@ from torch import Tensor
 
 from edrbo.acquisition.goal import ModelGoal
 from edrbo.context.laws import ContextPoints, Law, box_points
+from edrbo.context.partial import Donors
 from edrbo.context.uncertainty import LawBelief, known_law, law_belief
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.admissible import best_admissible
@@ -27,6 +28,7 @@ from edrbo.optimizer.stopping import Outlook, Rivals, outlook
 from edrbo.optimizer.training import Evidence
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import Expected
+from edrbo.surrogate.ensemble import Ensemble
 from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
@@ -34,7 +36,6 @@ Part = TypeVar("Part")
 Admit = Callable[[Array], Array]  # designs (n × d_x) that can be chosen near points
 
 NEW_CONTEXTS = 16  # points of the context box that stand for contexts not seen yet
-SEEN = 128  # contexts at most in which two designs are compared
 NEAREST = 3  # tried runs that are named
 FAR = 0.5  # lengthscales from the nearest tried design to one that counts as untried
 
@@ -47,25 +48,36 @@ def best_design(belief: Belief, choice: Choice, starts: Tensor, seed: int, least
 
 
 def known_of_law(
-    evidence: Evidence, law: Law, half_life: float | None, forecast: Array | None, fixed: Array | None
+    evidence: Evidence,
+    law: Law,
+    half_life: float | None,
+    forecast: Array | None,
+    fixed: Array | None,
+    donors: Donors | None = None,
 ) -> LawBelief:
-    """The law to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), or what the log tells."""
+    """The law to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), what ``donors``
+    tell of a context known in part, or what the log tells."""
     given = forecast if fixed is None else fixed
     history = evidence.history(evidence.scale(), half_life, given)
     if not evidence.uses_context:
         return known_law(history.contexts.new_zeros(1, 0))
     if given is not None or evidence.law_is_known:
-        return known_law(history.contexts, None if given is not None else history.weights, history.levels)
-    return law_belief(law, history, evidence.state.log.effective(half_life))
+        found = known_law(history.contexts, None if given is not None else history.weights, history.levels)
+        return found if donors is None else replace(found, effective=donors.effective, count=donors.number)
+    found = law_belief(law, history, evidence.state.log.effective(half_life))
+    groups = evidence.seen_groups(half_life)
+    fits = groups is not None and len(groups) == len(found.contexts)
+    return replace(found, groups=torch.from_numpy(groups)) if fits else found
 
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """All that an answer is made from: data, model and search law (``belief``), the law as far as it is known, and what
-    the model deserves."""
+    """All that an answer is made from: data, model and search law (``belief``), ``worlds``, whose members are draws of
+    an expert and its hyper-parameters, the law as far as it is known, and what the model deserves."""
 
     evidence: Evidence
     belief: Belief
+    worlds: Ensemble
     law: LawBelief
     trust: Trust
     seed: int
@@ -76,13 +88,13 @@ class Knowledge:
 
     @cached_property
     def answers(self) -> GoalAnswers:
-        return GoalAnswers(self.belief, self.law, self.trust, *self._box(), self.seed)
+        return GoalAnswers(replace(self.belief, model=self.worlds), self.law, self.trust, *self._box(), self.seed)
 
     def values(self, x: Tensor) -> ValueBeliefs:
         """Beliefs about the mean of designs ``x`` (N × d_x), in the model's units."""
         lower, upper = self._box()
         box = box_points(lower, upper, NEW_CONTEXTS, self.law.levels) if len(lower) else self.law.contexts
-        return value_beliefs(self.belief.model, self.law, box, x, self.trust)
+        return value_beliefs(self.worlds, self.law, box, x, self.trust, self.belief.model)
 
     def predict(self, x: Tensor) -> Prediction:
         return self.prediction(x)[1]
@@ -96,10 +108,8 @@ class Knowledge:
         """
         if torch.equal(x, on_average):
             return x
-        law, both = self.law.thinned(SEEN), torch.stack([x, on_average])
-        points = replace(self.belief.points, atoms=law.contexts, weights=law.weights)
-        seen = replace(self.answers, belief=replace(self.belief, points=points))
-        return both[int((self.model_goal.sense * seen.values(both).expected).argmax())]
+        both = torch.stack([x, on_average])
+        return both[int((self.model_goal.sense * self.answers.values(both).expected).argmax())]
 
     def nearest(self, x: Tensor) -> list[TriedRun]:
         """The tried runs nearest to the design ``x`` (d_x), by the experts' mean lengthscales."""
@@ -122,7 +132,8 @@ class Knowledge:
 
     def _box(self) -> tuple[Tensor, Tensor]:
         """The ends of the box of those contexts that the model knows."""
-        lower, upper = self.evidence.box(self.evidence.scale())
+        box = self.evidence.whole_box if self.model_goal.over_all_bounds else self.evidence.box
+        lower, upper = box(self.evidence.scale())
         count = self.law.contexts.shape[1]
         return lower[:count], upper[:count]
 
@@ -132,11 +143,11 @@ class Knowledge:
         mean = user(found.mean)
         ends = np.sort(user([found.mean - found.half, found.mean + found.half]), axis=0)
         outcomes = np.sort(user([found.outcome_lower, found.outcome_upper]), axis=0)
-        widths = np.abs(user([found.disagreement, found.model, found.contexts, found.experts]))
+        widths = self.evidence.units.spread_to_user([found.disagreement, found.model, found.contexts, found.experts])
         if self.model_goal.goal == Expected():
             return found, Prediction(*[mean, *ends, *widths, *outcomes, mean, *ends]), _named(*widths[1:])
         values = self.answers.values(x)
-        shown = values.expected, values.quantile(0.025), values.quantile(0.975)
+        shown = values.expected, *values.interval
         if self.trust.freedom == 0.0:  # one outcome has no scale
             shown = values.expected, *np.stack([-np.inf + 0.0 * mean, np.inf + 0.0 * mean])
         return found, Prediction(*[mean, *ends, *widths, *outcomes, *shown]), _named(*values.parts)
@@ -194,7 +205,7 @@ class Recommendation:
         ball: float,
         admit: Admit,
         outcomes: Callable[[], dict[str, OutcomeAnswer]] = dict,
-        limits_hold: bool | None = None,
+        confidences: Mapping[str, float] | None = None,
     ) -> None:
         """From everything that is known.
 
@@ -205,13 +216,12 @@ class Recommendation:
             ball: How far the law of contexts may move, for the worst case: a fraction of the context range.
             admit: Gives designs (n × d_x) that can be chosen near points.
             outcomes: What to expect of each of several outcomes.
-            limits_hold: Whether each limit holds with the confidence asked for.
+            confidences: With what probability each limit is to hold, by name.
         """
         self._known, self._x, self._on_average, self._admit = known, x, on_average, admit
-        self._outcomes = outcomes
+        self._outcomes, self._confidences = outcomes, confidences or {}
         self.design: dict[str, Any] = known.evidence.space.decode_designs(x.numpy())[0]
         self.ball = ball
-        self.limits_hold = limits_hold
 
     def __repr__(self) -> str:
         low, high = self.value_interval
@@ -332,7 +342,8 @@ class Recommendation:
     def _outlook(self) -> Outlook:
         known, evidence = self._known, self._known.evidence
         rivals = Rivals(evidence.space, self._x, evidence.starts(), known.seed, self._admit)
-        return outlook(known.belief.model, known.law, rivals, known.trust, known.answers.measure)
+        model = known.answers.model_under(known.model_goal.goal)
+        return outlook(model, known.law, rivals, known.trust, known.answers.measure)
 
     @_on_read
     def gain_quantiles(self) -> tuple[float, ...]:
@@ -396,9 +407,14 @@ class Recommendation:
     @_on_read
     def outcomes(self) -> dict[str, OutcomeAnswer]:
         """Of a study of several: what to expect of each, by name. Everything else is about the main one, and what is
-        left to gain is so among designs that are believed to keep the limits (``limits_hold``: whether each holds with
-        the confidence asked for; None without limits)."""
+        left to gain is so among designs that are believed to keep the limits."""
         return self._outcomes()
+
+    @property
+    def limits_hold(self) -> bool | None:
+        """Whether each limit holds with the confidence asked for; None without limits."""
+        held = [(self.outcomes[name].holds, confidence) for name, confidence in self._confidences.items()]
+        return all(holds is not None and holds >= confidence for holds, confidence in held) if held else None
 
 
 PARTS = (

@@ -141,7 +141,7 @@ def recommend_under_limits(knowns: Mapping[str, Knowledge], choice: Choice, ball
         ball=ball,
         admit=adviser.admit,
         outcomes=partial(_answers, knowns, outcomes, adviser, advised.x),
-        limits_hold=advised.sure if outcomes.limits else None,
+        confidences={name: limit.confidence for name, limit in outcomes.limits.items()},
     )
 
 

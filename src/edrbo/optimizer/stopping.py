@@ -2,8 +2,8 @@
 
 The value is drawn jointly at a few dozen designs that might be the best: an expert, f in a few contexts from its joint
 posterior, a law. In each drawn world the best of them is so much better than the recommended one; that is what is left
-to gain there. The experts' lengthscales are shortened before, since a run that has settled on a hill knows little of
-how rough f is elsewhere (docs/calibration.md).
+to gain there. The lengthscales of the members, which are draws from their posterior, are shortened a little before,
+since a run that has settled on a hill knows little of how rough f is elsewhere (docs/calibration.md).
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from edrbo.surrogate.scaling import Scaling
 
 Array = NDArray[np.float64]
 
-ROUGHER = 0.6  # of the fitted lengthscales
+ROUGHER = 0.8  # of the lengthscales
 SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
-PICKED = 12  # … how many by each
-ATOMS = 8  # contexts that stand for the law
+PICKED, FEW_PICKED = 12, 6  # … how many by each; the few where more contexts count
+ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the law, for its mean and for what hangs on its tails
 WORLDS = 1024  # drawn
-RUNS = 10  # more runs whose use is foretold
+RUNS = 10  # more runs whose use is foretold …
+FUTURES = 32  # … by each expert, in at least so many ways
 
 
 Value = Callable[[Tensor, Tensor, ContextPoints], Tensor]
@@ -52,12 +53,14 @@ class Measure:
     """How good outcomes are: ``value`` takes them (... × n) in contexts of probabilities ``weights`` (... × n), and the
     contexts with their mean law; a larger one is better.
 
-    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``costly`` one is asked less.
+    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``costly`` one is asked less;
+    one ``of_tails`` of fewer designs in more contexts.
     """
 
     value: Value = average
     anywhere: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
     costly: bool = False
+    of_tails: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,8 @@ def outlook(model: Ensemble, law: LawBelief, rivals: Rivals, trust: Trust, measu
     """For the recommended design ``rivals.x``; by default its expected value in the model's units counts."""
     if trust.freedom == 0.0:  # one outcome has no scale
         return Outlook(np.array([np.inf]), np.inf)
-    measure, law, model = measure or Measure(), law.thinned(ATOMS), model.rougher(ROUGHER)
+    measure, model = measure or Measure(), model.rougher(ROUGHER)
+    law = law.thinned_to_extremes(TAIL_ATOMS) if measure.of_tails else law.thinned(ATOMS)
     worlds = WORLDS // 8 if measure.costly else WORLDS
     anywhere = measure.anywhere if len(measure.anywhere) else law.contexts[:0]
     points = ContextPoints(law.contexts, law.weights, anywhere)
@@ -101,7 +105,9 @@ def outlook(model: Ensemble, law: LawBelief, rivals: Rivals, trust: Trust, measu
             expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure.value, seed)
             values = expert.draw(law, max(RUNS, round(share * worlds)))
             gains.append((values.amax(-1) - values[:, 0]).numpy())
-            brought.append(share * expert.after(values[:RUNS].argmax(-1), trust.noise[m], worlds // 4))
+            brought.append(
+                share * expert.after(values[:RUNS].argmax(-1), trust.noise[m], max(FUTURES, round(share * worlds)))
+            )
     return Outlook(np.sort(np.concatenate(gains)), sum(brought))
 
 
@@ -165,7 +171,7 @@ def _contenders(model: Ensemble, points: ContextPoints, rivals: Rivals, trust: T
     for optimism in OPTIMISM:
         values = measure.value(mean + optimism * trust.inflation * sd, points.mass.expand_as(mean), points)
         best = values.argsort(descending=True, stable=True)
-        picked.update(best[: PICKED // 3 if len(points.support) else PICKED].tolist())
+        picked.update(best[: FEW_PICKED if len(points.all) > ATOMS else PICKED].tolist())
     return torch.cat([rivals.x[None], designs[sorted(picked)]])
 
 

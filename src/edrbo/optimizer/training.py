@@ -14,7 +14,7 @@ from torch import Tensor
 from edrbo.context.known import known_contexts
 from edrbo.context.laws import ContextHistory
 from edrbo.context.levels import Levels
-from edrbo.context.partial import complete, completed, equally_likely
+from edrbo.context.partial import Donors, complete, completed, equally_likely
 from edrbo.optimizer.belief import Extras, Runs, Spread
 from edrbo.records.observations import Observations
 from edrbo.records.outliers import outliers
@@ -67,7 +67,9 @@ class Evidence:
 
     @cached_property
     def units(self) -> Units:
-        return Units.of(self.state.settings.direction, self.observations.y[self.kept])
+        settings = self.state.settings
+        ends = {} if settings.outcome_range is None else {"ends": settings.outcome_range.ends}
+        return Units.of(settings.direction, self.observations.y[self.kept], **ends)
 
     @cached_property
     def outcomes(self) -> Array:
@@ -137,6 +139,19 @@ class Evidence:
         lower, upper = np.fmin.reduce(seen, axis=0, initial=0.0), np.fmax.reduce(seen, axis=0, initial=1.0)
         return torch.from_numpy(lower), torch.from_numpy(upper)
 
+    def whole_box(self, scale: ContextScale) -> tuple[Tensor, Tensor]:
+        """The same, widened to hold all that the variables' bounds allow, though only a sliver of it was seen."""
+        lower, upper = (part.clone() for part in self.box(scale))
+        ends = np.array([variable.limits() for variable in self.space.context.values()]).T  # 2 × d_c
+        known, middle = np.isfinite(ends), 0.5 * (scale.lower + scale.upper)
+        coded = scale.encode(np.where(known, ends, middle))
+        for block, choices, bounded in zip(scale.blocks, scale.choices, known.T, strict=True):
+            if not choices and bounded.all():
+                place = block.start
+                lower[place] = min(float(lower[place]), float(coded[0, place]))
+                upper[place] = max(float(upper[place]), float(coded[1, place]))
+        return lower, upper
+
     def history(self, scale: ContextScale, half_life: float | None, forecast: Array | None) -> ContextHistory:
         """The contexts the law is made from: those seen, or the ``forecast`` (n × d_c) in their place."""
         if forecast is not None:
@@ -156,10 +171,22 @@ class Evidence:
         """The last one of each half-life, with the scale it is coded in."""
         return {}
 
-    def likely(self, row: Array) -> Array:
-        """Contexts (n × d_c) that are equally likely where ``row`` (d_c) is known in part."""
+    def likely(self, row: Array) -> tuple[Array, Donors]:
+        """Contexts (n × d_c) that are equally likely where ``row`` (d_c) is known in part, and whose they are."""
         scale = self.scale()
-        return scale.decode(equally_likely(complete(row, *self._lasting_law, scale), LIKELY))
+        found = complete(row, *self._lasting_law, scale)
+        return scale.decode(equally_likely(found, LIKELY)), found.donors
+
+    def seen_groups(self, half_life: float | None) -> NDArray[np.intp] | None:
+        """Which of the contexts seen each row of the law holds, where the user has said the law of some variables."""
+        law = self.state.settings.law
+        if law is None or law.samples or self.law_is_known:
+            return None
+        told = {name for name, _ in law.parts}
+        rest = [k for k, name in enumerate(self.space.context_names) if name not in told]
+        rows = self._law(half_life)[0][:, rest]
+        groups: NDArray[np.intp] = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+        return groups
 
     @cached_property
     def _lasting_law(self) -> tuple[Array, Array]:

@@ -72,7 +72,8 @@ def _logs(v: float, log_t: float) -> tuple[float, float]:
 
 PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
-MARGIN = 1.2  # in an interval: a design is recommended because the data make it look good, errors included
+MARGIN = 1.0  # in an interval of a mean or a share
+TAIL_MARGIN = 1.15  # and of a tail: a design is recommended because the data make it look good, errors included
 PSEUDO = 1.0  # errors of just the foretold size, counted with the real ones
 
 

@@ -31,6 +31,7 @@ from edrbo.optuna.translation import (
     variable_of,
 )
 from edrbo.records.goals import Goal
+from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.units import Direction
@@ -77,6 +78,7 @@ class EDRBOSampler(BaseSampler):
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
+        outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
         outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
         law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
         cost: What a trial costs, in its parameters: a text such as "1 + 9 * x", or a function of them.
@@ -99,6 +101,7 @@ class EDRBOSampler(BaseSampler):
         outcome: str = "value",
         unit: str = "",
         title: str = "",
+        outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         law: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
@@ -120,6 +123,7 @@ class EDRBOSampler(BaseSampler):
             "outcome": outcome,
             "unit": unit,
             "title": title,
+            "outcome_range": outcome_range,
             "outcomes": outcomes,
             "law": law,
         }

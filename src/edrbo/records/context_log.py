@@ -27,13 +27,15 @@ class ContextBatch:
     """Contexts that arrived together: ``rows`` (n × d_c, the user's units), ``weights`` (n).
 
     ``count`` is how many contexts the batch stands for. In a summary the weights already hold the forgetting inside
-    the batch, and all rows have the age of its end.
+    the batch, and all rows have the age of its end. ``one_run`` marks the contexts that a single run met: those are
+    alike, so they tell less of the distribution than as many from different runs.
     """
 
     rows: Array
     weights: Array
     count: int
     summary: bool = False
+    one_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,11 @@ class ContextLog:
         return rows, forgotten
 
     def effective(self, half_life: float | None) -> float:
-        """(Σ w)² / Σ w² over all contexts: how many equal ones would tell as much.
+        """How many equal and independent contexts would tell as much: (Σ w)² / Σ w² where each came by itself.
 
-        Of a summary the contexts count one by one, as if they had come with equal weights. Those that are known in part
-        do not count, unless there are no others.
+        Contexts of one run are alike. With ρ, their correlation within a run, a run's part in the variance of a mean is
+        (1 − ρ) Σ w² + ρ (Σ w)² (Kish's design effect). Of a summary the contexts count one by one, as if they had come
+        with equal weights. Those that are known in part do not count, unless there are no others.
         """
         if not self.batches:
             return 0.0
@@ -78,12 +81,61 @@ class ContextLog:
         if known.any():  # one that is known in part tells less than one: of what it lacks nothing
             weights = np.where(known, weights, 0.0)
         ends = np.cumsum([len(batch.rows) for batch in self.batches])[:-1]
-        inverse = 0.0
+        inverse, alike = 0.0, self.correlation_within_runs
         for batch, part in zip(self.batches, np.split(weights / weights.sum(), ends), strict=True):
             if part.any():
                 number = _faded_number(batch.count, half_life) if batch.summary else _number(part)
-                inverse += float(part.sum()) ** 2 / number
+                shared = alike if batch.one_run else 0.0
+                inverse += float(part.sum()) ** 2 * ((1.0 - shared) / number + shared)
         return 1.0 / inverse
+
+    @property
+    def correlation_within_runs(self) -> float:
+        """ρ, that of two contexts of one run: between 0 and 1, 1 where runs with several rows cannot be compared.
+
+        The largest over the context variables, of their ranks, since no function of them can be more alike than that.
+        By one-way analysis of variance; F is divided by its median without correlation, so that few runs are no reason
+        to believe in none.
+        """
+        runs = [rows for batch in self.batches if batch.one_run for rows in [_known(batch.rows)] if len(rows)]
+        sizes = np.array([len(rows) for rows in runs])
+        if not (sizes > 1).any():
+            return 0.0
+        if len(runs) < 2:
+            return 1.0
+        ranked = _ranks(np.concatenate(runs))
+        return max(_intraclass_correlation(column, sizes) for column in ranked.T)
+
+
+def _known(rows: Array) -> Array:
+    """Those contexts that are wholly known."""
+    found: Array = rows[~np.isnan(rows).any(axis=1)]
+    return found
+
+
+def _ranks(rows: Array) -> Array:
+    """Mean ranks within each column."""
+    ranks = np.empty_like(rows)
+    for k, column in enumerate(rows.T):
+        _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+        ranks[:, k] = (np.cumsum(counts) - 0.5 * (counts - 1))[place]
+    return ranks
+
+
+def _intraclass_correlation(values: Array, sizes: NDArray[np.intp]) -> float:
+    """Of ``values`` (n) in groups of ``sizes`` that follow each other."""
+    from scipy.special import fdtri
+
+    groups, n = len(sizes), len(values)
+    total = float(np.square(values - values.mean()).sum())
+    means = np.add.reduceat(values, np.concatenate([[0], np.cumsum(sizes)[:-1]])) / sizes
+    between = float(sizes @ np.square(means - values.mean()))
+    within = total - between
+    if within <= 1e-12 * total:  # constant within every run
+        return 1.0 if total > 0.0 else 0.0
+    ratio = (between / (groups - 1)) / (within / (n - groups)) / float(fdtri(groups - 1, n - groups, 0.5))
+    typical = (n - float(np.square(sizes).sum()) / n) / (groups - 1)
+    return float(np.clip((ratio - 1.0) / (ratio - 1.0 + typical), 0.0, 1.0)) if ratio > 1.0 else 0.0
 
 
 def _number(weights: Array) -> float:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict, get_args
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError
 from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.law import KnownLaw, as_law
+from edrbo.records.outcome_range import OutcomeRange, read_outcome_range
 from edrbo.records.outcomes import Limit, Maximize, Minimize, Outcomes, read_outcomes
 from edrbo.records.setting_readers import (
     read_evaluations,
@@ -51,6 +52,7 @@ class Choices(TypedDict, total=False):
     outcome: str
     unit: str
     title: str
+    outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None
     law: Any
     cost: str | Callable[[dict[str, Any]], float] | None
@@ -129,6 +131,10 @@ class Settings:
 
     outcome: str = field(default="value", metadata=_about(read_text("outcome"), "What is measured, as gloss."))
     unit: str = field(default="", metadata=_about(read_text("unit"), "The unit of what is measured."))
+    outcome_range: OutcomeRange | None = field(
+        default=None,
+        metadata=_about(read_outcome_range, "What the outcome can be: '0:100', or '0:' if never negative."),
+    )
     title: str = field(default="", metadata=_about(read_text("title"), "A name for people, in place of the study's."))
     outcomes: Outcomes | None = field(
         default=None, metadata=_about(read_outcomes, "What each of several outcomes is for; none: there is one.", dict)
@@ -255,6 +261,8 @@ def _stored(value: Any) -> Any:
         return value.to_text()
     if isinstance(value, Cost):
         return value.stored()
+    if isinstance(value, OutcomeRange):
+        return value.to_text()
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if value is None or isinstance(value, str | int | float | dict):

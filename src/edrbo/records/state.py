@@ -117,6 +117,7 @@ class State(Contents):
         part = outcomes[outcomes.known(name)]
         main, goal = name == outcomes.main, self.settings.goal if part.goal is None else as_goal(part.goal)
         terms: dict[str, Any] = {"outcome": name, "unit": part.unit or self.settings.unit * main, "goal": goal}
+        terms["outcome_range"] = self.settings.outcome_range if main else None
         settings = replace(self.settings, outcomes=None, direction=part.direction, **terms)
         if main:
             return replace(self, settings=settings)

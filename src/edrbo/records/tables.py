@@ -137,4 +137,4 @@ def _batches(seen: Iterable[int | ContextBatch], runs: Mapping[int, Run]) -> Ite
         if isinstance(entry, ContextBatch):
             yield entry
         elif not runs[entry].dropped and len(contexts := runs[entry].contexts):
-            yield ContextBatch(contexts, np.ones(len(contexts)), len(contexts))
+            yield ContextBatch(contexts, np.ones(len(contexts)), len(contexts), one_run=True)

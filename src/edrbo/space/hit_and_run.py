@@ -1,4 +1,8 @@
-"""Points spread over a region: each walks along random directions, with steps that shrink until they stay inside."""
+"""Points spread over a region: each walks along random directions, with steps that shrink until they stay inside.
+
+Every second direction leads from one of the points to another, so that walks are as long as the region is: along a thin
+one a direction at random leads out at once (an adaptive direction sampler; Gilks, Roberts and George, 1994).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from numpy.typing import NDArray
 from edrbo.space.projection import Relations, project
 from edrbo.space.tables import Array
 
-ROUNDS = 10  # directions
+ROUNDS = 24  # directions
 SHRINKS = 10  # lengths tried along each
 DRAWN_IN = 0.1  # of the way to the middle, before the first step
 Mask = NDArray[np.bool_]
@@ -28,16 +32,23 @@ def mix(place: Place, points: Array, seed: int) -> Array:
     if not place.free.any():
         return points.copy()
     points = _drawn_in(place, points)
-    for _ in range(ROUNDS):
-        direction = _along(place, points, random.standard_normal(points.shape) * place.free)
+    for turn in range(ROUNDS):
+        direction = random.standard_normal(points.shape)
+        if turn % 2:
+            one, other = (points[random.permutation(len(points))] for _ in range(2))
+            direction = np.where((one == other).all(axis=1, keepdims=True), direction, other - one)
+        direction = _along(place, points, direction * place.free)
         low, high = _box_interval(points, direction)
         rows = np.arange(len(points))
         for _ in range(SHRINKS):
             length = low[rows] + (high[rows] - low[rows]) * random.random(len(rows))
             tried = np.clip(points[rows] + length[:, None] * direction[rows], 0.0, 1.0)
+            ok: Mask = np.ones(len(rows), dtype=np.bool_)
             if place.equal.any():
+                # what is outside must not be brought to the wall, where points would gather
+                ok = np.asarray((place.margins(tried)[0][:, ~place.equal] <= 0.0).all(axis=1))
                 tried = project(place, tried, place.free)
-            ok = place.inside(tried)
+            ok = ok & place.inside(tried)
             points[rows[ok]] = tried[ok]
             left = rows[~ok]
             short = length[~ok]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, StudyError
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.named_law import check_law
+from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
@@ -89,6 +90,7 @@ class Study(Recorder):
         outcome: str = "value",
         unit: str = "",
         title: str = "",
+        outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         law: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
@@ -116,6 +118,7 @@ class Study(Recorder):
             outcome: What is measured, as "gloss".
             unit: The unit of what is measured.
             title: A name for people.
+            outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
             outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
             law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or
                 samples.
@@ -136,6 +139,7 @@ class Study(Recorder):
             "outcome": outcome,
             "unit": unit,
             "title": title,
+            "outcome_range": outcome_range,
             "outcomes": outcomes,
             "law": law,
             "cost": cost,

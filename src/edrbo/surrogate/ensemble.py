@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -24,7 +24,16 @@ from torch import Tensor
 from edrbo.surrogate.beliefs import Beliefs
 from edrbo.surrogate.condensed import LEAST, CondensedGP, telling_rows
 from edrbo.surrogate.exact_gp import ExactGP
-from edrbo.surrogate.fit import MOST_FITTED, Likelihood, default_theta, fit_experts, pack, profile_mean, representative
+from edrbo.surrogate.fit import (
+    MOST_FITTED,
+    Likelihood,
+    default_theta,
+    fit_cold,
+    fit_experts,
+    pack,
+    profile_mean,
+    representative,
+)
 from edrbo.surrogate.hyperparameters import Hyperparameters, Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
 from edrbo.surrogate.paired_ensemble import CondensedEnsemble, PairedEnsemble
@@ -40,6 +49,8 @@ class Surrogate:
 
     The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood.
     """
+
+    fits: ClassVar[bool] = True  # whether hyper-parameters are chosen by the data, and so in doubt
 
     experts: tuple[str, ...] = EXPERTS
     priors: Callable[[int], Priors] = ensemble_priors
@@ -87,10 +98,11 @@ class Surrogate:
         some, known = _fitted_rows(X), scaling.noise(Yvar, Y)
         x, y, noise, repeats = _as_rows(X[some], scaling.standardize(Y)[some], None if known is None else known[some])
         likelihood = Likelihood(x, y, noise, priors, repeats)
-        theta = default_theta(kernels, X.shape[-1], priors)
-        if start is not None:
-            theta = torch.cat([pack(start), theta]) if cold else pack(start)
-        return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, theta), scaling)
+        if start is not None and not cold:
+            return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, pack(start)), scaling)
+        default = default_theta(kernels, X.shape[-1], priors)
+        starts = default if start is None else torch.cat([pack(start), default])
+        return self._at(X, Y, Yvar, fit_cold(kernels, likelihood, starts, default), scaling)
 
     def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
         kernels = tuple(get_kernel(name) for name in self.experts)

@@ -153,6 +153,15 @@ class ExactGP:
         half = torch.linalg.solve_triangular(self.chol, cross.mT, upper=False)
         return mean, self._gram(points, points) - half.mT @ half
 
+    def posterior_beside(self, points: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """At ``points`` (q × d) the mean and variance, each M × q, and the covariance with those of them that ``rows``
+        (s) names, M × q × s: what is joint at these and, beside them, of one point at a time."""
+        cross = self._gram(points, self.x)
+        mean = self.hyper.mean[:, None] + (cross @ self.alpha.unsqueeze(-1)).squeeze(-1)
+        half = torch.linalg.solve_triangular(self.chol, cross.mT, upper=False)
+        variance = (self.hyper.outputscale[:, None] - half.square().sum(-2)).clamp_min(0.0)
+        return mean, variance, self._gram(points, points[rows]) - half.mT @ half[..., rows]
+
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Marginal posterior mean and standard deviation at ``points`` (N × d), each M × N.
 

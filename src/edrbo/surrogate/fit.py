@@ -66,6 +66,9 @@ SHAPE_BOUNDS = (5e-2, 50.0)
 NATS = 0.001  # a search ends when a step is foretold to gain less of the log posterior
 DISAGREEMENT = 0.7  # of logs of lengthscales, which are seldom that far apart on one hill
 CHEAP = 100  # observations, up to which a search costs little
+NOISY, SMOOTH = 0.3, 1.0  # variance of the noise and lengthscales where a second search begins
+WORTHWHILE = 0.05  # nats by which the second search must end higher
+TELLING = 16  # observations from which on it is made; of fewer, to believe in a signal is the better bet
 RIDGE = 1e-2  # curvature in every direction, where neither data nor prior have one
 LARGEST_BATCH = 2**22  # elements of the Gram matrices that are worked on together
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -265,6 +268,14 @@ def default_theta(kernels: tuple[Kernel, ...], d: int, priors: Priors) -> Tensor
     return torch.tensor(row, dtype=torch.float64).expand(len(kernels), d + 3).clone()
 
 
+def noisy_theta(start: Tensor) -> Tensor:
+    """Where a second search begins: ``start`` (M × (d+3)) with much noise and smooth functions."""
+    noisy = start.clone()
+    noisy[:, :-3] = noisy[:, :-3].clamp_min(math.log(SMOOTH))
+    noisy[:, -2] = math.log(NOISY)
+    return noisy
+
+
 def fit(
     kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tensor, *, max_iterations: int = 50, nats: float = NATS
 ) -> Hyperparameters:
@@ -274,7 +285,7 @@ def fit(
     """
     count = len(kernels)
     row_kernels = kernels * (len(start) // count)
-    lower, upper = _bounds(likelihood)
+    lower, upper = (ends.numpy() for ends in bounds_of(likelihood))
     at_once = max(1, LARGEST_BATCH // len(likelihood.y) ** 2)
 
     def negative(theta: Array, rows: list[int], curved: bool) -> tuple[Array, Array, Array | None]:
@@ -305,15 +316,28 @@ def fit_experts(kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tens
     return fit(kernels, likelihood, torch.cat([ends.roll(k, 0) for k in range(len(kernels))]))
 
 
+def fit_cold(kernels: tuple[Kernel, ...], likelihood: Likelihood, start: Tensor, default: Tensor) -> Hyperparameters:
+    """``fit_experts``; and an expert for which it is all signal, or all noise, where a search from the noisy side of
+    ``default`` ends higher, goes there. The hill without noise holds a search that begins on it."""
+    found = fit_experts(kernels, likelihood, start)
+    if likelihood.observations < TELLING:
+        return found
+    noisy = pack(fit(kernels, likelihood, noisy_theta(default)))
+    theta = pack(found)
+    gain = likelihood.value_and_gradient(noisy, kernels)[0] - likelihood.value_and_gradient(theta, kernels)[0]
+    return unpack(torch.where((gain > WORTHWHILE)[:, None], noisy, theta)) if bool((gain > WORTHWHILE).any()) else found
+
+
 def _disagree(lengthscale: Tensor) -> bool:
     """Whether an input's lengthscale (M × d), beside the expert's others, differs much between experts."""
     relative = lengthscale.log() - lengthscale.log().mean(1, keepdim=True)
     return bool((relative.amax(0) - relative.amin(0) > DISAGREEMENT).any())
 
 
-def _bounds(likelihood: Likelihood) -> tuple[Array, Array]:
+def bounds_of(likelihood: Likelihood) -> tuple[Tensor, Tensor]:
+    """Lower and upper ends of θ (d+3 each)."""
     d = likelihood.x.shape[1]
     outputscale = (1.0, 1.0) if likelihood.priors.outputscale is None else OUTPUTSCALE_BOUNDS
     pairs = [LENGTHSCALE_BOUNDS] * d + [outputscale, NOISE_BOUNDS, SHAPE_BOUNDS]
-    lower, upper = np.log(np.array(pairs)).T
+    lower, upper = torch.tensor(pairs, dtype=torch.float64).log().unbind(-1)
     return lower, upper

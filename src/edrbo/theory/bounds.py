@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -192,6 +193,8 @@ class FixedSurrogate(Surrogate):
     variance 1/λ under noise of variance 1, and that is how it is made: the mean is the same, σ is 1/√λ times as large
     and at most 1/√λ. Choose β, and read the radius, in that scale. Without ``scaled`` σ is the ordinary one.
     """
+
+    fits: ClassVar[bool] = False
 
     lengthscale: float | tuple[float, ...] | tuple[tuple[float, ...], ...] = 0.5
     noise: float = 0.01

@@ -6,6 +6,7 @@ from typing import Any
 
 from edrbo.entry.settings import OPTIONS, outcome_words
 from edrbo.records.goals import Direction, parse_goal
+from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.records.words import aim_words, changes
@@ -31,8 +32,8 @@ def goals_of(direction: Direction = "maximize", outcome: str = "the result") -> 
     return [(text, parse_goal(text).title(direction, outcome)) for text in GOALS]
 
 
-SHOWN = (str, int, float, type(None))  # a method of one's own is not for a form
-MORE = ("title", "method", "initial", "evaluations", "seed", "least_success", "outliers", "forgetting")
+SHOWN = (str, int, float, OutcomeRange, type(None))  # a method of one's own is not for a form
+MORE = ("title", "outcome_range", "method", "initial", "evaluations", "seed", "least_success", "outliers", "forgetting")
 
 
 def more_settings(settings: Settings | None, names: tuple[str, ...] = MORE) -> list[dict[str, Any]]:
@@ -51,6 +52,8 @@ def more_settings(settings: Settings | None, names: tuple[str, ...] = MORE) -> l
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, OutcomeRange):
+        return value.to_text()
     return value if isinstance(value, str) else "" if value is None else number_text(value, None)
 
 
