@@ -2,8 +2,8 @@
 
     python benchmarks/commands.py [--runs 500] [--repeats 3]
 
-First every command that keeps records, beside importing torch: the study has ``--runs`` runs, told with a context each,
-and the bar is 0.8 s. Then those that answer, of a study as a lab has it: 19 runs and two failures, three design
+First every command that keeps records, beside importing torch: the study has ``--runs`` runs, reported with a context
+each, and the bar is 0.8 s. Then those that answer, of a study as a lab has it: 19 runs and two failures, three design
 variables and a constraint. The bars there are what the answer takes beside loading the engine: of the row before, which
 loads all of it and does nothing.
 """
@@ -46,7 +46,7 @@ COMMANDS = [
 ]
 
 ANSWERS = [("limit", "recommend", 1.0), ("limit", "report --force --out page.html", 2.0), ("tail", "tradeoff", 2.0)]
-LOADING = "import edrbo.cli, edrbo.study, edrbo.optimizer.optimizer, edrbo.report, scipy.optimize, scipy.special"
+LOADING = "import edrbo.lab.cli, edrbo.lab, edrbo.optimizer.optimizer, edrbo.lab.report, scipy.optimize, scipy.special"
 
 
 def make_lab_study(folder: Path, goal: str, limit: bool) -> None:
@@ -54,8 +54,8 @@ def make_lab_study(folder: Path, goal: str, limit: bool) -> None:
     import numpy as np
 
     import edrbo
-    from edrbo.study import Study
-    from edrbo.study.toml_file import write_toml
+    from edrbo.lab import Study
+    from edrbo.lab.config import write_toml
 
     design = {"speed": edrbo.Real(5, 60), "layers": edrbo.Integer(1, 5), "primer": ["A", "B", "C"]}
     space = edrbo.Space(design, {"humidity": (20, 80)}, constraints=["speed + 8*layers <= 85"])
@@ -73,22 +73,22 @@ def make_lab_study(folder: Path, goal: str, limit: bool) -> None:
         gloss = 80 + 10 * np.sin(speed / 12) + 2 * layers - 3 * "ABC".index(primer) - 4 / 3 * damp * layers
         gloss += weather.normal()
         roughness = 1.2 + speed / 40 + 0.3 * damp + 0.1 * layers + 0.05 * weather.normal()
-        told = {"gloss": gloss, "roughness": roughness} if k >= 3 else {"gloss": gloss}
-        study.tell(suggestion, {"humidity": humidity}, told if limit else gloss)
+        reported = {"gloss": gloss, "roughness": roughness} if k >= 3 else {"gloss": gloss}
+        study.tell(suggestion, {"humidity": humidity}, reported if limit else gloss)
 
 
 def make_study(folder: Path, runs: int) -> None:
+    from edrbo.lab import Study
+    from edrbo.lab.config import write_toml
     from edrbo.space import Space
-    from edrbo.study import Study
-    from edrbo.study.toml_file import write_toml
 
     space = Space({"speed": (1.0, 9.0), "kind": ["plain", "glossy"]}, {"humidity": (0.0, 1.0)})
     study = Study.open(folder / "coating.db", space)
     write_toml(folder / "coating.toml", "coating.db", "coating", study.settings)
     table = folder / "runs.csv"
-    rows = (f"pending,{1 + 8 * k / runs},plain,,\n" if k < 2 else told(k, runs) for k in range(runs))
+    rows = (f"pending,{1 + 8 * k / runs},plain,,\n" if k < 2 else reported(k, runs) for k in range(runs))
     table.write_text("status,speed,kind,humidity,value\n" + "".join(rows))
-    from edrbo.study.csv_import import import_file
+    from edrbo.lab.tables.csv_import import import_file
 
     import_file(study, table)
     (folder / "seen.csv").write_text("humidity\n" + "0.25\n0.75\n" * 20)
@@ -97,8 +97,8 @@ def make_study(folder: Path, runs: int) -> None:
     )
 
 
-def told(k: int, runs: int) -> str:
-    return f"told,{1 + 8 * k / runs},{'plain' if k % 2 else 'glossy'},{(k * 0.618) % 1},{k % 17}\n"
+def reported(k: int, runs: int) -> str:
+    return f"reported,{1 + 8 * k / runs},{'plain' if k % 2 else 'glossy'},{(k * 0.618) % 1},{k % 17}\n"
 
 
 def cpu_seconds(words: list[str], folder: Path) -> float:
@@ -116,7 +116,7 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once, not at each start
     python = [sys.executable, "-c"]
-    program = [*python, "import sys; from edrbo.cli import main; sys.argv[0] = 'edrbo'; main()"]
+    program = [*python, "import sys; from edrbo.lab.cli import main; sys.argv[0] = 'edrbo'; main()"]
     with tempfile.TemporaryDirectory() as name:
         console = Console(width=100)
         console.print(records(Path(name), options.runs, options.repeats, python, program))

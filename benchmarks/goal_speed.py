@@ -4,8 +4,8 @@
 
 The method is the default unless another is named. Two design variables, one to three context variables, a smooth
 made-up f. The mean over three seeds of the best of seven times; only the search is timed, on a model that is fitted
-already but has no stand-in yet, as in a run, where every search makes its own. Goals take turns, so that a busy moment
-of the machine is nobody's.
+already but has no approximation yet, as in a run, where every search makes its own. Goals take turns, so that a busy
+moment of the machine is nobody's.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 import torch
 
 from edrbo import Space, Surrogate
-from edrbo.acquisition.goal import ModelGoal
-from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.goal_acquisition import ModelGoal
 from edrbo.acquisition.methods import get_method
-from edrbo.acquisition.score import Score
-from edrbo.context.laws import ContextHistory, Empirical
+from edrbo.acquisition.scores import Score
+from edrbo.acquisition.search.maximizer import maximize
+from edrbo.contexts.distributions import ContextHistory, Empirical
 from edrbo.records.goals import parse_goal
+from edrbo.records.outcome_units import Units
 from edrbo.records.settings import DEFAULT
-from edrbo.records.units import Units
 
 GOALS = (
     "expected",
@@ -64,18 +64,23 @@ class State:
     def seconds(self, score: Score) -> list[float]:
         """Of every goal."""
         model_goals = [ModelGoal(parse_goal(text), Units()) for text in GOALS]
-        laws = [Empirical().points(self.history, goal.functional(soft=True).support_size, 0) for goal in model_goals]
+        distributions = [
+            Empirical().points(self.history, goal.functional(soft=True).support_size, 0) for goal in model_goals
+        ]
         times = [
-            [[self._once(score, *pair, seed) for pair in zip(model_goals, laws, strict=True)] for seed in range(SEEDS)]
+            [
+                [self._once(score, *pair, seed) for pair in zip(model_goals, distributions, strict=True)]
+                for seed in range(SEEDS)
+            ]
             for _ in range(TIMES)
         ]
         return np.min(times, axis=0).mean(axis=0).tolist()
 
     def _once(self, score: Score, model_goal: ModelGoal, points: object, seed: int) -> float:
-        model = replace(self.model)  # as after a fit: with no stand-in made yet
+        model = replace(self.model)  # as after a fit: with no approximation made yet
         started = time.process_time()
         acquisition = model_goal.acquisition(model, score, points)  # type: ignore[arg-type]
-        maximize(acquisition.ladder(), self.space, seed=seed, starts=self.x[-30:], kinks=acquisition.has_kinks)
+        maximize(acquisition.approximations(), self.space, seed=seed, starts=self.x[-30:], kinks=acquisition.has_kinks)
         return time.process_time() - started
 
 

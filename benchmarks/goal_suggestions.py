@@ -4,8 +4,8 @@
 
 What ``goal_speed.py`` leaves out is here: the data are coded, the model is conditioned or fitted again when its turn
 comes, and where a goal takes turns with the mean, both turns are taken. The first 200 outcomes are the same for all
-goals; then ten suggestions are asked for and told, and their mean time counts (two seeds, the smaller of two). Goals
-take turns, so that a busy moment of the machine is nobody's. Two design variables, a smooth made-up f.
+goals; then ten suggestions are asked for and reported, and their mean time counts (two seeds, the smaller of two).
+Goals take turns, so that a busy moment of the machine is nobody's. Two design variables, a smooth made-up f.
 """
 
 from __future__ import annotations

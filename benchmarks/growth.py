@@ -28,7 +28,7 @@ import load
 
 from edrbo import Optimizer, Space, Study
 from edrbo.optimizer.stored_fit import StoredFit
-from edrbo.surrogate.schedule import fit_sizes
+from edrbo.surrogate.refit import fit_sizes
 
 RESULTS = Path(__file__).parent / "results" / "growth.csv"
 REPEATS = 3
@@ -54,7 +54,7 @@ ROWS: dict[str, tuple[str, list[Size]]] = {
     "design variables": ("suggestion", [replace(USUAL, d=d) for d in (2, 5, 10, 20)]),
     "context variables": ("suggestion", [replace(USUAL, d_c=d_c) for d_c in (1, 2, 3)]),
     "contexts seen": ("suggestion", [replace(USUAL, contexts=many) for many in (200, 10_000, 1_000_000)]),
-    "contexts told at once": ("context", [replace(USUAL, contexts=many) for many in (200, 10_000, 1_000_000)]),
+    "contexts reported at once": ("context", [replace(USUAL, contexts=many) for many in (200, 10_000, 1_000_000)]),
     "a tell, observations n": ("tell", [replace(USUAL, n=n) for n in (50, 200, 500, 1000)]),
     "a step, workers": ("step", [replace(USUAL, n=STEPS_WITH_MODEL, workers=some) for some in (1, 2, 4)]),
     "a step without a model, workers": (
@@ -85,7 +85,7 @@ def evaluations(size: Size, n: int, rng: np.random.Generator) -> Iterator[tuple[
         yield {f"x{i + 1}": float(value) for i, value in enumerate(x)}, c.tolist(), y
 
 
-def told(size: Size, n: int, seed: int) -> Optimizer:
+def reported(size: Size, n: int, seed: int) -> Optimizer:
     optimizer = Optimizer(space_of(size), seed=seed)
     for design, context, value in evaluations(size, n, np.random.default_rng([seed, n])):
         optimizer.tell(design, context, value)
@@ -95,20 +95,20 @@ def told(size: Size, n: int, seed: int) -> Optimizer:
 def suggestion(size: Size, repeat: int) -> float:
     """One ask with a refit that starts from the fit before it, as in a run."""
     before, n = fit_sizes(size.n)[-2:]
-    optimizer = told(size, n, repeat)
+    optimizer = reported(size, n, repeat)
     if size.contexts:
         optimizer.observe_context(np.random.default_rng(repeat).beta(2, 2, (size.contexts, size.d_c)))
-    evidence = optimizer._main.data()
+    training_data = optimizer._main.data()
     outcomes = torch.tensor(optimizer.observations.y[:before])
-    earlier = optimizer.method.surrogate.fit(evidence.inputs(before)[:before], outcomes)
-    stored = StoredFit(before, earlier.gp.hyper, before, evidence.digest(before))
+    earlier = optimizer.method.surrogate.fit(training_data.inputs(before)[:before], outcomes)
+    stored = StoredFit(before, earlier.gp.hyper, before, training_data.digest(before))
     ready = Optimizer.of(optimizer.state, stored)
     assert ready.fit is not None  # else all fits since the first would be made
     return cpu(ready.ask)
 
 
 def context(size: Size, repeat: int) -> float:
-    optimizer = told(size, 5, repeat)
+    optimizer = reported(size, 5, repeat)
     samples = np.random.default_rng(repeat).beta(2, 2, (size.contexts, size.d_c))
     return cpu(lambda: optimizer.observe_context(samples))
 

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
+from edrbo.lab import Study
 from edrbo.space import Space
-from edrbo.study import Study
 
 SPACE = Space(design={"speed": (1.0, 9.0), "dose": (0.0, 1.0)}, context={"humidity": (0.0, 1.0)})
 BLOCK = 200
@@ -101,8 +101,8 @@ def main() -> None:
     rows = found.pop("rows")
     print(json.dumps({**found, "cpu": round(found["cpu"], 1)}))
     if arguments.what == "soak":
-        for told, seconds, memory in rows:
-            print(f"{told:6d} observations  {1e3 * seconds:8.1f} ms of CPU per step  {memory:7.1f} MB")
+        for reported, seconds, memory in rows:
+            print(f"{reported:6d} observations  {1e3 * seconds:8.1f} ms of CPU per step  {memory:7.1f} MB")
     if arguments.profile:
         stats = pstats.Stats(*[f"{arguments.profile}.{seed}" for seed in range(arguments.processes)], stream=sys.stdout)
         stats.sort_stats("tottime").print_stats(25)

@@ -22,12 +22,12 @@ from botorch.utils.sampling import draw_sobol_samples, manual_seed
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.maximizer import maximize
-from edrbo.acquisition.score import BarycenterUCB
+from edrbo.acquisition.risk import Expectation
+from edrbo.acquisition.scores import BarycenterUCB
+from edrbo.acquisition.search.maximizer import maximize
 from edrbo.bench.problems import get
-from edrbo.botorch import RobustAcquisition as BoTorchAcquisition
-from edrbo.context.laws import ContextHistory, Empirical
+from edrbo.contexts.distributions import ContextHistory, Empirical
+from edrbo.integrations.botorch import RobustAcquisition as BoTorchAcquisition
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import Surrogate
@@ -108,7 +108,7 @@ def compare(state: State, seed: int) -> Comparison:
     at_the_door = BoTorchAcquisition(acquisition.model, acquisition.score, acquisition.points, acquisition.functional)
     bounds = torch.stack([torch.zeros(d_x, dtype=torch.float64), torch.ones(d_x, dtype=torch.float64)])
     begin = time.perf_counter()
-    ours = maximize(acquisition.ladder(), state.space, seed=seed, starts=state.starts())
+    ours = maximize(acquisition.approximations(), state.space, seed=seed, starts=state.starts())
     middle = time.perf_counter()
     with manual_seed(seed), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # BoTorch tells when it starts again after a failed search

@@ -3,8 +3,8 @@
     python benchmarks/same_numbers.py record before.json     # with the old code
     python benchmarks/same_numbers.py compare before.json    # with the new code, on the same machine
 
-Every case is a fixed history, told to an optimizer, and then what it suggests and recommends. Both use nothing but the
-public interface, so that the files of the package may move. Compare on one machine only: the last bits of a matrix
+Every case is a fixed history, reported to an optimizer, and then what it suggests and recommends. Both use nothing but
+the public interface, so that the files of the package may move. Compare on one machine only: the last bits of a matrix
 product differ between makes of CPU, and a maximizer may turn such a bit into another of two equally good designs.
 """
 
@@ -48,7 +48,7 @@ def box_space(d_x: int, d_c: int) -> edrbo.Space:
     return edrbo.Space({f"x{i}": (0.0, 1.0) for i in range(d_x)}, {f"c{k}": (0.0, 1.0) for k in range(d_c)})
 
 
-def told(optimizer: edrbo.Optimizer, f: Callable[..., float], d_x: int, d_c: int, n: int) -> edrbo.Optimizer:
+def reported(optimizer: edrbo.Optimizer, f: Callable[..., float], d_x: int, d_c: int, n: int) -> edrbo.Optimizer:
     rng = np.random.default_rng(n)
     for _ in range(n):
         x, c = rng.random(d_x), np.clip(rng.normal(0.5, 0.2, d_c), 0, 1)
@@ -57,10 +57,10 @@ def told(optimizer: edrbo.Optimizer, f: Callable[..., float], d_x: int, d_c: int
     return optimizer
 
 
-def numbers(optimizer: edrbo.Optimizer, ask: dict[str, Any] | None = None, **law: Any) -> Numbers:
-    suggestions = optimizer.ask(**(ask or {}), **law)
+def numbers(optimizer: edrbo.Optimizer, ask: dict[str, Any] | None = None, **context_distribution: Any) -> Numbers:
+    suggestions = optimizer.ask(**(ask or {}), **context_distribution)
     listed = suggestions if isinstance(suggestions, list) else [suggestions]
-    found = optimizer.recommend(**law)
+    found = optimizer.recommend(**context_distribution)
     values = [found.expected, found.disagreement, *found.context_effect.values()]
     return {
         "ask": [_number(value) for suggestion in listed for value in suggestion.design.values()],
@@ -76,7 +76,7 @@ def _number(value: Any) -> float:
 
 def plain(method: str, problem: str, n: int) -> Case:
     f, d_x, d_c = PROBLEMS[problem]
-    return lambda: numbers(told(edrbo.Optimizer(box_space(d_x, d_c), method, seed=n), f, d_x, d_c, n))
+    return lambda: numbers(reported(edrbo.Optimizer(box_space(d_x, d_c), method, seed=n), f, d_x, d_c, n))
 
 
 def mixed(n: int, seed: int, **settings: Any) -> edrbo.Optimizer:
@@ -107,7 +107,7 @@ def mixed(n: int, seed: int, **settings: Any) -> edrbo.Optimizer:
         elif i % 5 == 2:
             optimizer.tell(suggestion, None, y)
         else:
-            optimizer.tell(suggestion, context, y, noise=0.01 if i % 4 == 1 else None)
+            optimizer.tell(suggestion, context, y, noise_variance=0.01 if i % 4 == 1 else None)
     return optimizer
 
 
@@ -131,14 +131,17 @@ def cases() -> Iterator[tuple[str, Case]]:
             yield f"mixed {direction} {n} {seed}", _of_mixed(n, seed, direction=direction)
     for n in (18, 40):
         yield f"mixed batch {n}", _of_mixed(n, 7, {"n": 3})
-        yield f"mixed forecast {n}", _of_mixed(n, 7, law={"forecast": [[40.0, 2.0], [60.0, 3.5], [45.0, 2.5]]})
-        yield f"mixed context {n}", _of_mixed(n, 7, law={"context": {"humidity": 40.0, "price": 2.0}})
-        yield f"mixed forgetting {n}", _of_mixed(n, 7, forgetting=10.0)
+        yield (
+            f"mixed forecast {n}",
+            _of_mixed(n, 7, context_distribution={"forecast": [[40.0, 2.0], [60.0, 3.5], [45.0, 2.5]]}),
+        )
+        yield f"mixed context {n}", _of_mixed(n, 7, context_distribution={"context": {"humidity": 40.0, "price": 2.0}})
+        yield f"mixed forgetting {n}", _of_mixed(n, 7, context_half_life=10.0)
         yield f"mixed warped {n}", _of_mixed(n, 7, method="edrbo-warped")
 
 
-def _of_mixed(n: int, seed: int, ask: Any = None, law: Any = None, **settings: Any) -> Case:
-    return lambda: numbers(mixed(n, seed, **settings), ask, **(law or {}))
+def _of_mixed(n: int, seed: int, ask: Any = None, context_distribution: Any = None, **settings: Any) -> Case:
+    return lambda: numbers(mixed(n, seed, **settings), ask, **(context_distribution or {}))
 
 
 def run() -> dict[str, Numbers]:

@@ -23,14 +23,14 @@ from maximizer import State, states
 from states import state
 from torch import Tensor
 
-from edrbo.acquisition.goal import ModelGoal
-from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.goal_acquisition import ModelGoal
 from edrbo.acquisition.methods import get_method
-from edrbo.context.laws import ContextHistory, Empirical
-from edrbo.context.points import sobol_points
+from edrbo.acquisition.search.maximizer import maximize
+from edrbo.contexts.context_points import sobol_points
+from edrbo.contexts.distributions import ContextHistory, Empirical
 from edrbo.records.goals import parse_goal
+from edrbo.records.outcome_units import Units
 from edrbo.records.settings import DEFAULT
-from edrbo.records.units import Units
 from edrbo.surrogate.ensemble import Surrogate
 
 PROBLEMS = ("ackley", "modified-branin", "hartmann", "six-hump-camel", "newsvendor", "portfolio-normal")
@@ -80,7 +80,7 @@ class Search:
         """The design found (d_x)."""
         acquisition = self.acquisition
         starts, kinks = self.state.starts(), acquisition.has_kinks
-        return maximize(acquisition.ladder(), self.state.space, seed=seed, starts=starts, kinks=kinks).x
+        return maximize(acquisition.approximations(), self.state.space, seed=seed, starts=starts, kinks=kinks).x
 
     def gain(self, x: Tensor, other: Tensor) -> float:
         """How much better ``x`` is than ``other``, of the range."""

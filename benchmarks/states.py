@@ -22,7 +22,7 @@ def space_of(problem: Problem) -> Space:
 
 
 def state(name: str, n: int, method: str | Method = "edrbo", seed: int = 0) -> Optimizer:
-    """An optimizer that has been told ``n`` evaluations of the problem."""
+    """An optimizer that has been reported ``n`` evaluations of the problem."""
     problem = problems.get(name)
     rng = stream(seed, "benchmark state", name, n)
     near = np.clip(problem.x_star + 0.15 * rng.standard_normal((n - n // 2, problem.d_x)), 0.0, 1.0)

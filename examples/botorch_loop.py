@@ -1,7 +1,7 @@
 """A BoTorch loop with our acquisition function: the rest of the program stays BoTorch's.
 
 ``RobustAcquisition`` takes any BoTorch model on (x, c). Here it is a plain ``SingleTaskGP``, and the design is the best
-worst case over laws of the context within a Wasserstein ball.
+worst case over distributions of the context within a Wasserstein ball.
 """
 
 import torch
@@ -11,9 +11,9 @@ from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from edrbo import RobustAcquisition
-from edrbo.acquisition.functional import Wasserstein
-from edrbo.acquisition.score import UCB
-from edrbo.context.laws import ContextPoints, box_points
+from edrbo.acquisition.risk import Wasserstein
+from edrbo.acquisition.scores import UCB
+from edrbo.contexts.distributions import ContextPoints, box_points
 
 torch.manual_seed(0)
 generator = torch.Generator().manual_seed(0)
@@ -30,16 +30,16 @@ bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
 for _ in range(8):
     model = SingleTaskGP(X, Y)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    atoms = X[:, 1:]  # the law: all contexts seen, with equal weights
-    law = ContextPoints(atoms, torch.full((len(atoms),), 1 / len(atoms), dtype=torch.float64), box)
-    acquisition = RobustAcquisition(model, UCB(beta=1.5), law, Wasserstein(0.05, order=1))
+    atoms = X[:, 1:]  # the distribution: all contexts seen, with equal weights
+    context_distribution = ContextPoints(atoms, torch.full((len(atoms),), 1 / len(atoms), dtype=torch.float64), box)
+    acquisition = RobustAcquisition(model, UCB(beta=1.5), context_distribution, Wasserstein(0.05, order=1))
     x, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=4, raw_samples=32)
     c = torch.rand(1, 1, generator=generator, dtype=torch.float64)  # the world chooses after us
     X, Y = torch.cat([X, torch.cat([x, c], dim=1)]), torch.cat([Y, f(x, c)])
 
-mean = RobustAcquisition(SingleTaskGP(X, Y), UCB(beta=0.0), law, Wasserstein(0.05, order=1))
+mean = RobustAcquisition(SingleTaskGP(X, Y), UCB(beta=0.0), context_distribution, Wasserstein(0.05, order=1))
 x, value = optimize_acqf(mean, bounds, q=1, num_restarts=4, raw_samples=32)
-print(f"x = {x.item():.3f}, worst expected value near the observed law {value.item():.4f}")
+print(f"x = {x.item():.3f}, worst expected value near the observed distribution {value.item():.4f}")
 
 # Contexts come from all of [0, 1] alike, so the true mean of a design is −(x − 0.55)² − 1/48, best at 0.55.
 short = (x.item() - 0.55) ** 2

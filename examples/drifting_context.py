@@ -1,15 +1,15 @@
 """A context that drifts: forget the old, and use a forecast for tomorrow.
 
-The load of a plant rises through the season, and the best setting with it. A law of all contexts ever seen lags behind;
-with a half-life it follows; with a forecast, in asking as well as in answering, it is there already. The method is
-``erbo``, which goes on exploring at the edge of what is known. The default is a little behind; ``edrbo``, the method
-of the paper, is far behind: it subtracts the experts' disagreement, which is large just there.
+The load of a plant rises through the season, and the best setting with it. A distribution of all contexts ever seen
+lags behind; with a half-life it follows; with a forecast, in asking as well as in answering, it is there already. The
+method is ``erbo``, which goes on exploring at the edge of what is known. The default is a little behind; ``edrbo``, the
+method of the paper, is far behind: it subtracts the experts' disagreement, which is large just there.
 """
 
 import numpy as np
 
 import edrbo
-from edrbo.report.diagnostics import context_shift
+from edrbo.lab.report.diagnostics import context_shift
 
 DAYS = 30
 BEST = 8.25  # the mean load on the day after the last, and so the best setting for it
@@ -22,10 +22,10 @@ def loads(day: int, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def run(
-    method: str = "erbo", *, forgetting: float | None = None, forecasts: bool = False
+    method: str = "erbo", *, context_half_life: float | None = None, forecasts: bool = False
 ) -> tuple[edrbo.Optimizer, float]:
     rng = np.random.default_rng(3)
-    optimizer = edrbo.Optimizer(space, method, seed=3, forgetting=forgetting)
+    optimizer = edrbo.Optimizer(space, method, seed=3, context_half_life=context_half_life)
     for day in range(DAYS):
         suggestion = optimizer.ask(forecast=loads(day, 20, rng)) if forecasts else optimizer.ask()
         load = float(loads(day, 1, rng)[0, 0])
@@ -35,7 +35,7 @@ def run(
 
 
 remembers, lagging = run()
-_, following = run(forgetting=5)
+_, following = run(context_half_life=5)
 _, foreseeing = run(forecasts=True)
 _, default = run("edrbo-mean", forecasts=True)
 _, paper = run("edrbo", forecasts=True)
@@ -49,7 +49,7 @@ for words, setting in (
     print(f"{words}: setting {setting:.2f}, where {BEST} is best for tomorrow")
 
 seen = remembers.context_log.weighted(1, None)[0]
-print(context_shift(seen[:20], seen[20:], np.array([10.0]), ("load",)).words())
+print(context_shift(seen[:20], seen[20:], np.array([10.0]), ("load",)).describe())
 
 assert abs(lagging - 5.15) < 0.3  # the mean of all loads so far
 assert abs(following - 6.7) < 0.3  # their mean with weights that halve every five days

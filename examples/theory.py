@@ -9,9 +9,9 @@ import math
 import numpy as np
 
 from edrbo import Method, Optimizer, Space, Surrogate
-from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.score import BarycenterUCB
-from edrbo.context.laws import Empirical
+from edrbo.acquisition.risk import Expectation
+from edrbo.acquisition.scores import BarycenterUCB
+from edrbo.contexts.distributions import Empirical
 from edrbo.theory import FixedSurrogate, TheoryBeta, regret_bounds
 
 NOISE_SD, STEPS = 0.05, 25
@@ -34,13 +34,13 @@ def run(surrogate: Surrogate, beta: float | TheoryBeta) -> tuple[Optimizer, list
 # B is our own promise about f: on a grid, rkhs_norm_lower_estimate gives 2.2 to 3.7 for the four experts.
 runs = {
     "edrbo": (Surrogate(), 1.5),
-    "as the theorems ask": (FixedSurrogate(lengthscale=0.5, noise=LAMBDA), TheoryBeta(B=5.0, R=NOISE_SD)),
+    "as the theorems ask": (FixedSurrogate(lengthscale=0.5, noise_variance=LAMBDA), TheoryBeta(B=5.0, R=NOISE_SD)),
 }
 for label, (surrogate, rule) in runs.items():
     optimizer, regret = run(surrogate, rule)
     assert optimizer.model is not None
     beta = rule(optimizer.model) if isinstance(rule, TheoryBeta) else rule
-    bounds = regret_bounds(optimizer.model, regret, value_range=1.0, beta=beta, noise=LAMBDA)
+    bounds = regret_bounds(optimizer.model, regret, value_range=1.0, beta=beta, noise_variance=LAMBDA)
     print(f"{label}: β = {beta:.2f}, regret {bounds.regret[-1]:.1f} after {STEPS} evaluations")
     print(f"    at most {bounds.trivial[-1]:.0f} whatever one does; the theorem says {bounds.theorem[-1]:,.0f}")
     x = float(optimizer.recommend().design["x"])

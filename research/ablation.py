@@ -15,22 +15,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from edrbo.acquisition.functional import Expectation, WassersteinLipschitz
 from edrbo.acquisition.methods import Method
-from edrbo.acquisition.score import BarycenterUCB
-from edrbo.context.laws import KDE, Empirical
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.acquisition.risk import Expectation, WassersteinLipschitz
+from edrbo.acquisition.scores import BarycenterUCB
+from edrbo.contexts.distributions import KDE, Empirical
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.fit import Likelihood, unpack
 from edrbo.surrogate.hyperparameters import Hyperparameters, Priors, dimension_scaled
 from edrbo.surrogate.kernels import get_kernel
 from edrbo.surrogate.scaling import Scaling
-from edrbo.surrogate.warped import WarpedSurrogate
+from edrbo.surrogate.warping import WarpedSurrogate
 
 STEPS, SLOWEST, FASTEST, HALF_CYCLE = 110, 1e-4, 1e-2, 10  # of the published program's fit
 
 
 def flat(d: int) -> Priors:
-    return Priors(lengthscale=None, noise=None, shape=None)
+    return Priors(lengthscale=None, noise_variance=None, shape=None)
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class TruncatedFit(Surrogate):
         *,
         start: Hyperparameters | None = None,
         cold: bool = True,
-    ) -> Ensemble:
+    ) -> ExpertEnsemble:
         scaling = Scaling.of(Y)
         kernels = tuple(get_kernel(name) for name in self.experts)
-        likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise(Yvar, Y), self.priors(X.shape[-1]))
+        likelihood = Likelihood(X, scaling.standardize(Y), scaling.noise_variance(Yvar, Y), self.priors(X.shape[-1]))
         raw = torch.zeros(len(kernels), X.shape[-1] + 3, dtype=torch.float64)
         first, second = torch.zeros_like(raw), torch.zeros_like(raw)
         for step in range(1, STEPS + 1):

@@ -24,7 +24,7 @@ GROUPS = {
     "expert": palette.GREEN,
     "beta": palette.PURPLE,
     "integrated": palette.BLACK,
-    "law": palette.SKY,
+    "context_distribution": palette.SKY,
     "warped": palette.ORANGE,
 }
 

@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python research/batches.py run [--seeds 0:10] [--problems all] [--out RUNS]
     python research/batches.py table [RUNS]
 
-RUNS is research/results/batches.csv unless told otherwise; a row is a run, and what is there is not run again. The
+RUNS is research/results/batches.csv unless reported otherwise; a row is a run, and what is there is not run again. The
 regret is that of the recommendation in the end, as a share of the range of the expected values; ``close`` counts
 designs of a batch with another one within a hundredth of the range of every variable.
 

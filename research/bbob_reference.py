@@ -23,7 +23,7 @@ from kept_runs import add, rows
 
 from edrbo.bench.problems.bbob import family
 from edrbo.bench.problems.bbob.family import FINE, ROUGH, Function, Member, members, problem_of
-from edrbo.bench.problems.oracle.laws import Product
+from edrbo.bench.problems.oracle.context_distributions import Product
 from edrbo.bench.problems.oracle.maximum import evolve, polish, quasi_random_designs
 from edrbo.bench.problems.problem import Problem, in_chunks
 
@@ -35,9 +35,9 @@ ENDS, POPULATIONS, AMONG = 4, (80, 160), 10
 EFFORTS = {False: (12, 12), True: (16, 96)}  # quasi-random designs as a power of two, starts; where E f is a short sum
 
 
-def average(function: Function, law: Product, x: np.ndarray, rule: tuple[int, int]) -> np.ndarray:
+def average(function: Function, context_distribution: Product, x: np.ndarray, rule: tuple[int, int]) -> np.ndarray:
     """E f (n,) by a rule of so many panels and nodes a panel."""
-    nodes, weights = law.quadrature((), *rule)
+    nodes, weights = context_distribution.quadrature((), *rule)
     return in_chunks(lambda part: function(part[:, None, :], nodes) @ weights, x, len(weights))
 
 
@@ -83,7 +83,9 @@ def scatter(problem: Problem, start: np.ndarray) -> np.ndarray:
 
 
 def coarse(problem: Problem, member: Member) -> Problem:
-    return replace(problem, expectation=lambda x, law: average(member.function, law, x, COARSE))
+    return replace(
+        problem, expectation=lambda x, context_distribution: average(member.function, context_distribution, x, COARSE)
+    )
 
 
 def climb(problem: Problem, member: Member, start: np.ndarray) -> np.ndarray:
@@ -103,7 +105,9 @@ def climb(problem: Problem, member: Member, start: np.ndarray) -> np.ndarray:
 
 def accuracy(problem: Problem, member: Member, x: np.ndarray, unit: float) -> float:
     designs = np.vstack([x, np.random.default_rng(7).random((7, member.d_x))])
-    errors = problem.expected(designs) - average(member.function, member.law, designs, (8 * FINE[0], FINE[1]))
+    errors = problem.expected(designs) - average(
+        member.function, member.context_distribution, designs, (8 * FINE[0], FINE[1])
+    )
     return float(np.abs(errors).max() / unit)
 
 

@@ -51,7 +51,7 @@ def judge(name: str, share: float, seed: int, designs: Any) -> dict[str, Any]:
         if n in CHECKPOINTS:
             looks[n] = _look(optimizer, problem, name, seed)
         else:
-            x_then = np.array(list(optimizer.recommend(ball=0.0).design.values()))
+            x_then = np.array(list(optimizer.recommend(radius=0.0).design.values()))
             looks[later[n]]["regret later"] = float(problem.regret(x_then))
     record = {"problem": name, "noise": share, "seed": seed, "range": problem.value_range}
     return {**record, "looks": {str(n): _rounded(look) for n, look in looks.items()}}
@@ -80,7 +80,7 @@ def problem_of(name: str, share: float) -> Problem:
 
 
 def _look(optimizer: Optimizer, problem: Problem, name: str, seed: int) -> dict[str, Any]:
-    answer = optimizer.recommend(ball=0.0)  # no worst case, which takes time and is not judged
+    answer = optimizer.recommend(radius=0.0)  # no worst case, which takes time and is not judged
     x = np.array(list(answer.design.values()))
     y = problem.observe(
         np.broadcast_to(x, (OUTCOMES, problem.d_x)),
@@ -88,21 +88,21 @@ def _look(optimizer: Optimizer, problem: Problem, name: str, seed: int) -> dict[
         stream(seed, "calibration noise", name),
     )
     anywhere = stream(seed, "calibration designs", name).random((RANDOM, problem.d_x))
-    belief = optimizer.predict(anywhere)
-    half = 0.5 * (belief.upper - belief.lower)
+    posterior = optimizer.predict(anywhere)
+    half = 0.5 * (posterior.upper - posterior.lower)
     return {
         "truth": float(problem.expected(x)),
         "expected": answer.expected,
         "interval": answer.interval,
         "parts": list(answer.interval_parts.values()),
-        "outcome inside": float(np.mean((y >= answer.outcome[0]) & (y <= answer.outcome[1]))),
+        "outcome inside": float(np.mean((y >= answer.outcome_interval[0]) & (y <= answer.outcome_interval[1]))),
         "regret": float(problem.regret(x)),
-        "left to gain": answer.left_to_gain,
+        "left to gain": answer.optimality_gap,
         "within": [answer.probability_best_within(delta * problem.value_range) for delta in DELTAS],
-        "ten more": answer.ten_more_runs,
-        "untried": answer.untried,
-        "unseen": answer.unseen,
-        "random off": np.round((problem.expected(anywhere) - belief.expected) / half, 3).tolist(),
+        "ten more": answer.expected_improvement_10,
+        "is_extrapolation": answer.is_extrapolation,
+        "beats_observations": answer.beats_observations,
+        "random off": np.round((problem.expected(anywhere) - posterior.expected) / half, 3).tolist(),
         "random half": float(half.mean()),
     }
 

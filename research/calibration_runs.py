@@ -1,4 +1,5 @@
-"""The runs on which intervals are judged: what the default method told itself, with the forecasts it made on the way.
+"""The runs on which intervals are judged: what the default method reported itself, with the forecasts it made on the
+way.
 
     nice -n 15 python research/calibration_runs.py RUNS [--seeds 0:10] [--problems all] [--part 0/1]
 
@@ -6,7 +7,7 @@ One file a run, RUNS/PROBLEM-NOISE-SEED.npz; what is there is not run again. See
 all problems are there early.
 
     x, c, y        200 × d_x, 200 × d_c, 200: designs, contexts, outcomes
-    mean, sd       200 × M: each expert's belief about f(x_t, c_t) before y_t was told (NaN before the first), and
+    mean, sd       200 × M: each expert's belief about f(x_t, c_t) before y_t was reported (NaN before the first), and
     noise          200 × M: the variance of its observation noise in units of y
 """
 
@@ -61,7 +62,7 @@ def _forecast(optimizer: Any, joint: Any) -> tuple[Any, Any, Any]:
         return nothing, nothing, nothing
     # the coding of contexts is the identity here: they lie in their bounds [0, 1]
     mean, sd = model.moments(torch.from_numpy(joint)[None])
-    noise = model.gp.hyper.noise * model.scaling.scale**2
+    noise = model.gp.hyper.noise_variance * model.scaling.scale**2
     return mean[:, 0].numpy(), sd[:, 0].numpy(), noise.numpy()
 
 

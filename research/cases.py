@@ -4,10 +4,10 @@
     python research/cases.py table [--out RUNS]
     python research/cases.py figure [--out RUNS]        writes docs/pictures/cases.png
 
-RUNS is research/results/cases.csv unless told otherwise. A row is one run: the case, the method, the seed, the
-recommended design and its true value, the mean over the case's whole law of contexts. ``usual`` is what a textbook
-says, ``ucb`` a Gaussian process that does not know of contexts, ``random`` the best of random designs on its day;
-``best`` a long search on the truth. What is there is not run again.
+RUNS is research/results/cases.csv unless reported otherwise. A row is one run: the case, the method, the seed, the
+recommended design and its true value, the mean over the case's whole distribution of contexts. ``usual`` is what a
+textbook says, ``ucb`` a Gaussian process that does not know of contexts, ``random`` the best of random designs on its
+day; ``best`` a long search on the truth. What is there is not run again.
 """
 
 from __future__ import annotations

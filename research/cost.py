@@ -8,7 +8,7 @@ all of
 
     ignored     nobody says what runs cost
     function    Optimizer(cost="1 + 9 * x0")
-    told        tell(cost=…) after each run, from which the cost is learned
+    reported        tell(cost=…) after each run, from which the cost is learned
 
 A run that would cost more than is left is not made. Rows are written as they come, and what the file holds is not run
 again.
@@ -27,7 +27,7 @@ from edrbo.bench import problems
 
 PROBLEMS = ("ripples", "noisy-kiln", "coating")
 COSTS = {"rising": "1 + 9 * x0", "falling": "10 - 9 * x0"}
-ARMS = ("ignored", "function", "told")
+ARMS = ("ignored", "function", "reported")
 BUDGETS = (50, 100)
 SEEDS = 10
 LEAST = 1e-4  # of the range of E f, added to regrets before their ratio is taken: less is as good as none
@@ -56,7 +56,7 @@ def replicate(name: str, which: str, arm: str, seed: int) -> Row:
                 regrets[budget] = float(problem.regret(np.array([answer[key] for key in designs])))
         value = float(problem.observe(x, met[run], noise))
         context = dict(zip(contexts, met[run].tolist(), strict=True))
-        optimizer.tell(suggestion, context, value, cost=cost if arm == "told" else None)
+        optimizer.tell(suggestion, context, value, cost=cost if arm == "reported" else None)
         spent += cost
     shown = {f"regret_{budget}": f"{regret / problem.value_range:.6g}" for budget, regret in regrets.items()}
     return {"problem": name, "cost": which, "arm": arm, "seed": str(seed), "runs": str(run), **shown}

@@ -4,7 +4,7 @@
     python research/failures.py wall --out research/results/failures-wall.csv    # seeds 0–9
 
 luck    A random smooth f of one or two designs and a context, 25 evaluations chosen by the optimizer, then one failure
-        told beside the true optimum. Loss: how much of the range of E f the recommendation loses by it.
+        reported beside the true optimum. Loss: how much of the range of E f the recommendation loses by it.
 wall    y = a + 2b + 0.2c, and every run with a + b > 1 fails; 40 evaluations. The best design is (0, 1), worth 2.1.
 
 Rows are written as they come, and what the file holds is not run again.

@@ -23,8 +23,8 @@ from edrbo.streams import stream
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack
 from edrbo.surrogate.kernels import get_kernel
+from edrbo.surrogate.refit import FittedModel, advance, fit_sizes
 from edrbo.surrogate.scaling import Scaling
-from edrbo.surrogate.schedule import FittedModel, advance, fit_sizes
 
 RUNS = Path(__file__).parent / "results" / "calibration-runs.npz"
 PROBLEMS = "ackley,modified-branin,hartmann,six-hump-camel,newsvendor,complicated-hartmann,wing,ripples"

@@ -1,4 +1,5 @@
-"""What it costs in foretelling that hyper-parameters of many observations are fitted to 500 of them: docs/speed.md.
+"""What it costs in predictive accuracy that hyper-parameters of many observations are fitted to 500 of them:
+docs/speed.md.
 
     OMP_NUM_THREADS=1 python research/fitted_rows.py
 
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from edrbo.bench import problems
 from edrbo.streams import stream
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.fit import Likelihood, default_theta, fit
 from edrbo.surrogate.kernels import get_kernel
 from edrbo.surrogate.scaling import Scaling
@@ -34,16 +35,16 @@ def data(name: str, noise: float, n: int, rng: np.random.Generator) -> tuple[Ten
     return torch.from_numpy(np.hstack([x, c])[order]), torch.from_numpy(y[order])
 
 
-def fitted_to_all(X: Tensor, Y: Tensor) -> Ensemble:
+def fitted_to_all(X: Tensor, Y: Tensor) -> ExpertEnsemble:
     surrogate, scaling = Surrogate(), Scaling.of(Y)
     kernels, priors = tuple(get_kernel(name) for name in surrogate.experts), surrogate.priors(X.shape[1])
     likelihood = Likelihood(X, scaling.standardize(Y), None, priors)
     return surrogate.at(X, Y, None, fit(kernels, likelihood, default_theta(kernels, X.shape[1], priors)))
 
 
-def density(model: Ensemble, X: Tensor, Y: Tensor) -> Tensor:
+def density(model: ExpertEnsemble, X: Tensor, Y: Tensor) -> Tensor:
     mean, sd = model.expert_moments(X)
-    spread = (sd.square() + model.gp.hyper.noise[:, None] * model.scaling.scale**2).sqrt()
+    spread = (sd.square() + model.gp.hyper.noise_variance[:, None] * model.scaling.scale**2).sqrt()
     return (-0.5 * ((Y - mean) / spread).square() - spread.log()).mean(-1)
 
 

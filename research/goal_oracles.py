@@ -33,12 +33,12 @@ from edrbo.records.goals import (
     Direction,
     Expected,
     Goal,
-    Hit,
     MeanSd,
+    ProbabilityBetterThan,
+    ProbabilityWithin,
     Quantile,
-    Reach,
     Robust,
-    Within,
+    TargetLoss,
     WorstCase,
 )
 
@@ -50,7 +50,7 @@ NOT_DRAWN = (WorstCase, Robust)  # a sample says nothing of them
 
 def goals_of(problem: Problem) -> list[Goal]:
     best, room = problem.optimum, 0.2 * problem.value_range
-    shares: list[Goal] = [Reach(best), Within(best - room, best + room), Hit(best)]
+    shares: list[Goal] = [ProbabilityBetterThan(best), ProbabilityWithin(best - room, best + room), TargetLoss(best)]
     return [Expected(), CVaR(0.1), Quantile(0.1), WorstCase(), Robust(0.1), MeanSd(1.0), *shares]
 
 

@@ -11,7 +11,7 @@ four digits.
 One file a run, RUNS/PROBLEM/ARM/SEED.json: designs ``x``, ``outcomes``, and ``recommended`` designs by goal (what
 ``recommend(goal=…)`` gives on these data; of an arm with a goal its own alone), ``seconds`` of all suggestions, the
 ``code`` that asked and the one that ``answered``. What is there is not run again; with --again the designs and outcomes
-of stored runs are told anew and only the recommendations are made again, where other code had made them. Seeds come
+of stored runs are reported anew and only the recommendations are made again, where other code had made them. Seeds come
 first, so that a few seeds of everything are there early.
 ``research/goals_tables.py`` judges the runs.
 """

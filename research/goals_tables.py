@@ -188,7 +188,9 @@ def counts(gain: np.ndarray) -> tuple[int, int, int]:
 
 def _worlds(table: Table) -> None:
     print(f"\nSeeds {_numbers(table)}, when the world changes: mean over problems ± standard error over seeds.\n")
-    print("| | " + " | ".join((*WORLDS, "worst law in the ball", "mean of the four")) + " |\n|---|" + "---:|" * 5)
+    print(
+        "| | " + " | ".join((*WORLDS, "worst distribution in the ball", "mean of the four")) + " |\n|---|" + "---:|" * 5
+    )
     for some, count in (("", len(EVERYTHING)), (", on the paper's nine", len(problems.names()))):
         for by in WORLDLY:
             found = [table.truly(by, world)[:count].mean() for world in (*WORLDS, "robust")]

@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from edrbo.acquisition.functional import Expectation
 from edrbo.acquisition.methods import Method
-from edrbo.acquisition.score import BarycenterUCB
-from edrbo.context.laws import Empirical
+from edrbo.acquisition.risk import Expectation
+from edrbo.acquisition.scores import BarycenterUCB
+from edrbo.contexts.distributions import Empirical
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.hyperparameters import LogNormal, Priors
 

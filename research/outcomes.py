@@ -3,9 +3,9 @@
     python research/outcomes.py run --out research/results/outcomes.csv --seeds 0 5     # seeds 0–4
     python research/outcomes.py table research/results/outcomes.csv
 
-Each run is one of ``bench/problems/limited.py`` with 60 evaluations; f and g are told with their noise and the context
-they met. After 20, 40 and 60 of them a design is recommended. ``share`` is the true share of contexts in which it keeps
-the limit, ``gap`` how much worse it is on average than the best design that keeps it, as a part of the range.
+Each run is one of ``bench/problems/limited.py`` with 60 evaluations; f and g are reported with their noise and the
+context they met. After 20, 40 and 60 of them a design is recommended. ``share`` is the true share of contexts in which
+it keeps the limit, ``gap`` how much worse it is on average than the best design that keeps it, as a part of the range.
 
 Rows are written as they come, and what the file holds is not run again.
 """

@@ -2,9 +2,9 @@
 
     python research/stuck.py RESULTS/replicates/PROBLEM/METHOD/SEED.jsonl [--observations 150]
 
-For both designs: the true expected value, and under the estimated context law the mean over contexts of μ̄, σ̄ and ε̂, the
-acquisition with and without the radius, and the standard deviation of the expectation itself (what edrbo-integrated
-explores by).
+For both designs: the true expected value, and under the estimated context distribution the mean over contexts of μ̄, σ̄
+and ε̂, the acquisition with and without the radius, and the standard deviation of the expectation itself (what
+edrbo-integrated explores by).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from edrbo import Optimizer
-from edrbo.acquisition.score import BETA, SQRT2
+from edrbo.acquisition.scores import BETA, SQRT2
 from edrbo.bench.learners.learner import Setup
 from edrbo.bench.run.journal import read_journal
 from edrbo.bench.run.plugin import get_problem
@@ -42,7 +42,7 @@ def main() -> None:
     model = optimizer.model
     assert model is not None  # there are observations enough
     designs = torch.tensor(np.array([problem.x_star, seen[-1].x]))
-    atoms = torch.tensor([one.c for one in seen], dtype=torch.float64)  # the law of `edrbo`: the contexts seen
+    atoms = torch.tensor([one.c for one in seen], dtype=torch.float64)  # the distribution of `edrbo`: the contexts seen
     weights = torch.full((len(seen),), 1.0 / len(seen), dtype=torch.float64)
     paired = model.paired_with(atoms)
     with torch.no_grad():

@@ -10,7 +10,7 @@ import torch
 from edrbo.surrogate.priors import LogNormal, Priors, ensemble_priors
 from torch import Tensor
 
-from edrbo.context.laws import KDE, Law
+from edrbo.contexts.distributions import KDE, ContextDistribution
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel, get_kernel, register
 
@@ -57,7 +57,7 @@ def two_scales(share: float, times: float, names: tuple[str, ...] = EXPERTS) -> 
     return tuple(kernel.name for kernel in kernels)
 
 
-LAWS: dict[str, Law] = {"kde": KDE(samples=256)}
+CONTEXT_DISTRIBUTIONS: dict[str, ContextDistribution] = {"kde": KDE(samples=256)}
 SURROGATES: dict[str, Surrogate] = {
     "scale": Surrogate(priors=prior(outputscale=LogNormal(0.0, 0.5))),
     "scale1": Surrogate(priors=prior(outputscale=LogNormal(0.5, 1.0))),

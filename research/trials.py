@@ -5,7 +5,7 @@
     python research/trials.py table [RUNS] [--noise 0.05] [--goal robust:0.1] [--evaluations 100] [--beside base]
 
 Rules are methods made of public parts; the tables also hold runs of rules that reached into the optimizer, which commit
-42d7819 has. RUNS is research/results/trials.csv unless told otherwise; a row is a run, and what is there is not run
+42d7819 has. RUNS is research/results/trials.csv unless reported otherwise; a row is a run, and what is there is not run
 again. Regrets are shares of the range of the problem's expected values: ``cumulative`` after the five initial designs
 under the mean, ``at 50`` and so on of the recommendation under the goal. Rules are chosen on seeds below 100; seeds 100
 to 109 are for confirming.
@@ -26,21 +26,21 @@ from kept_runs import add, ratio_of, rows
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from trial_models import LAWS, SURROGATES
+from trial_models import CONTEXT_DISTRIBUTIONS, SURROGATES
 
 from edrbo import Optimizer
-from edrbo.acquisition.functional import Expectation
 from edrbo.acquisition.methods import Method
-from edrbo.acquisition.score import UCB, BarycenterUCB
+from edrbo.acquisition.risk import Expectation
+from edrbo.acquisition.scores import UCB, BarycenterUCB
 from edrbo.bench import problems
 from edrbo.bench.learners.learner import Setup
 from edrbo.bench.problems.oracle.goals import goal_regret
 from edrbo.bench.problems.oracle.shift import with_noise
-from edrbo.context.laws import Empirical
+from edrbo.contexts.distributions import Empirical
 from edrbo.records.goals import parse_goal
 from edrbo.streams import stream
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.warped import WarpedSurrogate
+from edrbo.surrogate.warping import WarpedSurrogate
 
 RESULTS = Path(__file__).parent / "results" / "trials.csv"
 LOOKS = 50, 100, 200
@@ -78,14 +78,14 @@ SCORES: dict[str, UCB] = {
     **{f"mean-{beta:g} + radius added": mean(beta, -0.7) for beta in (1.0, 1.5)},
     **{f"boldest-{beta:g}": Boldest(beta, integrated=True) for beta in (1.0, 1.5)},
     "identify": mean(1.5),
-    "identify told": mean(1.5),
+    "identify reported": mean(1.5),
 }
-MODELS = ("warped-", *(f"{name}:" for name in (*SURROGATES, *LAWS)))
+MODELS = ("warped-", *(f"{name}:" for name in (*SURROGATES, *CONTEXT_DISTRIBUTIONS)))
 RULES = f"one of {', '.join(SCORES)}, before which one of {', '.join(MODELS)} may stand"
 
 
 def method_of(rule: str) -> Method:
-    """A score of ``SCORES``; before it may stand one of ``MODELS``, a model or a law in place of ours."""
+    """A score of ``SCORES``; before it may stand one of ``MODELS``, a model or a distribution in place of ours."""
     model = next((name for name in MODELS if rule.startswith(name)), "")
     score = SCORES.get(rule.removeprefix(model))
     if score is None:
@@ -93,7 +93,7 @@ def method_of(rule: str) -> Method:
             f"no rule is called {rule!r}: one of {', '.join(SCORES)}, or one of {', '.join(MODELS)} before it"
         )
     surrogate = WarpedSurrogate() if model == "warped-" else SURROGATES.get(model[:-1], Surrogate())
-    return Method(surrogate, score, LAWS.get(model[:-1], Empirical()), Expectation())
+    return Method(surrogate, score, CONTEXT_DISTRIBUTIONS.get(model[:-1], Empirical()), Expectation())
 
 
 def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: int) -> dict[str, object]:
@@ -108,7 +108,7 @@ def run(rule: str, name: str, noise: float, goal: str, seed: int, evaluations: i
         initial=INITIAL,
         goal=goal,
         aim="identify" if rule.startswith("identify") else "operate",
-        evaluations=evaluations if rule == "identify told" else None,
+        evaluations=evaluations if rule == "identify reported" else None,
     )
     designs, looks, began = [], {}, time.process_time()
     for t in range(evaluations):

@@ -81,7 +81,7 @@ def replayed(problem: Unseen, history: Any, seed: int) -> Iterator[tuple[int, Op
 def answers(problem: Unseen, optimizer: Optimizer, goals: list[str], look: int) -> list[dict[str, Any]]:
     found = []
     for goal in goals:
-        answer = optimizer.recommend(goal=problem.goal_text(goal), ball=0.1 if goal == "mean" else 0.0)
+        answer = optimizer.recommend(goal=problem.goal_text(goal), radius=0.1 if goal == "mean" else 0.0)
         x = np.array(list(answer.design.values()))
         size = problem.range(goal)
         found.append(
@@ -95,10 +95,10 @@ def answers(problem: Unseen, optimizer: Optimizer, goals: list[str], look: int) 
                 "low": answer.value_interval[0],
                 "high": answer.value_interval[1],
                 **answer.value_parts,
-                "left": answer.left_to_gain,
+                "left": answer.optimality_gap,
                 "within 1 %": answer.probability_best_within(WITHIN[0] * size),
                 "within 5 %": answer.probability_best_within(WITHIN[1] * size),
-                "ten more": answer.ten_more_runs,
+                "ten more": answer.expected_improvement_10,
                 "worst": answer.worst_case if goal == "mean" else "",
                 "worst truth": problem.truth("robust", x) if goal == "mean" else "",
                 "design": " ".join(f"{value:.6g}" for value in x),

@@ -1,7 +1,8 @@
 """Whether ``recommend().worst_case`` is at or below the true worst case at the recommended design.
 
 Four problems, ten seeds, after 40 and after 100 evaluations without noise: 80 answers. The truth is the worst mean over
-all laws within Wasserstein-1 distance 0.1 of the true one. Resumable: answers that are in the file are not made again.
+all distributions within Wasserstein-1 distance 0.1 of the true one. Resumable: answers that are in the file are not
+made again.
 
     OMP_NUM_THREADS=1 python research/worst_case.py docs/results/worst_case.csv
 """
@@ -37,7 +38,7 @@ def answers(name: str, seed: int) -> list[dict[str, str]]:
         x, c = np.array(list(suggestion.design.values())), problem.sample_contexts(1, rng)[0]
         optimizer.tell(suggestion, c, float(problem.objective(x[None], c[None])[0]))
         if len(optimizer) in SIZES:
-            found = optimizer.recommend(ball=BALL)
+            found = optimizer.recommend(radius=BALL)
             truth = float(problem.worst_case(np.array([list(found.design.values())]), BALL)[0])
             numbers = f"{found.worst_case:.6g}", f"{truth:.6g}"
             rows.append(dict(zip(FIELDS, (name, str(seed), str(len(optimizer)), *numbers), strict=True)))

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
 ROOM = uuid.UUID("5f2b7f0e-3c3e-5d0b-9a53-64a1f8f5d3a1")  # of the serial numbers
 VENDORED = (  # path in the wheel, name, license, where it comes from
-    ("edrbo/web/static/htmx.min.js", "htmx.org", "0BSD", "pkg:npm/htmx.org@{}", re.compile(r'version:"([0-9.]+)"')),
+    ("edrbo/lab/web/static/htmx.min.js", "htmx.org", "0BSD", "pkg:npm/htmx.org@{}", re.compile(r'version:"([0-9.]+)"')),
 )
 
 

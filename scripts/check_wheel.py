@@ -48,7 +48,7 @@ KNOWN = {
     "edrbo/bench/problems/portfolio/data_files/portfolio.csv.gz": "research/make_portfolio_data.py",
     "edrbo/bench/problems/portfolio/data_files/portfolio_meta.json": "research/make_portfolio_data.py",
     "edrbo/bench/problems/portfolio/data_files/portfolio.json": "research/fit_portfolio.py",
-    "edrbo/web/static/htmx.LICENSE.txt": "the licence of the one script that others wrote",
+    "edrbo/lab/web/static/htmx.LICENSE.txt": "the licence of the one script that others wrote",
 }
 OF_THE_SDIST = {"LICENSE", "THIRD-PARTY.md", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
 TYPES = "types"  # no extra, but chosen and kept like one: what mypy sees, and what an import costs
@@ -178,7 +178,8 @@ class Environment:
 
     @staticmethod
     def uv(*words: str) -> None:
-        # constraints.txt names a torch that may lie on this machine as a build without CUDA, where pip is told of it.
+        # constraints.txt names a torch that may lie on this machine as a build without CUDA, where pip is reported of
+        # it.
         links = {"UV_FIND_LINKS": os.environ["PIP_FIND_LINKS"]} if "PIP_FIND_LINKS" in os.environ else {}
         subprocess.run([sys.executable, "-m", "uv", "--quiet", *words], check=True, env={**os.environ, **links})
 

@@ -36,8 +36,8 @@ def draw_all() -> Figure:
     for name, part in zip(names, parts.ravel(), strict=False):
         problem = problems.get(name)
         j, k = DESIGN.get(name, 0), CONTEXT.get(name, 0)
-        noise = ", noisy" if problem.noise_sd else ""
-        part.suptitle(f"{name}\n$d_x$ = {problem.d_x}, $d_c$ = {problem.d_c}{noise}", fontsize=10)
+        noise_variance = ", noisy" if problem.noise_sd else ""
+        part.suptitle(f"{name}\n$d_x$ = {problem.d_x}, $d_c$ = {problem.d_c}{noise_variance}", fontsize=10)
         top, bottom = part.subplots(2, 1, sharex=True, height_ratios=[0.8, 1.0])
         draw_expectation(top, problem, j)
         draw_slice(bottom, problem, j, k)
@@ -71,7 +71,7 @@ def draw_slice(axes: Axes, problem: Problem, j: int, k: int) -> None:
     steps = levels[np.searchsorted(levels, values, side="right") - 1]
     axes.imshow(steps, origin="lower", extent=(0, 1, 0, 1), aspect="auto", cmap=COLOR_MAP)
     axes.axvline(float(problem.x_star[j]), color=VERMILION, linestyle="--", linewidth=1)
-    low, high = problem.law.components[k].quantile(np.array([0.05, 0.95]))
+    low, high = problem.context_distribution.components[k].quantile(np.array([0.05, 0.95]))
     bar = {"color": VERMILION, "linewidth": 3.5, "solid_capstyle": "butt", "clip_on": False}
     axes.plot([1.035, 1.035], [low, high], **bar, label="middle 90 % of contexts")
     axes.set_xlim(0, 1)

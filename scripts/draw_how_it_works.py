@@ -15,15 +15,15 @@ from matplotlib.figure import Figure
 
 from edrbo import CVaR, Expected, Goal, Method, Optimizer, Space, Surrogate, WorstCase
 from edrbo.acquisition.acquisition import FAIR_ATOMS, ROUGH_ATOMS, RobustAcquisition
-from edrbo.acquisition.functional import CVaR as Tail
-from edrbo.acquisition.functional import Expectation, Functional, Wasserstein
-from edrbo.acquisition.score import BarycenterUCB
+from edrbo.acquisition.risk import CVaR as Tail
+from edrbo.acquisition.risk import Expectation, Functional, Wasserstein
+from edrbo.acquisition.scores import BarycenterUCB
 from edrbo.bench import problems
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_value
 from edrbo.bench.problems.problem import Problem
-from edrbo.context import ContextHistory, ContextPoints, Empirical
+from edrbo.contexts import ContextHistory, ContextPoints, Empirical
 from edrbo.palette import BLUE, COLOR_MAP, EITHER, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from edrbo.surrogate.ensemble import Ensemble, barycenter, radius
+from edrbo.surrogate.ensemble import ExpertEnsemble, barycenter, radius
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 FEW, MANY = 14, 40  # runs: for what is believed, and for answers
@@ -50,7 +50,7 @@ def run(problem: Problem, runs: int, goal: Goal | None = None) -> Optimizer:
     return optimizer
 
 
-def at_slice(model: Ensemble) -> tuple[torch.Tensor, torch.Tensor]:
+def at_slice(model: ExpertEnsemble) -> tuple[torch.Tensor, torch.Tensor]:
     """Each expert's mean and standard deviation (M × N) along x in the context of the slice, in units of y."""
     return model.moments(torch.stack([X, torch.full_like(X, SLICE)], -1))
 
@@ -68,7 +68,7 @@ def truth(axes: Axes, problem: Problem, optimizer: Optimizer) -> None:
     axes.plot(seen.x[near, 0], seen.y[near], "o", color=EITHER, ms=5, label="runs in contexts near by")
 
 
-def draw_experts(problem: Problem, optimizer: Optimizer, model: Ensemble) -> Figure:
+def draw_experts(problem: Problem, optimizer: Optimizer, model: ExpertEnsemble) -> Figure:
     mean, sd = at_slice(model)
     figure = Figure(figsize=(5.0, 5.0), layout="constrained")
     many = figure.subplots(2, 2, sharex=True, sharey=True)
@@ -83,7 +83,7 @@ def draw_experts(problem: Problem, optimizer: Optimizer, model: Ensemble) -> Fig
     return figure
 
 
-def draw_barycenter(problem: Problem, optimizer: Optimizer, model: Ensemble) -> Figure:
+def draw_barycenter(problem: Problem, optimizer: Optimizer, model: ExpertEnsemble) -> Figure:
     mean, sd = at_slice(model)
     center, spread = barycenter(mean, sd)
     figure = Figure(figsize=(5.0, 5.6), layout="constrained")
@@ -106,14 +106,14 @@ def draw_barycenter(problem: Problem, optimizer: Optimizer, model: Ensemble) -> 
     return figure
 
 
-def draw_law(problem: Problem, history: ContextHistory) -> Figure:
+def draw_distribution(problem: Problem, history: ContextHistory) -> Figure:
     contexts = history.contexts[:, 0]
     figure = Figure(figsize=(5.0, 5.0), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     grid = np.linspace(0.0, 1.0, 400)
-    (marginal,) = problem.law.components
+    (marginal,) = problem.context_distribution.components
     above.hist(contexts, bins=25, range=(0, 1), density=True, color=GREEN, alpha=0.45, label="contexts seen")
-    above.plot(grid, marginal.density(grid), color=EITHER, ls="--", label="their true law")
+    above.plot(grid, marginal.density(grid), color=EITHER, ls="--", label="their true distribution")
     above.plot(contexts, np.full(len(contexts), -0.08), "|", color=GREEN, ms=7)
     above.set_ylabel("density")
     above.legend()
@@ -126,11 +126,11 @@ def draw_law(problem: Problem, history: ContextHistory) -> Figure:
     return figure
 
 
-def rows(model: Ensemble, points: ContextPoints, functional: Functional) -> RobustAcquisition:
+def rows(model: ExpertEnsemble, points: ContextPoints, functional: Functional) -> RobustAcquisition:
     return RobustAcquisition(model, METHOD.score, points, functional)
 
 
-def draw_functional(model: Ensemble, history: ContextHistory) -> Figure:
+def draw_functional(model: ExpertEnsemble, history: ContextHistory) -> Figure:
     figure = Figure(figsize=(5.0, 6.4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     c = torch.linspace(0.0, 1.0, 101, dtype=torch.float64)
@@ -139,13 +139,20 @@ def draw_functional(model: Ensemble, history: ContextHistory) -> Figure:
     mesh = above.pcolormesh(X, c, score.T, cmap=COLOR_MAP, shading="gouraud", rasterized=True)
     figure.colorbar(mesh, ax=above, label="score s(x, c)")
     points = Empirical().points(history, 64, SEED)
-    above.plot(np.zeros(len(points.atoms)) + 0.01, points.atoms[:, 0], ">", color=GREEN, ms=4, label="atoms of the law")
+    above.plot(
+        np.zeros(len(points.atoms)) + 0.01,
+        points.atoms[:, 0],
+        ">",
+        color=GREEN,
+        ms=4,
+        label="atoms of the distribution",
+    )
     above.set_ylabel("context c")
     above.legend(loc="upper right", labelcolor="black")
     for label, functional, color in (
-        ("mean over the law", Expectation(), ORANGE),
+        ("mean over the distribution", Expectation(), ORANGE),
         ("mean of the worst fifth", Tail(0.2), BLUE),
-        ("worst mean of a law near by", Wasserstein(0.1, order=1), PURPLE),
+        ("worst mean of a distribution near by", Wasserstein(0.1, order=1), PURPLE),
     ):
         with torch.no_grad():
             alpha = rows(model, points, functional).evaluate(X[:, None])
@@ -165,10 +172,10 @@ def draw_goals(problem: Problem) -> Figure:
     designs = np.linspace(0.0, 1.0, 61)
     for axes, (goal, color) in zip(many, goals, strict=True):
         optimizer = run(problem, MANY, goal)
-        belief, answer = optimizer.predict(designs[:, None]), optimizer.recommend()
+        posterior, answer = optimizer.predict(designs[:, None]), optimizer.recommend()
         exact = [float(goal_value(problem, goal, np.array([x]))) for x in designs]
-        axes.fill_between(designs, belief.value_lower, belief.value_upper, color=color, alpha=0.25, lw=0)
-        axes.plot(designs, belief.value, color=color, label="believed, with its 95 % interval")
+        axes.fill_between(designs, posterior.value_lower, posterior.value_upper, color=color, alpha=0.25, lw=0)
+        axes.plot(designs, posterior.value, color=color, label="believed, with its 95 % interval")
         axes.plot(designs, exact, color=EITHER, ls="--", lw=1, label="true")
         x = float(answer.design["x"])
         axes.axvline(x, color=color, ls=":", lw=1)
@@ -200,15 +207,15 @@ def main() -> None:
     optimizer = run(problem, FEW)
     model = optimizer.model
     assert model is not None
-    told = torch.tensor(optimizer.observations.c)
+    reported = torch.tensor(optimizer.observations.c)
     more = problem.sample_contexts(MORE_CONTEXTS, np.random.default_rng(SEED))
-    contexts = torch.cat([torch.from_numpy(more), told])
+    contexts = torch.cat([torch.from_numpy(more), reported])
     zero, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     history = ContextHistory(contexts, torch.ones(len(contexts), dtype=torch.float64), zero, one)
     for name, figure in {
         "experts": draw_experts(problem, optimizer, model),
         "barycenter": draw_barycenter(problem, optimizer, model),
-        "law": draw_law(problem, history),
+        "context_distribution": draw_distribution(problem, history),
         "functional": draw_functional(model, history),
         "goal": draw_goals(problem),
     }.items():

@@ -10,8 +10,8 @@ import torch
 from edrbo import Optimizer, Space
 from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
-from edrbo.context.laws import sobol_points
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.contexts.distributions import sobol_points
+from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.theory import (
     RegretBounds,
     information_gain,
@@ -22,7 +22,7 @@ from edrbo.theory import (
     rkhs_norm_lower_estimate,
     unit_kernel,
 )
-from edrbo.theory.plot import draw_bounds
+from edrbo.theory.bound_figure import draw_bounds
 
 STEPS, SEED = 200, 100
 BETA, NOISE, DELTA = 1.5, 0.01, 0.05
@@ -30,7 +30,7 @@ CANDIDATES = 2048
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "theory-bounds.png"
 
 
-def run(problem: Problem) -> tuple[Ensemble, list[float]]:
+def run(problem: Problem) -> tuple[ExpertEnsemble, list[float]]:
     """The model after ``STEPS`` evaluations and the regret of each."""
     space = Space(
         design={f"x{j + 1}": (0, 1) for j in range(problem.d_x)},
@@ -47,7 +47,7 @@ def run(problem: Problem) -> tuple[Ensemble, list[float]]:
     return optimizer.model, regret
 
 
-def describe(problem: Problem, model: Ensemble, bounds: RegretBounds) -> None:
+def describe(problem: Problem, model: ExpertEnsemble, bounds: RegretBounds) -> None:
     """The numbers of the table."""
     gp = model.gp
     names = [kernel.name for kernel in gp.kernels]
@@ -77,7 +77,7 @@ def main() -> None:
     for name in ("hartmann", "ackley"):
         problem = problems.get(name)
         model, regret = run(problem)
-        panels[name] = regret_bounds(model, regret, problem.value_range, beta=BETA, noise=NOISE, delta=DELTA)
+        panels[name] = regret_bounds(model, regret, problem.value_range, beta=BETA, noise_variance=NOISE, delta=DELTA)
         describe(problem, model, panels[name])
     draw_bounds(panels).savefig(OUT)
 

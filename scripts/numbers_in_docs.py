@@ -14,7 +14,7 @@ import numpy as np
 from edrbo.bench import problems
 from edrbo.bench.analysis.regret_table import regret_table
 from edrbo.bench.analysis.relative import relative
-from edrbo.bench.analysis.results import Results, Run, load_results, look_name
+from edrbo.bench.analysis.results import ReplicateRun, Results, load_results, look_name
 from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import rank, statistic, summarize
 from edrbo.bench.analysis.table import Entry, Row, Table, format_pair, with_places
@@ -23,7 +23,7 @@ from edrbo.records.settings import DEFAULT
 RUNS = Path(__file__).parents[1] / "docs" / "results"
 PAPER = ("edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb")
 SHIFTS = {
-    "simple": "own law",
+    "simple": "own distribution",
     "shift-down": "moved down",
     "shift-up": "moved up",
     "spread": "wider",
@@ -59,9 +59,9 @@ def recommendations(results: Results) -> Table:
 
 
 def on_the_way(results: Results, planned: Mapping[int, Results]) -> Table:
-    """Regrets of what is recommended after 50, 100 and 200 evaluations, for the mean and for the worst law.
+    """Regrets of what is recommended after 50, 100 and 200 evaluations, for the mean and for the worst distribution.
 
-    Those of ``edrbo-identify`` at 50 and 100 are of ``planned`` runs, which were told that there would be so many.
+    Those of ``edrbo-identify`` at 50 and 100 are of ``planned`` runs, which were reported that there would be so many.
     """
     columns = [(goal, n) for goal in ("expected", ROBUST) for n in (*LOOKS, LAST)]
     rows = []
@@ -70,31 +70,33 @@ def on_the_way(results: Results, planned: Mapping[int, Results]) -> Table:
         for goal, n in columns:
             shares.append(at_look(results, planned, method, goal, n))
         rows.append((method, shares))
-    heads = tuple(f"{'mean' if goal == 'expected' else 'worst law'}, {n}" for goal, n in columns)
+    heads = tuple(f"{'mean' if goal == 'expected' else 'worst distribution'}, {n}" for goal, n in columns)
     return _shares("regret of the recommendation", heads, sorted(rows, key=lambda row: row[1][2]))
 
 
 def at_look(results: Results, planned: Mapping[int, Results], method: str, goal: str, n: int) -> float:
-    """The share after ``n`` evaluations, of ``planned`` runs where ``edrbo-identify`` was told of so many."""
+    """The share after ``n`` evaluations, of ``planned`` runs where ``edrbo-identify`` was reported of so many."""
     runs = planned[n] if method == IDENTIFY and n in planned else results
     last = n == len(runs.runs[0].regret)
     return share(runs, method, "simple" if last and goal == "expected" else look_name(goal, n))
 
 
-def told_the_goal(results: Results, planned: Mapping[int, Results]) -> Table:
-    """Under the worst law: those that were told the goal, ``edrbo-identify`` that asked for the mean, and the least
-    regret of the rivals, which ask by their own ideas and recommend by the goal."""
+def reported_the_goal(results: Results, planned: Mapping[int, Results]) -> Table:
+    """Under the worst distribution: those that were reported the goal, ``edrbo-identify`` that asked for the mean, and
+    the least regret of the rivals, which ask by their own ideas and recommend by the goal."""
     operating = load_results(RUNS / "goal-told.csv.gz")
-    told = [(IDENTIFY, [share(load_results(RUNS / f"identify-robust-{n}.csv.gz"), IDENTIFY, "simple") for n in LOOKS])]
+    reported = [
+        (IDENTIFY, [share(load_results(RUNS / f"identify-robust-{n}.csv.gz"), IDENTIFY, "simple") for n in LOOKS])
+    ]
     names = {n: look_name(ROBUST, n) if n < len(operating.runs[0].regret) else "simple" for n in LOOKS}
     for method in (DEFAULT, "edrbo"):
-        told.append((method, [share(operating, method, names[n]) for n in LOOKS]))
+        reported.append((method, [share(operating, method, names[n]) for n in LOOKS]))
     asked = [share(planned[n], IDENTIFY, look_name(ROBUST, n)) for n in LOOKS]
     rivals = [method for method in results.methods if method not in (IDENTIFY, DEFAULT, "edrbo")]
     least = [min(share(results, method, look_name(ROBUST, n)) for method in rivals) for n in LOOKS]
-    rows = [(f"{method}, told the goal", found) for method, found in told]
+    rows = [(f"{method}, reported the goal", found) for method, found in reported]
     rows += [(f"{IDENTIFY}, asks for the mean", asked), ("the best of the rivals", least)]
-    return _shares("regret under the worst law", tuple(f"worst law, {n}" for n in LOOKS), rows)
+    return _shares("regret under the worst distribution", tuple(f"worst distribution, {n}" for n in LOOKS), rows)
 
 
 def twice(states: Sequence[tuple[Results, Mapping[int, Results]]]) -> Table:
@@ -114,12 +116,12 @@ def twice(states: Sequence[tuple[Results, Mapping[int, Results]]]) -> Table:
     return _shares("regret of the recommendation", heads, sorted(rows, key=lambda row: row[1][4] + row[1][5]))
 
 
-def far_off(run: Run) -> bool:
+def far_off(run: ReplicateRun) -> bool:
     return statistic(run, "simple") > STUCK * problems.get(run.problem).value_range
 
 
 def planned_runs(name: str) -> dict[int, Results]:
-    """The runs of ``edrbo-identify`` that were told of fewer evaluations, by their number."""
+    """The runs of ``edrbo-identify`` that were reported of fewer evaluations, by their number."""
     return {n: load_results(RUNS / f"{name}-{n}.csv.gz") for n in LOOKS}
 
 
@@ -227,7 +229,7 @@ def main() -> None:
     nine = load_results(RUNS / "regret.csv.gz")
     print("# Without noise\n")
     comparison(nine, planned_runs("identify"))
-    print(told_the_goal(nine, planned_runs("identify")).to_markdown())
+    print(reported_the_goal(nine, planned_runs("identify")).to_markdown())
     print(twice(two_states(nine)).to_markdown())
     print("# With noise of 5 % of the range\n")
     comparison(load_results(RUNS / "noise.csv.gz"), planned_runs("identify-noise"))

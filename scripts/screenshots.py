@@ -88,7 +88,7 @@ def main() -> None:
     server = None
     home = given.url
     if home is None:
-        start = "from edrbo.cli import main; main()"
+        start = "from edrbo.lab.cli import main; main()"
         server = subprocess.Popen([sys.executable, "-c", start, "serve", "--demo", "--port", "8391"])
         home = "http://127.0.0.1:8391/"
     browser = driver()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from edrbo.acquisition import acquisition as module
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.functional import (
+from edrbo.acquisition.risk import (
     Expectation,
     Functional,
     Minimum,
@@ -19,9 +19,9 @@ from edrbo.acquisition.functional import (
     Wasserstein,
     WassersteinLipschitz,
 )
-from edrbo.acquisition.score import UCB, BarycenterUCB, Score
-from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, box_points
-from edrbo.surrogate.ensemble import Ensemble, Surrogate, single_gp
+from edrbo.acquisition.scores import UCB, BarycenterUCB, Score
+from edrbo.contexts.distributions import ContextHistory, ContextPoints, Empirical, box_points
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, single_gp
 
 pytestmark = pytest.mark.torch_numeric
 
@@ -35,7 +35,7 @@ def data(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
     return inputs, 10.0 + 3.0 * (torch.sin(6.0 * inputs).sum(-1) + inputs[:, 0] * inputs[:, -1])
 
 
-def model_on(d: int, n: int = 14, surrogate: Surrogate | None = None) -> Ensemble:
+def model_on(d: int, n: int = 14, surrogate: Surrogate | None = None) -> ExpertEnsemble:
     return (surrogate or Surrogate()).fit(*data(n, d, seed=d))
 
 
@@ -57,7 +57,7 @@ FUNCTIONALS: dict[str, Functional] = {
 def double_loop(acquisition: RobustAcquisition, x: Tensor) -> list[float]:
     """Σ_j over contexts and over designs one (x, c) at a time, with every expert's GP asked by itself."""
     model, points = acquisition.model, acquisition.points
-    assert isinstance(model, Ensemble)
+    assert isinstance(model, ExpertEnsemble)
     values = []
     for row in x:
         scores = []
@@ -79,7 +79,7 @@ def double_loop(acquisition: RobustAcquisition, x: Tensor) -> list[float]:
 def context_slope(acquisition: RobustAcquisition, x: Tensor, context: Tensor, step: float = 1e-5) -> float:
     """‖∇_c s(x, c)‖ by central differences."""
     model = acquisition.model
-    assert isinstance(model, Ensemble)
+    assert isinstance(model, ExpertEnsemble)
     total = 0.0
     for k in range(len(context)):
         ends = []
@@ -203,19 +203,19 @@ def test_no_context_variables(name: str) -> None:
     torch.testing.assert_close(value, BarycenterUCB()(*model.moments(x)), rtol=1e-11, atol=1e-11)
 
 
-# ---------------------------------------------------------------- cheaper stand-ins
+# ---------------------------------------------------------------- cheaper approximations
 
 
 @pytest.mark.parametrize("name", ["expectation", "total variation", "lipschitz"])
 def test_stand_ins_rank_designs_nearly_as_the_acquisition_does(name: str) -> None:
     points = points_in(1, atoms=60, support=64)
     full = RobustAcquisition(model_on(3), BarycenterUCB(), points, FUNCTIONALS[name])
-    rough, _, fair, same = full.ladder()
+    rough, _, fair, same = full.approximations()
     x = uniform(300, 2, seed=18)
     with torch.no_grad():
         exact = full.evaluate(x)
         assert torch.equal(same(x), exact)
-        ranks = [rung(x).argsort().argsort().double() for rung in (rough, fair, same)]
+        ranks = [level(x).argsort().argsort().double() for level in (rough, fair, same)]
         assert float((fair(x) - exact).abs().mean()) < float((rough(x) - exact).abs().mean())
     correlation = torch.corrcoef(torch.stack(ranks))[-1]
     assert 0.7 < float(correlation[0]) < 1.0
@@ -226,7 +226,7 @@ def test_few_points_are_kept_as_they_are() -> None:
     full = RobustAcquisition(model_on(3), BarycenterUCB(), points_in(1, atoms=6, support=4), Minimum())
     x = uniform(20, 2, seed=19)
     with torch.no_grad():
-        assert torch.equal(full.ladder()[1](x), full.evaluate(x))
+        assert torch.equal(full.approximations()[1](x), full.evaluate(x))
 
 
 # ---------------------------------------------------------------- permutation
@@ -248,18 +248,22 @@ def test_the_order_of_atoms_and_data_does_not_matter(make: Callable[[], Function
     torch.testing.assert_close(first, second, rtol=0, atol=1e-8)
 
 
-def test_a_weighted_law_is_one_with_repeats() -> None:
+def test_a_weighted_distribution_is_one_with_repeats() -> None:
     zeros = torch.zeros(1, dtype=torch.float64)
     values, x = uniform(4, 1, seed=21), uniform(5, 2, seed=22)
-    repeats = torch.tensor([1, 3, 2, 1])
-    laws = [
-        ContextHistory(values.repeat_interleave(repeats, dim=0), torch.ones(7, dtype=torch.float64), zeros, zeros + 1),
-        ContextHistory(values, repeats.double(), zeros, zeros + 1),
+    replicates = torch.tensor([1, 3, 2, 1])
+    distributions = [
+        ContextHistory(
+            values.repeat_interleave(replicates, dim=0), torch.ones(7, dtype=torch.float64), zeros, zeros + 1
+        ),
+        ContextHistory(values, replicates.double(), zeros, zeros + 1),
     ]
     model = model_on(3)
     with torch.no_grad():
         first, second = (
-            RobustAcquisition(model, BarycenterUCB(), Empirical().points(law, 0, 0), Expectation()).evaluate(x)
-            for law in laws
+            RobustAcquisition(
+                model, BarycenterUCB(), Empirical().points(context_distribution, 0, 0), Expectation()
+            ).evaluate(x)
+            for context_distribution in distributions
         )
     torch.testing.assert_close(first, second, rtol=0, atol=1e-10)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 import edrbo
 from edrbo.acquisition import acquisition as engine
-from edrbo.acquisition.functional import (
-    CVaR,
+from edrbo.acquisition.risk import (
+    CVaRFunctional,
     Expectation,
     Functional,
     Minimum,
@@ -22,11 +22,11 @@ from edrbo.acquisition.functional import (
     Wasserstein,
     WassersteinLipschitz,
 )
-from edrbo.acquisition.maximizer import maximize
-from edrbo.acquisition.score import UCB, BarycenterUCB, Score
-from edrbo.botorch import Ensemble, RobustAcquisition, StockBeliefs
-from edrbo.context.laws import ContextPoints, box_points
+from edrbo.acquisition.scores import UCB, BarycenterUCB, Score
+from edrbo.acquisition.search.maximizer import maximize
+from edrbo.contexts.distributions import ContextPoints, box_points
 from edrbo.errors import InvalidValueError
+from edrbo.integrations.botorch import Ensemble, RobustAcquisition, StockModel
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import Surrogate, single_gp
 
@@ -49,7 +49,7 @@ def data(n: int = 14, d: int = 3, seed: int = 3) -> tuple[Tensor, Tensor]:
     return inputs, 10.0 + 3.0 * (torch.sin(6.0 * inputs).sum(-1) + inputs[:, 0] * inputs[:, -1])
 
 
-def law(support: int = 5) -> ContextPoints:
+def context_distribution(support: int = 5) -> ContextPoints:
     weights, zero = uniform(5, seed=3) + 0.1, torch.zeros(1, dtype=torch.float64)
     return ContextPoints(uniform(5, 1, seed=4), weights / weights.sum(), box_points(zero, zero + 1.0, support))
 
@@ -60,7 +60,7 @@ def stock_model() -> SingleTaskGP:
 
 
 def test_it_keeps_botorchs_contract() -> None:
-    acquisition = RobustAcquisition(Surrogate().fit(*data()), BarycenterUCB(), law(0), Expectation())
+    acquisition = RobustAcquisition(Surrogate().fit(*data()), BarycenterUCB(), context_distribution(0), Expectation())
     assert edrbo.RobustAcquisition is RobustAcquisition
     assert isinstance(acquisition.model, Ensemble)
     x = uniform(2, 5, 1, 2, seed=11)
@@ -74,7 +74,9 @@ def test_it_keeps_botorchs_contract() -> None:
 
 
 def test_botorch_optimizes_it() -> None:
-    acquisition = RobustAcquisition(Ensemble(Surrogate().fit(*data())), BarycenterUCB(), law(0), Expectation())
+    acquisition = RobustAcquisition(
+        Ensemble(Surrogate().fit(*data())), BarycenterUCB(), context_distribution(0), Expectation()
+    )
     torch.manual_seed(0)
     _, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=2, raw_samples=32, options={"seed": 0})
     with torch.no_grad():
@@ -86,7 +88,7 @@ def test_botorch_optimizes_it() -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONALS)
 def test_gradients_on_a_stock_model(name: str) -> None:
-    acquisition = RobustAcquisition(stock_model(), UCB(), law(), FUNCTIONALS[name])
+    acquisition = RobustAcquisition(stock_model(), UCB(), context_distribution(), FUNCTIONALS[name])
     x = uniform(3, 2, seed=15)
     at = x.clone().requires_grad_()
     values = acquisition(at.unsqueeze(1))
@@ -105,7 +107,7 @@ def test_gradients_on_a_stock_model(name: str) -> None:
 
 
 def test_a_stock_model_gives_the_expected_score() -> None:
-    model, points, x = stock_model(), law(0), uniform(3, 2, seed=15)
+    model, points, x = stock_model(), context_distribution(0), uniform(3, 2, seed=15)
     with torch.no_grad():
         values = RobustAcquisition(model, UCB(), points, Expectation())(x.unsqueeze(1))
         for i in range(3):
@@ -115,7 +117,7 @@ def test_a_stock_model_gives_the_expected_score() -> None:
 
 
 def test_a_stock_model_gives_the_integrated_score() -> None:
-    model, points, x = stock_model().requires_grad_(False), law(0), uniform(6, 2, seed=9)
+    model, points, x = stock_model().requires_grad_(False), context_distribution(0), uniform(6, 2, seed=9)
     acquisition = RobustAcquisition(model, UCB(1.5, integrated=True), points, Expectation())
     found, gradient = acquisition.engine.value_and_gradient(x)
     for i, row in enumerate(x):
@@ -129,7 +131,7 @@ def test_a_stock_model_gives_the_integrated_score() -> None:
         torch.testing.assert_close(gradient[:, k], (up - down) / 2e-5, rtol=1e-4, atol=1e-5)
     mean, worst = (
         RobustAcquisition(model, UCB(0.0, integrated=True), points, functional)(x.unsqueeze(1))
-        for functional in (Expectation(), CVaR(0.5))
+        for functional in (Expectation(), CVaRFunctional(0.5))
     )
     assert bool((worst < mean).all())
 
@@ -144,24 +146,24 @@ def test_both_ways_to_one_gp_agree(name: str, integrated: bool) -> None:
     experts = single_gp().fit(*data())
     score: Score = UCB(integrated=integrated)
     inside, outside = (
-        engine.RobustAcquisition(beliefs, score, law(), functional)
-        for beliefs in (experts, StockBeliefs(Ensemble(experts)))
+        engine.RobustAcquisition(posteriors, score, context_distribution(), functional)
+        for posteriors in (experts, StockModel(Ensemble(experts)))
     )
     for a, b in zip(inside.value_and_gradient(x), outside.value_and_gradient(x), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
 def test_our_maximizer_takes_a_stock_model_too() -> None:
-    acquisition = RobustAcquisition(stock_model(), UCB(), law(0), Expectation())
+    acquisition = RobustAcquisition(stock_model(), UCB(), context_distribution(0), Expectation())
     space = Space(design={"a": (0, 1), "b": (0, 1)})
-    found = maximize(acquisition.engine.ladder(), space, seed=0)
+    found = maximize(acquisition.engine.approximations(), space, seed=0)
     with torch.no_grad():
         assert found.value >= float(acquisition(uniform(2000, 1, 2, seed=18)).max()) - 1e-3
 
 
 def test_a_model_of_several_outcomes_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="2 outputs"):
-        RobustAcquisition(ModelListGP(stock_model(), stock_model()), UCB(), law(0), Expectation())
+        RobustAcquisition(ModelListGP(stock_model(), stock_model()), UCB(), context_distribution(0), Expectation())
 
 
 # ---------------------------------------------------------------- without BoTorch

@@ -19,9 +19,9 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 import edrbo
-from edrbo.botorch import Ensemble
+from edrbo.integrations.botorch import Ensemble
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.warped import WarpedSurrogate
+from edrbo.surrogate.warping import WarpedSurrogate
 
 UNIT_SQUARE = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 
@@ -71,11 +71,11 @@ def test_observation_noise_and_transforms() -> None:
     model, points = fitted(), uniform(3, 2, seed=8)
     plain = model.posterior(points).distribution.covariance_matrix
     learnt = model.posterior(points, observation_noise=True).distribution.covariance_matrix
-    noise = model.likelihood.noise.item()
-    assert noise == pytest.approx(
-        float(model.experts.scaling.scale**2 * model.experts.gp.hyper.noise.mean()), rel=1e-12
+    noise_variance = model.likelihood.noise.item()
+    assert noise_variance == pytest.approx(
+        float(model.experts.scaling.scale**2 * model.experts.gp.hyper.noise_variance.mean()), rel=1e-12
     )
-    torch.testing.assert_close(learnt - plain, noise * torch.eye(3, dtype=torch.float64), rtol=0, atol=1e-10)
+    torch.testing.assert_close(learnt - plain, noise_variance * torch.eye(3, dtype=torch.float64), rtol=0, atol=1e-10)
     given_noise = torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)
     known = model.posterior(points, observation_noise=given_noise).distribution.covariance_matrix
     torch.testing.assert_close(known - plain, torch.diag(given_noise.squeeze(-1)), rtol=0, atol=1e-10)
@@ -141,8 +141,8 @@ def test_conditioning_pulls_the_mean_and_respects_the_noise() -> None:
     point = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
     target = model.posterior(point).mean + 20.0
     moved = [
-        float((model.condition_on_observations(point, target, noise).posterior(point).mean - target).abs())
-        for noise in (torch.full((1, 1), variance, dtype=torch.float64) for variance in (1e-9, 1.0, 1e6))
+        float((model.condition_on_observations(point, target, noise_variance).posterior(point).mean - target).abs())
+        for noise_variance in (torch.full((1, 1), variance, dtype=torch.float64) for variance in (1e-9, 1.0, 1e6))
     ]
     assert moved[0] < 1e-2
     assert moved[0] < moved[1] < moved[2]

@@ -44,7 +44,7 @@ def test_a_short_run_of_each_case(case: Case, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("case", [solar.CASE, pendulum.CASE, arm.CASE], ids=lambda case: case.name)
 def test_the_mean_is_that_of_the_outcomes(case: Case) -> None:
-    """Of many experiments, each with a context of the law."""
+    """Of many experiments, each with a context of the distribution."""
     rng = np.random.default_rng(0)
     designs = (case.usual, best(case, [case.usual], steps=3)[0])
     outcomes = [[case.outcome(design, case.draw(rng), rng) for _ in range(60)] for design in designs]
@@ -79,20 +79,21 @@ def test_the_pendulum_stands_only_if_it_is_pumped() -> None:
 
 
 def test_the_arm_is_empty_every_second_swing_and_weighs_as_believed_on_average() -> None:
-    masses = arm.CASE.law[:, 0]
+    masses = arm.CASE.context_distribution[:, 0]
     full = masses[masses > 0.75]
     assert len(full) == len(masses) // 2
     assert 0.45 <= masses.min() < np.delete(masses, masses > 0.75).max() <= 0.55
     assert 1.0 <= full.min() < full.max() <= 2.0
     assert masses.mean() == pytest.approx(1.0, abs=0.01)
-    np.testing.assert_array_equal(arm.CASE.law[:, 1], pendulum.CASE.law[:, 1])  # lengths are those of the pendulum
+    # lengths are those of the pendulum
+    np.testing.assert_array_equal(arm.CASE.context_distribution[:, 1], pendulum.CASE.context_distribution[:, 1])
 
 
 def test_the_load_matters_far_more_for_the_arm_than_for_the_pendulum() -> None:
-    """Returns of a good design from one angle, over the whole law."""
+    """Returns of a good design from one angle, over the whole distribution."""
     design = {"pump": 3.3, "spring": 12.0, "damping": 3.0, "catch": 0.8}
     narrow, wide = (
-        np.std([pendulum.episode(design, tuple(load), 0.1) for load in case.law.tolist()])
+        np.std([pendulum.episode(design, tuple(load), 0.1) for load in case.context_distribution.tolist()])
         for case in (pendulum.CASE, arm.CASE)
     )
     assert wide > 2 * narrow

@@ -9,7 +9,7 @@ import pytest
 
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Space
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 
 SPACE = Space({"x": (0, 1)}, {"c": (0, 1), "price": None})
 
@@ -20,7 +20,7 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     fit = Surrogate.fit
 
-    def counted(self: Surrogate, X: Any, Y: Any, Yvar: Any = None, **search: Any) -> Ensemble:
+    def counted(self: Surrogate, X: Any, Y: Any, Yvar: Any = None, **search: Any) -> ExpertEnsemble:
         sizes.append(len(Y))
         return fit(self, X, Y, Yvar, **search)
 
@@ -34,7 +34,7 @@ def world(i: int, x: float) -> tuple[dict[str, float], float]:
     return context, -((x - 0.3 - 0.4 * context["c"]) ** 2) + 0.01 * context["price"]
 
 
-def told(n: int) -> Optimizer:
+def reported(n: int) -> Optimizer:
     optimizer = Optimizer(SPACE, seed=3)
     for i in range(n):
         x = float(np.random.default_rng(1000 + i).random())
@@ -43,7 +43,7 @@ def told(n: int) -> Optimizer:
 
 
 def test_a_late_context_costs_no_more_than_a_fit(fits: list[int]) -> None:
-    optimizer = told(43)
+    optimizer = reported(43)
     suggestion = optimizer.ask()
     context, value = world(99, suggestion["x"])
     optimizer.tell(suggestion, None, value)
@@ -65,7 +65,7 @@ def test_a_late_context_costs_no_more_than_a_fit(fits: list[int]) -> None:
 
 
 def test_a_cold_ask_with_a_stored_fit_makes_none(fits: list[int]) -> None:
-    optimizer = told(47)  # the last fit is on 46
+    optimizer = reported(47)  # the last fit is on 46
     optimizer.ask()
     assert fits[-1] == 46
     text = optimizer.to_json()
@@ -81,7 +81,7 @@ def test_a_cold_ask_with_a_stored_fit_makes_none(fits: list[int]) -> None:
 
 @pytest.mark.parametrize("change", ["method", "bounds", "title"])
 def test_a_fit_made_before_an_amendment_is_used_only_where_it_still_holds(change: str, fits: list[int]) -> None:
-    optimizer = told(12)
+    optimizer = reported(12)
     optimizer.ask()
     wider = Space({"x": (0, 1)}, {"c": (-1, 3), "price": None})
     changes = {"method": {"method": "ucb"}, "bounds": {"space": wider.to_dict()}, "title": {"title": "coating"}}

@@ -1,4 +1,4 @@
-"""Mistakes that are easily made are told from each other; frames, pictures and progress bars."""
+"""Mistakes that are easily made are reported from each other; frames, pictures and progress bars."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def optimizer() -> Optimizer:
 
 def test_runs_as_a_frame(optimizer: Optimizer) -> None:
     frame = optimizer.to_frame()
-    assert list(frame.columns) == ["status", *DESIGN, "load", "value", "noise", "dropped", "why"]
+    assert list(frame.columns) == ["status", *DESIGN, "load", "value", "noise_variance", "dropped", "why"]
     assert frame.index.name == "run"
-    assert frame["status"].tolist() == ["told"] * 6 + ["failed", "pending"]
+    assert frame["status"].tolist() == ["reported"] * 6 + ["failed", "pending"]
     np.testing.assert_array_equal(frame["value"][:6], optimizer.observations.y)
     np.testing.assert_array_equal(frame["load"][:6], optimizer.observations.c[:, 0])
     assert frame.loc[6, "why"] == "smeared"
@@ -116,8 +116,8 @@ def test_pictures(optimizer: Optimizer, name: str) -> None:
 
 def test_what_pictures_show(optimizer: Optimizer) -> None:
     (axes,) = edrbo.plot.progress(optimizer).axes
-    told = next(line for line in axes.lines if line.get_label() == "told")
-    np.testing.assert_array_equal(told.get_ydata(), optimizer.observations.y)
+    reported = next(line for line in axes.lines if line.get_label() == "reported")
+    np.testing.assert_array_equal(reported.get_ydata(), optimizer.observations.y)
     figure = edrbo.plot.slices(optimizer, ["kind"])
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["u", "v"]
     (mesh,) = edrbo.plot.surface(optimizer, "a", "n").axes[0].collections
@@ -127,7 +127,7 @@ def test_what_pictures_show(optimizer: Optimizer) -> None:
 
 
 def test_pictures_that_cannot_be(optimizer: Optimizer) -> None:
-    with pytest.raises(EdrboError, match="nothing was told"):
+    with pytest.raises(EdrboError, match="nothing was reported"):
         edrbo.plot.progress(Optimizer(SPACE))
     with pytest.raises(EdrboError, match="cannot be drawn"):
         edrbo.plot.progress(3)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from edrbo import Method, Optimizer, Space, Surrogate
-from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
-from edrbo.context.laws import Empirical, sobol_points
+from edrbo.acquisition.risk import Expectation
+from edrbo.acquisition.scores import UCB, BarycenterUCB, DesignUCB
+from edrbo.contexts.distributions import Empirical, sobol_points
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.ensemble import Ensemble, barycenter
+from edrbo.surrogate.ensemble import ExpertEnsemble, barycenter
 from edrbo.surrogate.kernels import EXPERTS
 from edrbo.theory import (
     FixedSurrogate,
@@ -50,12 +50,12 @@ def outcomes(x: Tensor) -> Tensor:
 
 @settings(max_examples=50, deadline=None)
 @given(SIZES, SEEDS, NAMES, st.floats(1e-3, 2.0))
-def test_information_gain_is_the_sum_over_eigenvalues(n: int, seed: int, name: str, noise: float) -> None:
+def test_information_gain_is_the_sum_over_eigenvalues(n: int, seed: int, name: str, noise_variance: float) -> None:
     x = points(n, 2, seed)
     gram = unit_kernel(name, 0.4)(x, x)
-    expected = torch.linalg.eigvalsh(gram).clamp_min(0.0).div(noise).log1p().sum()
-    torch.testing.assert_close(information_gain(gram, noise), expected, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(2 * information_gain(gram, noise, halved=True), expected, rtol=1e-9, atol=1e-9)
+    expected = torch.linalg.eigvalsh(gram).clamp_min(0.0).div(noise_variance).log1p().sum()
+    torch.testing.assert_close(information_gain(gram, noise_variance), expected, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(2 * information_gain(gram, noise_variance, halved=True), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_the_path_holds_the_gain_of_every_beginning_for_all_experts() -> None:
@@ -74,7 +74,7 @@ def test_the_gain_of_a_model_comes_from_its_factors(known: bool) -> None:
     gp = model.gp
     for m in range(4):
         kernel = unit_kernel(EXPERTS[m], gp.hyper.lengthscale[m], float(gp.hyper.shape[m]))
-        root = gp.noise[m].sqrt()
+        root = gp.noise_variance[m].sqrt()
         expected = information_gain(kernel(x, x) / root[:, None] / root, 1.0)
         torch.testing.assert_close(realized_gain(model)[m], expected, rtol=1e-7, atol=0)
         torch.testing.assert_close(realized_gain(model, halved=True)[m], expected / 2, rtol=1e-7, atol=0)
@@ -112,7 +112,7 @@ def test_the_norm_of_the_posterior_mean(scaled: bool) -> None:
     norm = float((a @ kernel(z, z) @ a).sqrt())
     x = points(15, 2, 9)
     y = kernel(x, z) @ a
-    model = FixedSurrogate(("matern52",), lengthscale=0.3, noise=0.05, scaled=scaled).fit(x, y)
+    model = FixedSurrogate(("matern52",), lengthscale=0.3, noise_variance=0.05, scaled=scaled).fit(x, y)
     gram = kernel(x, x)
     weights = torch.linalg.solve(gram + 0.05 * torch.eye(15, dtype=torch.float64), y)
     found = float(posterior_norm(model)[0])
@@ -140,21 +140,23 @@ def draw_functions(domain: Tensor, draws: int, seed: int) -> tuple[Tensor, Tenso
     return f / largest, norms / largest
 
 
-def failures(R: float, noise: float, delta: float, *, factor: float, draws: int, steps: int, seed: int) -> Tensor:
+def failures(
+    R: float, noise_variance: float, delta: float, *, factor: float, draws: int, steps: int, seed: int
+) -> Tensor:
     """For each draw, whether |μ̄ − f| ≤ factor · β_t σ̄ broke anywhere on the domain at any step.
 
     Points are chosen where the upper bound is largest, so they depend on the noise seen before, as the lemma allows.
     """
     domain = sobol_points(2, 36, seed)
     f, _ = draw_functions(domain, draws, seed)
-    noises = torch.from_numpy(np.random.default_rng(seed + 1).normal(scale=R, size=(draws, steps)))
+    noise_variances = torch.from_numpy(np.random.default_rng(seed + 1).normal(scale=R, size=(draws, steps)))
     rows = torch.arange(draws)
-    surrogate = FixedSurrogate(lengthscale=0.25, noise=noise)
+    surrogate = FixedSurrogate(lengthscale=0.25, noise_variance=noise_variance)
     broken = torch.zeros(draws, dtype=torch.bool)
     best = torch.zeros(draws, dtype=torch.long)
-    model: Ensemble | None = None
+    model: ExpertEnsemble | None = None
     for t in range(steps):
-        x, y = domain[best][:, None], (f[rows, best] + noises[:, t])[:, None]
+        x, y = domain[best][:, None], (f[rows, best] + noise_variances[:, t])[:, None]
         if model is None:
             model = surrogate.fit(x, y)
         else:
@@ -177,24 +179,24 @@ def test_the_drawn_functions_have_the_norm_they_claim() -> None:
     torch.testing.assert_close(norms[:, EXPERTS.index("matern32")], direct, rtol=1e-8, atol=0)
 
 
-@pytest.mark.parametrize(("R", "noise"), [(0.1, 0.01), (0.5, 0.05), (0.3, 1.0)])
-def test_the_confidence_bound_of_lemma_1_holds_at_the_stated_rate(R: float, noise: float) -> None:
+@pytest.mark.parametrize(("R", "noise_variance"), [(0.1, 0.01), (0.5, 0.05), (0.3, 1.0)])
+def test_the_confidence_bound_of_lemma_1_holds_at_the_stated_rate(R: float, noise_variance: float) -> None:
     delta, draws = 0.1, 250
-    broken = failures(R, noise, delta, factor=1.0, draws=draws, steps=20, seed=11)
+    broken = failures(R, noise_variance, delta, factor=1.0, draws=draws, steps=20, seed=11)
     assert int(broken.sum()) <= delta * draws
 
 
 def test_the_division_by_lambda_is_needed() -> None:
     """β times the ordinary σ, which is √λ times the paper's, is no confidence bound: the test above can fail."""
-    delta, draws, noise = 0.1, 250, 0.01
-    broken = failures(0.5, noise, delta, factor=math.sqrt(noise), draws=draws, steps=20, seed=11)
+    delta, draws, noise_variance = 0.1, 250, 0.01
+    broken = failures(0.5, noise_variance, delta, factor=math.sqrt(noise_variance), draws=draws, steps=20, seed=11)
     assert int(broken.sum()) > 2 * delta * draws
 
 
 def test_above_one_lambda_breaks_the_lemma_and_theory_beta_mends_it() -> None:
     """f = B k(·, ξ), no noise, one observation far away: |μ − f| = B at ξ, and B σ = B/√λ is below it."""
     xi, far = torch.zeros(1, 1, dtype=torch.float64), torch.full((1, 1), 1.0, dtype=torch.float64)
-    model = FixedSurrogate(("se",), lengthscale=0.05, noise=4.0).fit(far, torch.zeros(1, dtype=torch.float64))
+    model = FixedSurrogate(("se",), lengthscale=0.05, noise_variance=4.0).fit(far, torch.zeros(1, dtype=torch.float64))
     mean, sd = (float(value) for value in model.moments(xi))
     assert abs(mean - 1.0) > beta(1.0, 0.0, realized_gain(model), 1, 0.1) * sd
     assert abs(mean - 1.0) <= TheoryBeta(B=1.0, R=0.0)(model) * sd * (1 + 1e-12)
@@ -216,7 +218,7 @@ def test_the_band_does_not_depend_on_the_scaling() -> None:
     x, query = points(9, 2, 2), points(5, 2, 3)
     rule, bands = TheoryBeta(B=2.0, R=0.2), []
     for scaled in (True, False):
-        model = FixedSurrogate(lengthscale=0.4, noise=0.03, scaled=scaled).fit(x, outcomes(x))
+        model = FixedSurrogate(lengthscale=0.4, noise_variance=0.03, scaled=scaled).fit(x, outcomes(x))
         bands.append(rule(model) * model.moments(query)[1])
     torch.testing.assert_close(bands[0], bands[1], rtol=1e-9, atol=0)
 

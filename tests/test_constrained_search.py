@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from edrbo.acquisition.constrained import climb_inside
-from edrbo.acquisition.maximizer import maximize
+from edrbo.acquisition.search.constrained import climb_inside
+from edrbo.acquisition.search.maximizer import maximize
 from edrbo.errors import ConstraintWarning, InvalidSpaceError, StudyError
+from edrbo.lab import Study
+from edrbo.lab.config import read_toml, write_toml
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Integer, Real, Space
-from edrbo.study import Study
-from edrbo.study.toml_file import read_toml, write_toml
 
 
 class Bumps:
@@ -82,7 +82,7 @@ def is_inside(design: Any) -> bool:
 
 
 @pytest.fixture(scope="module")
-def told() -> Optimizer:
+def reported() -> Optimizer:
     optimizer = Optimizer(mixture(), initial=4, seed=1)
     for load in np.random.default_rng(0).random(9):
         suggestion = optimizer.ask()
@@ -91,14 +91,14 @@ def told() -> Optimizer:
     return optimizer
 
 
-def test_everything_that_is_suggested_is_inside(told: Optimizer) -> None:
-    again = Optimizer.from_json(told.to_json())
-    assert again.space == told.space
+def test_everything_that_is_suggested_is_inside(reported: Optimizer) -> None:
+    again = Optimizer.from_json(reported.to_json())
+    assert again.space == reported.space
     batch = again.ask(3)
     assert all(map(is_inside, batch))
     found = again.recommend()
     assert is_inside(found.design)
-    assert found.design == told.recommend().design
+    assert found.design == reported.recommend().design
     assert found.design["a"] == pytest.approx(0.5, abs=0.01)  # the mean load is 1/2: a is held back, the others are met
     assert found.design["b"] == pytest.approx(0.4, abs=0.06)
     again.tell(batch[0], failed=True)
@@ -106,8 +106,8 @@ def test_everything_that_is_suggested_is_inside(told: Optimizer) -> None:
     assert all(map(is_inside, again.tradeoff().designs))
 
 
-def test_what_was_run_outside_is_kept_with_a_warning(told: Optimizer) -> None:
-    optimizer = Optimizer.from_json(told.to_json())
+def test_what_was_run_outside_is_kept_with_a_warning(reported: Optimizer) -> None:
+    optimizer = Optimizer.from_json(reported.to_json())
     outside = {"a": 0.7, "b": 0.2, "c": 0.1}
     with pytest.warns(ConstraintWarning, match=r"breaks 'a <= 0.5'; it is kept"):
         optimizer.tell(outside, {"load": 0.5}, 0.5)

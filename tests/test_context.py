@@ -1,4 +1,4 @@
-"""Context laws and their compression."""
+"""context distributions and their compression."""
 
 from __future__ import annotations
 
@@ -11,27 +11,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from edrbo.context.laws import (
+from edrbo.contexts.distributions import (
     KDE,
     MAX_ATOMS,
     MAX_ATOMS_LINE,
     Box,
+    ContextDistribution,
     ContextHistory,
     ContextPoints,
     Empirical,
     Given,
     Grid,
-    Law,
     box_points,
     compress,
     smoothed,
 )
-from edrbo.context.uncertainty import LawBelief, known_law, law_belief
+from edrbo.contexts.uncertainty import DistributionUncertainty, distribution_uncertainty, known_distribution
 from edrbo.errors import InvalidContextError, InvalidValueError
 
 pytestmark = pytest.mark.numpy_numeric
 
-LAWS: list[Law] = [Empirical(), Empirical(half_life=5.0), KDE(samples=64, max_atoms=64), Box(), Grid(), Grid(size=64)]
+CONTEXT_DISTRIBUTIONS: list[ContextDistribution] = [
+    Empirical(),
+    Empirical(half_life=5.0),
+    KDE(samples=64, max_atoms=64),
+    Box(),
+    Grid(),
+    Grid(size=64),
+]
 
 
 def history(n: int, dim: int, seed: int = 0) -> ContextHistory:
@@ -40,11 +47,13 @@ def history(n: int, dim: int, seed: int = 0) -> ContextHistory:
     return ContextHistory(contexts, torch.ones(n, dtype=torch.float64), zeros, zeros + 1.0)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("context_distribution", CONTEXT_DISTRIBUTIONS, ids=str)
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 2, 300])
-def test_every_law_gives_a_law_in_the_box(law: Law, dim: int, n: int) -> None:
-    points = law.points(history(n, dim), support_size=40, seed=5)
+def test_every_distribution_gives_a_distribution_in_the_box(
+    context_distribution: ContextDistribution, dim: int, n: int
+) -> None:
+    points = context_distribution.points(history(n, dim), support_size=40, seed=5)
     assert points.atoms.dtype == points.weights.dtype == points.support.dtype == torch.float64
     assert points.support.shape == (40, dim)
     assert points.all.shape == (len(points.atoms) + 40, dim)
@@ -54,7 +63,7 @@ def test_every_law_gives_a_law_in_the_box(law: Law, dim: int, n: int) -> None:
     assert torch.equal(points.mass, torch.cat([points.weights, torch.zeros(40, dtype=torch.float64)]))
 
 
-def test_a_law_spread_out_a_little() -> None:
+def test_a_distribution_spread_out_a_little() -> None:
     """Mean and covariance of a kernel density: those of the contexts, and the square of half the rule's bandwidth."""
     drawn = history(60, 2)
     seen = ContextHistory(0.4 + 0.2 * drawn.contexts, drawn.weights, drawn.lower, drawn.upper)  # far from the walls
@@ -79,21 +88,21 @@ def test_contexts_that_repeat_are_not_spread_out() -> None:
     assert smoothed(Empirical(), history(0, 1), seed=0) is None
     assert smoothed(Empirical(), history(4, 0), seed=0) is None
     assert smoothed(Grid(), few, seed=0) is None
-    forgetting = smoothed(Empirical(half_life=0.05), few, seed=0)  # only the last one counts
-    assert forgetting is not None
-    torch.testing.assert_close(forgetting.atoms, few.contexts[-1:].expand(256, -1), rtol=0.0, atol=2e-3)
+    context_half_life = smoothed(Empirical(half_life=0.05), few, seed=0)  # only the last one counts
+    assert context_half_life is not None
+    torch.testing.assert_close(context_half_life.atoms, few.contexts[-1:].expand(256, -1), rtol=0.0, atol=2e-3)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_no_context_variables(law: Law) -> None:
-    points = law.points(history(4, 0), support_size=10, seed=0)
+@pytest.mark.parametrize("context_distribution", CONTEXT_DISTRIBUTIONS, ids=str)
+def test_no_context_variables(context_distribution: ContextDistribution) -> None:
+    points = context_distribution.points(history(4, 0), support_size=10, seed=0)
     assert points.all.shape == (1, 0)
     assert points.weights.tolist() == [1.0]
 
 
-@pytest.mark.parametrize("law", [Empirical(), KDE(samples=256, max_atoms=256)], ids=str)
-def test_before_the_first_context_the_box_is_uniform(law: Law) -> None:
-    points = law.points(history(0, 2), support_size=0, seed=1)
+@pytest.mark.parametrize("context_distribution", [Empirical(), KDE(samples=256, max_atoms=256)], ids=str)
+def test_before_the_first_context_the_box_is_uniform(context_distribution: ContextDistribution) -> None:
+    points = context_distribution.points(history(0, 2), support_size=0, seed=1)
     torch.testing.assert_close(points.weights @ points.atoms, torch.tensor([0.5, 0.5]).double(), rtol=0, atol=0.02)
     torch.testing.assert_close(
         points.weights @ points.atoms.square(), torch.tensor([1 / 3, 1 / 3]).double(), rtol=0, atol=0.02
@@ -215,7 +224,7 @@ def test_given() -> None:
         Given(samples, torch.ones(3).double())
 
 
-def test_context_points_must_be_a_law() -> None:
+def test_context_points_must_be_a_distribution() -> None:
     atoms = torch.zeros(2, 1, dtype=torch.float64)
     with pytest.raises(InvalidContextError, match="sum to one"):
         ContextPoints(atoms, torch.tensor([0.5, 0.6]).double(), atoms[:0])
@@ -294,7 +303,7 @@ def test_repeated_contexts_in_the_plane_become_one_atom() -> None:
     assert small.error == small.w1 == 0.0
 
 
-def test_compression_error_falls_with_the_size_and_long_laws_are_sampled_only_to_place_centers() -> None:
+def test_compression_error_falls_with_the_size_and_long_distributions_are_sampled_only_to_place_centers() -> None:
     x = history(30_000, 2).contexts
     w = torch.linspace(0.1, 1.0, 30_000, dtype=torch.float64)
     by_size = [compress(x, w, size) for size in (4, 16, 64)]
@@ -314,14 +323,14 @@ def test_compression_ignores_contexts_without_weight() -> None:
         compress(x, torch.ones(3), 0)
 
 
-# ------------------------------------------------------------------ how well a law is known
+# ------------------------------------------------------------------ how well a distribution is known
 
 
-def test_drawn_laws_have_the_moments_of_the_bayesian_bootstrap() -> None:
+def test_drawn_distributions_have_the_moments_of_the_bayesian_bootstrap() -> None:
     rng = np.random.default_rng(3)
     weights = torch.from_numpy(rng.dirichlet(np.ones(12)))
-    law = LawBelief(torch.from_numpy(rng.random((12, 2))), weights, 7.5)
-    drawn, g = law.draw(40_000, seed=1).numpy(), rng.normal(size=12)
+    context_distribution = DistributionUncertainty(torch.from_numpy(rng.random((12, 2))), weights, 7.5)
+    drawn, g = context_distribution.draw(40_000, seed=1).numpy(), rng.normal(size=12)
     assert drawn.sum(1) == pytest.approx(np.ones(40_000))
     mean = float(weights.numpy() @ g)
     assert (drawn @ g).mean() == pytest.approx(mean, abs=0.01)
@@ -329,15 +338,19 @@ def test_drawn_laws_have_the_moments_of_the_bayesian_bootstrap() -> None:
     assert (drawn @ g).var() == pytest.approx(spread / 8.5, rel=0.03)
 
 
-def test_a_known_law_is_never_another() -> None:
-    law = known_law(torch.tensor([[0.1], [0.7]], dtype=torch.float64), torch.tensor([3.0, 1.0], dtype=torch.float64))
-    assert law.exact
-    assert torch.equal(law.draw(3, seed=0), torch.tensor([[0.75, 0.25]] * 3, dtype=torch.float64))
+def test_a_known_distribution_is_never_another() -> None:
+    context_distribution = known_distribution(
+        torch.tensor([[0.1], [0.7]], dtype=torch.float64), torch.tensor([3.0, 1.0], dtype=torch.float64)
+    )
+    assert context_distribution.exact
+    assert torch.equal(context_distribution.draw(3, seed=0), torch.tensor([[0.75, 0.25]] * 3, dtype=torch.float64))
 
 
-def test_hardly_any_context_still_gives_laws() -> None:
-    law = LawBelief(torch.rand(4, 1, dtype=torch.float64), torch.full((4,), 0.25, dtype=torch.float64), 1e-6)
-    drawn = law.draw(500, seed=2)
+def test_hardly_any_context_still_gives_distributions() -> None:
+    context_distribution = DistributionUncertainty(
+        torch.rand(4, 1, dtype=torch.float64), torch.full((4,), 0.25, dtype=torch.float64), 1e-6
+    )
+    drawn = context_distribution.draw(500, seed=2)
     assert bool(drawn.isfinite().all())
     assert drawn.sum(1).numpy() == pytest.approx(np.ones(500))
 
@@ -345,38 +358,47 @@ def test_hardly_any_context_still_gives_laws() -> None:
 def test_thinning_keeps_the_mean_and_what_is_known() -> None:
     rng = np.random.default_rng(4)
     contexts = torch.from_numpy(rng.random((900, 2)))
-    law = law_belief(Empirical(), ContextHistory(contexts, torch.ones(900).double(), *_ends(2)), 900.0)
-    small = law.thinned(40)
+    context_distribution = distribution_uncertainty(
+        Empirical(), ContextHistory(contexts, torch.ones(900).double(), *_ends(2)), 900.0
+    )
+    small = context_distribution.thinned(40)
     assert len(small.weights) == 40
     assert small.effective == 900.0
-    assert (small.weights @ small.contexts).numpy() == pytest.approx((law.weights @ law.contexts).numpy())
-    assert law.thinned(900) is law
+    assert (small.weights @ small.contexts).numpy() == pytest.approx(
+        (context_distribution.weights @ context_distribution.contexts).numpy()
+    )
+    assert context_distribution.thinned(900) is context_distribution
 
 
-def test_what_a_method_takes_for_granted_of_its_law() -> None:
+def test_what_a_method_takes_for_granted_of_its_distribution() -> None:
     seen = history(50, 1)
-    assert law_belief(Empirical(), seen, 50.0).effective == 50.0
-    assert law_belief(KDE(), seen, 50.0).contexts is seen.contexts  # its own contexts, whatever smooths them
-    forgetful = law_belief(Empirical(half_life=4.0), seen, 50.0)
+    assert distribution_uncertainty(Empirical(), seen, 50.0).effective == 50.0
+    # its own contexts, whatever smooths them
+    assert distribution_uncertainty(KDE(), seen, 50.0).contexts is seen.contexts
+    forgetful = distribution_uncertainty(Empirical(half_life=4.0), seen, 50.0)
     assert forgetful.effective == pytest.approx((1 + 2**-0.25) / (1 - 2**-0.25), rel=1e-3)
-    assert law_belief(Given(torch.full((1, 1), 0.5, dtype=torch.float64)), seen, 50.0).exact
-    nothing = law_belief(Empirical(), history(0, 2), 0.0)
+    assert distribution_uncertainty(Given(torch.full((1, 1), 0.5, dtype=torch.float64)), seen, 50.0).exact
+    nothing = distribution_uncertainty(Empirical(), history(0, 2), 0.0)
     assert nothing.effective == 1.0
     assert (nothing.weights @ nothing.contexts).numpy() == pytest.approx([0.5, 0.5], abs=0.05)
-    assert law_belief(Empirical(), history(5, 0), 5.0).contexts.shape == (1, 0)
+    assert distribution_uncertainty(Empirical(), history(5, 0), 5.0).contexts.shape == (1, 0)
 
 
 def test_a_long_log_is_shortened() -> None:
     contexts = torch.rand(20_000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    law = known_law(contexts)
-    assert len(law.weights) == 2048
-    assert float(law.weights @ law.contexts[:, 0] ** 2) == pytest.approx(float((contexts**2).mean()), rel=1e-5)
+    context_distribution = known_distribution(contexts)
+    assert len(context_distribution.weights) == 2048
+    assert float(context_distribution.weights @ context_distribution.contexts[:, 0] ** 2) == pytest.approx(
+        float((contexts**2).mean()), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize(("weights", "effective"), [(3, 5.0), (2, 0.0), (2, -1.0)])
-def test_a_law_that_does_not_fit_together(weights: int, effective: float) -> None:
+def test_a_distribution_that_does_not_fit_together(weights: int, effective: float) -> None:
     with pytest.raises(InvalidValueError):
-        LawBelief(torch.zeros(2, 1, dtype=torch.float64), torch.full((weights,), 1.0 / weights).double(), effective)
+        DistributionUncertainty(
+            torch.zeros(2, 1, dtype=torch.float64), torch.full((weights,), 1.0 / weights).double(), effective
+        )
 
 
 def _ends(dim: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""What a run costs: said by a function, told or learned; and suggestions that weigh what they gain against it."""
+"""What a run costs: said by a function, reported or learned; and suggestions that weigh what they gain against it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from edrbo.acquisition.maximizer import maximize
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import GainPerCost, Roots, best_per_cost
+from edrbo.acquisition.search.maximizer import maximize
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.spending import spending
 from edrbo.space import Integer, Real, Space
-from edrbo.space.cost import Cost, as_cost
-from edrbo.surrogate.cost import learn_cost
+from edrbo.space.cost_function import Cost, as_cost
+from edrbo.surrogate.cost_model import learn_cost
 
 SPACE = Space({"x": (0, 1), "dose": (1, 10)})
 
@@ -60,7 +60,7 @@ def test_learned_costs() -> None:
         difference = (learned.of(there[:5] + step) - learned.of(there[:5] - step)) / 2e-5
         np.testing.assert_allclose(slope[:, column], difference, rtol=1e-4, atol=1e-5)
     everywhere = learned.of(rng.random((500, 2)))
-    assert truth.min() * 0.9 < everywhere.min()  # as those that were told
+    assert truth.min() * 0.9 < everywhere.min()  # as those that were reported
     assert everywhere.max() < truth.max() * 1.1
     assert learn_cost(x, np.full(40, 3.0)) is None
     assert learn_cost(x[:2], np.array([0.0, 2.0])) is None  # what cost nothing has no logarithm
@@ -80,31 +80,31 @@ def test_the_ratio_is_the_largest_of_a_fine_grid() -> None:
     line = np.linspace(0, 1, 301)
     grid = torch.from_numpy(np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2))
     ratios = (hill(grid) - level) / torch.from_numpy(cost.of(grid.numpy())).sqrt()
-    found = best_per_cost([hill], cost, level, lambda ladder: maximize(ladder, SPACE, seed=0).x)
+    found = best_per_cost([hill], cost, level, lambda approximations: maximize(approximations, SPACE, seed=0).x)
     ratio = (float(hill(found[None])) - level) / float(cost.of(found[None].numpy())[0]) ** 0.5
     assert ratio == pytest.approx(float(ratios.max()), rel=1e-3)
     assert float(found[1]) < 0.3  # the lower hill, which is cheap
-    plain = best_per_cost([hill], cost, 5.0, lambda ladder: maximize(ladder, SPACE, seed=0).x)
+    plain = best_per_cost([hill], cost, 5.0, lambda approximations: maximize(approximations, SPACE, seed=0).x)
     assert float(plain[1]) > 0.8  # nothing is to be gained, so the cost does not matter
 
 
 def test_gradient_of_what_is_climbed() -> None:
-    costly = GainPerCost(Hill(), Roots(cost_of("dose**2 + x")), 0.3)
+    needs_context_grid = GainPerCost(Hill(), Roots(cost_of("dose**2 + x")), 0.3)
     x = torch.tensor([[0.35, 0.25], [0.6, 0.8]], dtype=torch.float64)
-    value, gradient = costly.value_and_gradient(x)
-    torch.testing.assert_close(value, costly(x))
+    value, gradient = needs_context_grid.value_and_gradient(x)
+    torch.testing.assert_close(value, needs_context_grid(x))
     for column in range(2):
         step = torch.eye(2, dtype=torch.float64)[column] * 1e-6
-        slope = (costly(x + step) - costly(x - step)) / 2e-6
+        slope = (needs_context_grid(x + step) - needs_context_grid(x - step)) / 2e-6
         torch.testing.assert_close(gradient[:, column], slope, rtol=1e-5, atol=1e-6)
 
 
-def run(cost: object, told: bool = False) -> Optimizer:
+def run(cost: object, reported: bool = False) -> Optimizer:
     optimizer = Optimizer(SPACE, initial=4, seed=0, cost=cost)  # type: ignore[arg-type]
     for _ in range(8):
         suggestion = optimizer.ask()
         value = -((suggestion["x"] - 0.3) ** 2) - 0.02 * (suggestion["dose"] - 3) ** 2
-        optimizer.tell(suggestion, value=value, cost=suggestion["dose"] if told else None)
+        optimizer.tell(suggestion, value=value, cost=suggestion["dose"] if reported else None)
     return optimizer
 
 
@@ -113,15 +113,15 @@ def doses(optimizer: Optimizer) -> list[float]:
 
 
 def test_suggestions_follow_the_cost() -> None:
-    plain, constant, dear, told = run(None), run("7"), run("dose"), run(None, told=True)
+    plain, constant, expensive, reported = run(None), run("7"), run("dose"), run(None, reported=True)
     np.testing.assert_array_equal(constant.observations.x, plain.observations.x)  # all cost the same
     assert spending(plain.state) is None
-    totals = [found.total for found in map(spending, (one.state for one in (constant, dear, told))) if found]
-    assert totals == pytest.approx([56.0, sum(doses(dear)), sum(doses(told))])
+    totals = [found.total for found in map(spending, (one.state for one in (constant, expensive, reported))) if found]
+    assert totals == pytest.approx([56.0, sum(doses(expensive)), sum(doses(reported))])
     # before a peak is found, what is hoped for is looked for where it is cheap
-    assert np.mean(doses(dear)[4:]) < np.mean(doses(plain)[4:])
-    assert np.mean(doses(told)[4:]) < np.mean(doses(plain)[4:])
-    for one in (dear, told):
+    assert np.mean(doses(expensive)[4:]) < np.mean(doses(plain)[4:])
+    assert np.mean(doses(reported)[4:]) < np.mean(doses(plain)[4:])
+    for one in (expensive, reported):
         again, suggestion = Optimizer.from_json(one.to_json()), one.ask()
         assert suggestion.cost == pytest.approx(suggestion["dose"], rel=0.3)
         assert again.ask().design == suggestion.design
@@ -158,7 +158,7 @@ def test_costs_under_constraints_and_of_lists() -> None:
 
 
 def test_what_is_known_of_costs() -> None:
-    """Told costs go before the function's, failed and dropped runs are paid for, others are counted."""
+    """Reported costs go before the function's, failed and dropped runs are paid for, others are counted."""
     optimizer = Optimizer(SPACE, initial=9)
     optimizer.tell({"x": 0.1, "dose": 2}, value=1.0, cost=3)
     optimizer.tell({"x": 0.2, "dose": 4}, failed=True, cost=2.5)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from edrbo import Categorical, Integer, Optimizer, Real, Space, Study
-from edrbo.entry.variables import read_specification
 from edrbo.errors import EdrboError, InvalidSpaceError
-from edrbo.study.csv_import import import_file
-from edrbo.study.toml_file import read_toml, write_toml
+from edrbo.lab.config import read_toml, write_toml
+from edrbo.lab.entry.variables import read_specification
+from edrbo.lab.tables.csv_import import import_file
 
 OLD = Space({"speed": (0, 1)}, {"humidity": (0, 100)})
 NEW = Space(

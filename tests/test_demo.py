@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import edrbo
-from edrbo.cli import make_app
 from edrbo.errors import InvalidSpaceError
-from edrbo.report.belief_picture import draw_belief
+from edrbo.lab.cli import make_app
+from edrbo.lab.report.posterior_picture import draw_belief
 
 
 def test_the_demo_finds_the_order_and_draws_it(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_the_picture_needs_one_design_and_one_context_variable(tmp_path: Path) -
         draw_belief(optimizer, tmp_path / "no.png")
 
 
-@pytest.mark.parametrize("statement", ["import edrbo", "import edrbo.cli", "import edrbo; edrbo.Space"])
+@pytest.mark.parametrize("statement", ["import edrbo", "import edrbo.lab.cli", "import edrbo; edrbo.Space"])
 def test_importing_stays_light(statement: str) -> None:
     """Half a second is kept by what is not imported; time itself is no test."""
     code = (

@@ -1,4 +1,5 @@
-"""Leave-one-out against refitting without each outcome; the shift test against laws that are and are not the same."""
+"""Leave-one-out against refitting without each outcome; the shift test against distributions that are and are not the
+same."""
 
 from __future__ import annotations
 
@@ -8,35 +9,35 @@ import torch
 from scipy.stats import norm, wasserstein_distance_nd
 
 from edrbo.errors import InvalidContextError
-from edrbo.optimizer.forecasts import Foretold, leave_one_out, made_before, one_step_ahead
+from edrbo.lab.report.diagnostics import _transport, context_shift, describe_calibration, new_places
+from edrbo.optimizer.cross_validation import HeldOutPredictions, leave_one_out, one_step_ahead, predicted_when_suggested
 from edrbo.records import events as e
+from edrbo.records.outcome_units import Units
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
-from edrbo.records.units import Units
-from edrbo.report.diagnostics import _transport, calibration_words, context_shift, new_places
 from edrbo.space import Space
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 
 pytestmark = pytest.mark.numpy_numeric
 
 
 @pytest.fixture
-def model() -> Ensemble:
+def model() -> ExpertEnsemble:
     rng = np.random.default_rng(0)
     X = torch.from_numpy(rng.random((14, 2)))
     Y = 10.0 + 3.0 * torch.sin(5.0 * X[:, 0]) + X[:, 1] + 0.1 * torch.from_numpy(rng.standard_normal(14))
     return Surrogate().fit(X, Y)
 
 
-def test_leave_one_out_is_what_leaving_one_out_gives(model: Ensemble) -> None:
+def test_leave_one_out_is_what_leaving_one_out_gives(model: ExpertEnsemble) -> None:
     found = leave_one_out(model)
     gp = model.gp
     for i in range(len(found.y)):
         rest = [j for j in range(len(found.y)) if j != i]
         without = ExactGP.condition(gp.kernels, gp.hyper, gp.x[rest], gp.y[rest])
         mean, sd = without.moments(gp.x[i : i + 1])
-        predictive = (sd.square() + gp.hyper.noise[:, None]).sqrt()
+        predictive = (sd.square() + gp.hyper.noise_variance[:, None]).sqrt()
         shift, scale = model.scaling.shift, model.scaling.scale
         np.testing.assert_allclose(found.expert_mean[:, i], shift + scale * mean[:, 0], rtol=1e-7)
         np.testing.assert_allclose(found.expert_sd[:, i], scale * predictive[:, 0], rtol=1e-6)
@@ -46,48 +47,48 @@ def test_leave_one_out_is_what_leaving_one_out_gives(model: Ensemble) -> None:
     assert 0.5 < found.skill <= 1.0
 
 
-def test_one_step_ahead_is_what_the_earlier_outcomes_foretell(model: Ensemble) -> None:
+def test_one_step_ahead_is_what_the_earlier_outcomes_foretell(model: ExpertEnsemble) -> None:
     found = one_step_ahead(model)
     gp = model.gp
     assert len(found.y) == 13
     for i in (1, 5, 13):
         before = ExactGP.condition(gp.kernels, gp.hyper, gp.x[:i], gp.y[:i])
         mean, sd = before.moments(gp.x[i : i + 1])
-        predictive = (sd.square() + gp.hyper.noise[:, None]).sqrt()
+        predictive = (sd.square() + gp.hyper.noise_variance[:, None]).sqrt()
         shift, scale = model.scaling.shift, model.scaling.scale
         assert found.mean[i - 1] == pytest.approx(shift + scale * float(mean.mean()), rel=1e-7)
         assert found.sd[i - 1] == pytest.approx(scale * float(predictive.mean()), rel=1e-6)
 
 
-def foretold(n: int, error: float, sd: float = 1.0) -> Foretold:
+def predicted(n: int, error: float, sd: float = 1.0) -> HeldOutPredictions:
     """Outcomes of spread ten whose forecasts are off by ``error`` standard deviations, up and down."""
     y = 10.0 * np.sin(np.arange(n))
-    return Foretold(y, y + error * sd * (-1.0) ** np.arange(n), np.full(n, sd))
+    return HeldOutPredictions(y, y + error * sd * (-1.0) ** np.arange(n), np.full(n, sd))
 
 
 def test_words_of_calibration() -> None:
-    good, bad = foretold(40, 0.5), foretold(40, 5.0)
-    assert "can be trusted" in calibration_words(good, good)
-    assert "surer of itself" in calibration_words(bad, good)
-    assert "elsewhere expect surprises" in calibration_words(good, bad)
-    assert "can be trusted" not in calibration_words(good, bad)
-    wide = Foretold(good.y, np.full(40, good.y.mean()), np.full(40, 100.0))
-    assert "honest but wide" in calibration_words(wide, wide)
-    assert calibration_words(foretold(3, 0.5), good) == "With 3 outcomes it is too early to judge the model."
-    nothing = Foretold(good.y[:0], good.mean[:0], good.sd[:0])
-    assert "too few runs in new places" in calibration_words(good, nothing)
+    good, bad = predicted(40, 0.5), predicted(40, 5.0)
+    assert "can be trusted" in describe_calibration(good, good)
+    assert "surer of itself" in describe_calibration(bad, good)
+    assert "elsewhere expect surprises" in describe_calibration(good, bad)
+    assert "can be trusted" not in describe_calibration(good, bad)
+    wide = HeldOutPredictions(good.y, np.full(40, good.y.mean()), np.full(40, 100.0))
+    assert "honest but wide" in describe_calibration(wide, wide)
+    assert describe_calibration(predicted(3, 0.5), good) == "With 3 outcomes it is too early to judge the model."
+    nothing = HeldOutPredictions(good.y[:0], good.mean[:0], good.sd[:0])
+    assert "too few runs in new places" in describe_calibration(good, nothing)
 
 
 def test_good_forecasts_beside_known_ones_do_not_hide_bad_ones_of_new_places() -> None:
-    """Thirty easy outcomes, foretold to a hundredth, and eight hard ones that came out otherwise."""
-    easy, hard = foretold(30, 0.1, sd=0.01), foretold(8, 4.0)
-    both = Foretold(*(np.concatenate(pair) for pair in zip(_parts(easy), _parts(hard), strict=True)))
+    """Thirty easy outcomes, predicted to a hundredth, and eight hard ones that came out otherwise."""
+    easy, hard = predicted(30, 0.1, sd=0.01), predicted(8, 4.0)
+    both = HeldOutPredictions(*(np.concatenate(pair) for pair in zip(_parts(easy), _parts(hard), strict=True)))
     assert not (both.coverage < 0.7)
     assert new_places(both).coverage == 0.0
-    assert "elsewhere expect surprises" in calibration_words(easy, both)
+    assert "elsewhere expect surprises" in describe_calibration(easy, both)
 
 
-def _parts(found: Foretold) -> tuple[np.ndarray, ...]:
+def _parts(found: HeldOutPredictions) -> tuple[np.ndarray, ...]:
     return found.y, found.mean, found.sd
 
 
@@ -114,8 +115,8 @@ def test_a_shift_is_seen_and_named(dimension: int) -> None:
     assert found.p_value < 0.01
     assert found.distance == pytest.approx(0.4, abs=0.1)
     assert found.distance > 2 * found.usual
-    assert "shifted" in found.words()
-    assert "humidity went down by" in found.words()
+    assert "shifted" in found.describe()
+    assert "humidity went down by" in found.describe()
 
 
 def test_a_change_of_spread_alone_is_seen_in_two_dimensions() -> None:
@@ -139,7 +140,7 @@ def test_the_line_has_the_known_distance() -> None:
     assert found.moved == pytest.approx(1.5)
     same = context_shift(points, points, np.array([3.0]), ("a",))
     assert same.p_value == pytest.approx(1.0)
-    assert "no sign of a shift" in same.words()
+    assert "no sign of a shift" in same.describe()
 
 
 def test_the_same_seed_gives_the_same_numbers_and_many_points_are_thinned() -> None:
@@ -156,18 +157,18 @@ def test_too_few_contexts() -> None:
 def test_forecasts_that_were_made_are_judged_as_they_were_stored() -> None:
     settings = Settings(Space({"x": (0, 1)}, {"c": (0, 1)}), direction="minimize")
     table = [[1.0, 0.0, 2.0], [5.0, 4.0, 7.0]]
-    expects = {"value": 3.0, "low": 0.0, "high": 6.0, "axes": [["c", [0.0, 1.0]]], "table": table}
+    outcome_forecast = {"value": 3.0, "low": 0.0, "high": 6.0, "axes": [["c", [0.0, 1.0]]], "table": table}
     half = np.array([0.5])
     state = State.start(settings).apply(
-        e.Told(id=0, ref="own", x=half, context=half, value=9.0),
-        e.Asked(id=1, ref="a", x=half, expects=expects),
-        e.Asked(id=2, ref="b", x=half, expects=expects),
-        e.Asked(id=3, ref="c", x=half, expects=expects),
-        e.Told(id=1, ref="d", context=half, value=3.5),
-        e.Told(id=2, ref="e", value=6.5),
-        e.Told(id=3, ref="f", x=np.array([0.7]), context=half, value=3.5),  # something else was set
+        e.Reported(id=0, ref="own", x=half, context=half, value=9.0),
+        e.Asked(id=1, ref="a", x=half, outcome_forecast=outcome_forecast),
+        e.Asked(id=2, ref="b", x=half, outcome_forecast=outcome_forecast),
+        e.Asked(id=3, ref="c", x=half, outcome_forecast=outcome_forecast),
+        e.Reported(id=1, ref="d", context=half, value=3.5),
+        e.Reported(id=2, ref="e", value=6.5),
+        e.Reported(id=3, ref="f", x=np.array([0.7]), context=half, value=3.5),  # something else was set
     )
-    found = made_before(state, Units(-1.0, 2.0))
+    found = predicted_when_suggested(state, Units(-1.0, 2.0))
     np.testing.assert_allclose(found.y, [-1.75, -3.25])
     np.testing.assert_allclose(found.mean, [-1.5, -1.5])
     np.testing.assert_allclose(found.sd, [0.5 * 2.5 / 1.959964 / 2, 0.5 * 6.0 / 1.959964 / 2], rtol=1e-6)

@@ -33,7 +33,7 @@ def check_methods(names: dict[str, Any]) -> None:
 
 def check_start(names: dict[str, Any]) -> None:
     answer = names["answer"]
-    found = (answer.design["speed"], answer.expected, *answer.interval, *answer.outcome, answer.left_to_gain)
+    found = (answer.design["speed"], answer.expected, *answer.interval, *answer.outcome_interval, answer.optimality_gap)
     assert found == pytest.approx((34.4, 89.7, 88.8, 90.6, 86.3, 91.7, 3.2), abs=0.3)
 
 

@@ -173,7 +173,7 @@ def test_the_tables_of_the_results_are_those_of_their_runs(monkeypatch: pytest.M
         *(numbers.by_problem(both, numbers.INSTEAD, kind) for kind in ("final", "simple")),
         *(regret_table(runs[name], "final") for name in ("regret", "noise")),
         numbers.on_the_way(runs["regret"], numbers.planned_runs("identify")),
-        numbers.told_the_goal(runs["regret"], numbers.planned_runs("identify")),
+        numbers.reported_the_goal(runs["regret"], numbers.planned_runs("identify")),
         numbers.twice(numbers.two_states(runs["regret"])),
         numbers.on_the_way(runs["noise"], numbers.planned_runs("identify-noise")),
     ]

@@ -39,7 +39,7 @@ def test_command_line_example(tmp_path: Path) -> None:
     """With an ``edrbo`` and a ``python`` that are those of this test, installed or not."""
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name, code in {"edrbo": " -c 'from edrbo.cli import main; main()'", "python": ""}.items():
+    for name, code in {"edrbo": " -c 'from edrbo.lab.cli import main; main()'", "python": ""}.items():
         (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{code} "$@"\n')
         (tools / name).chmod(0o755)
     output = run(["sh", str(EXAMPLES / "simulator" / "run.sh"), "study"], tmp_path, str(tools))

@@ -8,15 +8,15 @@ import torch
 
 from edrbo import Categorical, Optimizer, Space
 from edrbo.acquisition.objective import Objective
-from edrbo.optimizer.admissible import best_admissible, reachable
-from edrbo.optimizer.belief import Belief
-from edrbo.optimizer.choice import Choice
+from edrbo.optimizer.candidates import CandidateSet
+from edrbo.optimizer.feasible_best import best_feasible, reachable
+from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.text import AnswerText, answer_text
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 
 
-def told(n: int = 12, seed: int = 0, **settings: object) -> Optimizer:
+def reported(n: int = 12, seed: int = 0, **settings: object) -> Optimizer:
     """Runs at designs of one's own; E_c f is best at x = 0.6, and x + c matter together."""
     optimizer, rng = Optimizer(SPACE, seed=seed, **settings), np.random.default_rng(seed)  # type: ignore[arg-type]
     for x in (np.arange(n) + 0.5) / n:
@@ -26,7 +26,7 @@ def told(n: int = 12, seed: int = 0, **settings: object) -> Optimizer:
 
 
 def test_a_failure_does_not_move_what_is_believed_of_outcomes() -> None:
-    optimizer = told()
+    optimizer = reported()
     before = optimizer.predict([{"x": v} for v in (0.1, 0.6, 0.9)])
     optimizer.tell({"x": 0.6}, failed=True)
     after = optimizer.predict([{"x": v} for v in (0.1, 0.6, 0.9)])
@@ -35,7 +35,7 @@ def test_a_failure_does_not_move_what_is_believed_of_outcomes() -> None:
 
 
 def test_one_failure_beside_the_optimum_is_bad_luck() -> None:
-    optimizer = told(16)
+    optimizer = reported(16)
     before = optimizer.recommend()
     optimizer.tell({"x": before.design["x"] + 0.01}, failed=True)
     after = optimizer.recommend()
@@ -43,11 +43,11 @@ def test_one_failure_beside_the_optimum_is_bad_luck() -> None:
     assert after.success is not None
     assert after.success > 0.85
     assert after.design["x"] == pytest.approx(before.design["x"], abs=0.03)
-    assert optimizer.ask()["x"] == pytest.approx(told(16).ask()["x"], abs=0.05)
+    assert optimizer.ask()["x"] == pytest.approx(reported(16).ask()["x"], abs=0.05)
 
 
 def test_failures_again_and_again_drive_the_search_away() -> None:
-    optimizer = told(8)
+    optimizer = reported(8)
     asked = []
     for _ in range(8):
         suggestion = optimizer.ask()
@@ -92,7 +92,7 @@ def test_how_sure_a_design_must_be_is_a_setting() -> None:
     short = answer_text(most, careful.settings)
     assert success(short) == "90 %"
     assert "nothing that was tried succeeds with the 97 % asked for" in short.doubts[-1]
-    assert success(answer_text(told().recommend(), bold.settings)) is None
+    assert success(answer_text(reported().recommend(), bold.settings)) is None
 
 
 def success(text: AnswerText) -> str | None:
@@ -108,8 +108,8 @@ def test_a_search_stays_in_front_of_a_wall() -> None:
 def test_the_bar_is_kept_whatever_the_gain() -> None:
     """Worth falls a thousandfold towards where designs are sure; the recommendation goes there all the same."""
     optimizer = walled()
-    evidence = optimizer._main.data()
-    belief = _belief(optimizer)
+    training_data = optimizer._main.data()
+    posterior = _posterior(optimizer)
 
     class Steep(Objective):
         def __call__(self, x: torch.Tensor) -> torch.Tensor:
@@ -119,9 +119,9 @@ def test_the_bar_is_kept_whatever_the_gain() -> None:
             return self(x), torch.full_like(x, 1e3)
 
     for level in (0.6, 0.9):
-        x = best_admissible([Steep()], belief, Choice(SPACE), evidence.starts(), 0, level)
-        assert belief.feasibility is not None
-        assert float(belief.feasibility.probability(x[None])) >= level - 2e-3
+        x = best_feasible([Steep()], posterior, CandidateSet(SPACE), training_data.starts(), 0, level)
+        assert posterior.feasibility is not None
+        assert float(posterior.feasibility.probability(x[None])) >= level - 2e-3
 
 
 def test_where_nothing_reaches_the_bar_it_is_lowered() -> None:
@@ -131,10 +131,10 @@ def test_where_nothing_reaches_the_bar_it_is_lowered() -> None:
             optimizer.tell({"x": x}, failed=True)
         else:
             optimizer.tell({"x": x}, {"c": 0.5}, -((x - 0.3) ** 2))
-    belief = _belief(optimizer)
-    assert belief.feasibility is not None
+    posterior = _posterior(optimizer)
+    assert posterior.feasibility is not None
     starts = optimizer._main.data().starts()
-    level = reachable(belief.feasibility, starts, 0.95)
+    level = reachable(posterior.feasibility, starts, 0.95)
     assert level < 0.95
     answer = optimizer.recommend()
     assert answer.success is not None
@@ -158,7 +158,7 @@ def test_failed_initial_designs_are_replaced_but_not_for_ever() -> None:
 
 @pytest.mark.parametrize("method", ["edrbo", "edrbo-integrated", "edrbo-warped", "wdrbo", "stableopt", "ucb"])
 def test_methods_of_every_kind_bear_failures(method: str) -> None:
-    optimizer = told(8, method=method)
+    optimizer = reported(8, method=method)
     for x in (0.9, 0.95, 1.0):
         optimizer.tell({"x": x}, {"c": 0.5}, failed=True)
     batch = optimizer.ask(2)
@@ -181,6 +181,6 @@ def test_a_category_that_fails_is_left_alone() -> None:
     assert optimizer.recommend().design["kind"] == "good"
 
 
-def _belief(optimizer: Optimizer) -> Belief:
-    evidence = optimizer._main.data()
-    return optimizer._main.posterior(evidence, (None, None), pending=[], asking=False)
+def _posterior(optimizer: Optimizer) -> OutcomePosterior:
+    training_data = optimizer._main.data()
+    return optimizer._main.posterior(training_data, (None, None), pending=[], asking=False)

@@ -1,4 +1,5 @@
-"""Objectives with the risk of failing taken off: slopes, gradients, ladders, and the best design that may be used."""
+"""Objectives with the risk of failing taken off: slopes, gradients, approximations, and the best design that may be
+used."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ import torch
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.functional import Expectation
 from edrbo.acquisition.objective import FunctionObjective, Objective
 from edrbo.acquisition.penalties import Bar, FailurePenalty, LimitPenalty, LogRisk, Risk, penalize_failure
-from edrbo.acquisition.score import BarycenterUCB
-from edrbo.context.laws import ContextPoints
+from edrbo.acquisition.risk import Expectation
+from edrbo.acquisition.scores import BarycenterUCB
+from edrbo.contexts.distributions import ContextPoints
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
 
@@ -49,23 +50,23 @@ def test_a_risk_knows_its_slope(name: str) -> None:
 @pytest.mark.parametrize("name", RISKS)
 def test_both_ways_to_the_gradient_agree_on_every_rung(name: str) -> None:
     x = uniform(10, 2, seed=3)
-    for rung in penalize_failure(acquisition().ladder(), wall(), RISKS[name]):
-        assert isinstance(rung, FailurePenalty)
-        value, gradient = rung.value_and_gradient(x)
+    for level in penalize_failure(acquisition().approximations(), wall(), RISKS[name]):
+        assert isinstance(level, FailurePenalty)
+        value, gradient = level.value_and_gradient(x)
         leaf = x.clone().requires_grad_()
-        by_graph = rung(leaf)
+        by_graph = level(leaf)
         (automatic,) = torch.autograd.grad(by_graph.sum(), leaf)
         assert torch.allclose(value, by_graph.detach(), atol=1e-10)
         assert torch.allclose(gradient, automatic, atol=1e-8)
         step = torch.tensor([1e-6, 0.0], dtype=torch.float64)
         with torch.no_grad():
-            apart = (rung(x + step) - rung(x - step)) / 2e-6
+            apart = (level(x + step) - level(x - step)) / 2e-6
         assert torch.allclose(apart, gradient[:, 0], atol=1e-4)
 
 
 def test_rungs_that_are_one_stay_one() -> None:
-    """The maximizer climbs a rung twice unless it can see that two are the same."""
-    bottom, top = acquisition().ladder()[0], acquisition().ladder()[-1]
+    """The maximizer climbs a approximation twice unless it can see that two are the same."""
+    bottom, top = acquisition().approximations()[0], acquisition().approximations()[-1]
     rough, fair, best = penalize_failure([bottom, top, top], wall(), LogRisk(1.0))
     assert fair is best
     assert rough is not best

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import edrbo
-from edrbo.acquisition.front import FrontGain, cells_of, hypervolume, not_dominated
+from edrbo.acquisition.hypervolume import HypervolumeImprovement, cells_of, hypervolume, not_dominated
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
-from edrbo.optimizer.front import Front
 from edrbo.optimizer.optimizer import Optimizer
+from edrbo.optimizer.pareto import ParetoFront
 
 SPACE = edrbo.Space(design={"x": (0.0, 1.0)}, context={"c": (0.0, 1.0)})
 # a is best at 0.2 and b at 0.8: the front is in between; g = x + (c − ½)/5 ≤ 0.6 in 80 % of contexts up to 0.54
@@ -18,7 +18,7 @@ OUTCOMES = {"a": edrbo.Maximize(), "b": edrbo.Minimize()}
 LIMIT = edrbo.Limit(upper=0.6, probability=0.8)
 
 
-def told(*, limit: bool, n: int = 16) -> Optimizer:
+def reported(*, limit: bool, n: int = 16) -> Optimizer:
     outcomes = {**OUTCOMES, **({"g": LIMIT} if limit else {})}
     optimizer = Optimizer(SPACE, "erbo", outcomes=outcomes, seed=1)
     for x, c in np.random.default_rng(0).random((n, 2)):
@@ -28,8 +28,8 @@ def told(*, limit: bool, n: int = 16) -> Optimizer:
 
 
 @pytest.fixture(scope="module")
-def free() -> tuple[Optimizer, Front]:
-    optimizer = told(limit=False)
+def free() -> tuple[Optimizer, ParetoFront]:
+    optimizer = reported(limit=False)
     return optimizer, optimizer.front()
 
 
@@ -43,7 +43,7 @@ def volume_of(points: np.ndarray, reference: np.ndarray) -> float:
     return total
 
 
-def test_the_front_lies_between_the_two_best(free: tuple[Optimizer, Front]) -> None:
+def test_the_front_lies_between_the_two_best(free: tuple[Optimizer, ParetoFront]) -> None:
     _, front = free
     places = [point.design["x"] for point in front.points]
     assert len(places) >= 6
@@ -62,7 +62,7 @@ def test_the_front_lies_between_the_two_best(free: tuple[Optimizer, Front]) -> N
     assert front.hypervolume == pytest.approx(volume_of(values, reference))
 
 
-def test_a_reference_of_ones_own(free: tuple[Optimizer, Front]) -> None:
+def test_a_reference_of_ones_own(free: tuple[Optimizer, ParetoFront]) -> None:
     optimizer, front = free
     wide = optimizer.front(reference={"a": 0.0, "b": 1.0})
     assert wide.reference == {"a": 0.0, "b": 1.0}
@@ -75,7 +75,7 @@ def test_a_reference_of_ones_own(free: tuple[Optimizer, Front]) -> None:
 
 
 def test_limits_cut_the_front() -> None:
-    front = told(limit=True).front()
+    front = reported(limit=True).front()
     places = [point.design["x"] for point in front.points]
     assert front.sure
     assert places[0] == pytest.approx(0.2, abs=0.03)
@@ -92,10 +92,10 @@ def test_what_is_asked_for_extends_the_front() -> None:
     assert abs(asked[0] - asked[1]) > 0.03
 
 
-def test_where_there_is_no_front(free: tuple[Optimizer, Front]) -> None:
+def test_where_there_is_no_front(free: tuple[Optimizer, ParetoFront]) -> None:
     with pytest.raises(EdrboError, match="one main outcome"):
         Optimizer(SPACE).front()
-    with pytest.raises(EdrboError, match="nothing was told"):
+    with pytest.raises(EdrboError, match="nothing was reported"):
         Optimizer(SPACE, outcomes=OUTCOMES).front()
     with pytest.raises(EdrboError, match="no single best design"):
         free[0].recommend()
@@ -109,7 +109,7 @@ def test_the_gain_is_what_a_point_adds_to_the_hypervolume(count: int) -> None:
     rng = np.random.default_rng(count)
     values = torch.from_numpy(rng.random((12, count)))
     front, lower, upper = cells_of(values, torch.ones(12, dtype=torch.bool))
-    gain = FrontGain((), torch.ones(count, dtype=torch.float64), front, lower, upper)
+    gain = HypervolumeImprovement((), torch.ones(count, dtype=torch.float64), front, lower, upper)
     reference = lower.amin(0)
     places = torch.from_numpy(rng.uniform(-0.1, 1.4, (40, count)))
     for place, found in zip(places, gain._gain(places).tolist(), strict=True):
@@ -121,10 +121,10 @@ def test_the_gain_is_what_a_point_adds_to_the_hypervolume(count: int) -> None:
             assert added == pytest.approx(0.0, abs=1e-9)
 
 
-def test_the_gradient_of_the_gain(free: tuple[Optimizer, Front]) -> None:
+def test_the_gradient_of_the_gain(free: tuple[Optimizer, ParetoFront]) -> None:
     optimizer, _ = free
     joint = optimizer._posterior(optimizer._main.data(), (None, None), [])
-    top = joint.acquisition().ladder()[-1]
+    top = joint.acquisition().approximations()[-1]
     x = torch.linspace(0.02, 0.98, 13, dtype=torch.float64)[:, None]
     value, gradient = top.value_and_gradient(x)
     assert value.numpy() == pytest.approx(top(x).numpy())

@@ -10,13 +10,22 @@ import torch
 from scipy.stats import norm
 
 from edrbo import Optimizer, Space
-from edrbo.acquisition.goal import ModelGoal
-from edrbo.context.laws import ContextPoints
-from edrbo.context.uncertainty import LawBelief
+from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.contexts.distributions import ContextPoints
+from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.optimizer.goal_posterior import goal_values
 from edrbo.optimizer.trust import MARGIN, TAIL_MARGIN, Trust, earned_trust
-from edrbo.records.goals import CVaR, Goal, Hit, MeanSd, Quantile, Reach, Within, WorstCase
-from edrbo.records.units import Units
+from edrbo.records.goals import (
+    CVaR,
+    Goal,
+    MeanSd,
+    ProbabilityBetterThan,
+    ProbabilityWithin,
+    Quantile,
+    TargetLoss,
+    WorstCase,
+)
+from edrbo.records.outcome_units import Units
 from edrbo.surrogate.ensemble import Surrogate
 
 Array = np.ndarray
@@ -68,14 +77,14 @@ def test_tails_are_those_of_all_contexts(direction: str) -> None:
 def test_a_log_that_is_too_long_keeps_its_extremes() -> None:
     rng = np.random.default_rng(0)
     contexts = torch.from_numpy(rng.random((5000, 2)))
-    law = LawBelief(contexts, torch.full((5000,), 1 / 5000, dtype=torch.float64), 5000.0)
-    few = law.thinned_to_extremes(200)
+    context_distribution = DistributionUncertainty(contexts, torch.full((5000,), 1 / 5000, dtype=torch.float64), 5000.0)
+    few = context_distribution.thinned_to_extremes(200)
     assert len(few.contexts) <= 200
     assert float(few.weights.sum()) == pytest.approx(1.0)
     assert torch.equal(few.contexts.amin(0), contexts.amin(0))
     assert torch.equal(few.contexts.amax(0), contexts.amax(0))
     assert (few.weights @ few.contexts - contexts.mean(0)).abs().max() < 1e-9
-    assert law.thinned_to_extremes(5000) is law
+    assert context_distribution.thinned_to_extremes(5000) is context_distribution
 
 
 def uncertain_model(n: int = 9) -> tuple[torch.Tensor, ...]:
@@ -86,15 +95,15 @@ def uncertain_model(n: int = 9) -> tuple[torch.Tensor, ...]:
 
 
 EXACT = {
-    Reach(0.6): lambda mean, sd: norm.sf((0.6 - mean) / sd),
-    Within(0.2, 0.7): lambda mean, sd: norm.cdf((0.7 - mean) / sd) - norm.cdf((0.2 - mean) / sd),
-    Hit(0.5): lambda mean, sd: (mean - 0.5) ** 2 + sd**2,
+    ProbabilityBetterThan(0.6): lambda mean, sd: norm.sf((0.6 - mean) / sd),
+    ProbabilityWithin(0.2, 0.7): lambda mean, sd: norm.cdf((0.7 - mean) / sd) - norm.cdf((0.2 - mean) / sd),
+    TargetLoss(0.5): lambda mean, sd: (mean - 0.5) ** 2 + sd**2,
 }
 
 
 @pytest.mark.parametrize("goal", list(EXACT), ids=str)
 def test_expectations_of_what_takes_outcomes_one_by_one_are_exact(goal: Goal) -> None:
-    """Against the mixture of normals by SciPy; the mean over 32 drawn laws was off by up to 0.04."""
+    """Against the mixture of normals by SciPy; the mean over 32 drawn distributions was off by up to 0.04."""
     inputs, y, contexts = uncertain_model()
     model = Surrogate().fit(inputs, y)
     weights = torch.full((20,), 0.05, dtype=torch.float64)
@@ -107,8 +116,8 @@ def test_expectations_of_what_takes_outcomes_one_by_one_are_exact(goal: Goal) ->
 
 
 @pytest.mark.parametrize("goal", [CVaR(0.2), Quantile(0.1), MeanSd(1.0), WorstCase("seen")], ids=str)
-def test_expectations_of_tails_are_those_under_the_mean_law(goal: Goal) -> None:
-    """Against plain draws of f in all contexts; laws that are drawn have fewer contexts and so worse tails."""
+def test_expectations_of_tails_are_those_under_the_mean_distribution(goal: Goal) -> None:
+    """Against plain draws of f in all contexts; distributions that are drawn have fewer contexts and so worse tails."""
     inputs, y, contexts = uncertain_model()
     model = Surrogate(experts=("matern52",)).fit(inputs, y)
     weights = torch.full((20,), 0.05, dtype=torch.float64)
@@ -131,7 +140,8 @@ def test_draws_in_many_contexts_have_the_covariances_of_the_model() -> None:
     points = ContextPoints(contexts, weights, contexts[:0])
     design = torch.tensor([[0.3]], dtype=torch.float64)
     goal = ModelGoal(MeanSd(0.0), Units())
-    certain = Trust(10**9, 1.0 / (MARGIN * TAIL_MARGIN), model.gp.noise.mean(-1))  # no wider than the model says
+    # no wider than the model says
+    certain = Trust(10**9, 1.0 / (MARGIN * TAIL_MARGIN), model.gp.noise_variance.mean(-1))
     found = goal_values(goal, model, points, math.inf, design, certain, 3)
     mean, sd = model.paired_with(contexts).integrated(design, weights)
     assert found.expected[0] == pytest.approx(float(mean), abs=1e-9)  # of pairs of opposite sign it is exact

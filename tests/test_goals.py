@@ -19,13 +19,13 @@ from edrbo.records.goals import (
     CVaR,
     Expected,
     Goal,
-    Hit,
     MeanSd,
+    ProbabilityBetterThan,
+    ProbabilityWithin,
     Quantile,
-    Reach,
     Robust,
+    TargetLoss,
     Utility,
-    Within,
     WorstCase,
     as_goal,
     goal_from_dict,
@@ -33,7 +33,16 @@ from edrbo.records.goals import (
     parse_goal,
 )
 
-ROWS_ONLY = [Expected(), CVaR(0.3), Quantile(0.3), WorstCase(), MeanSd(0.8), Reach(0.2), Within(-0.5, 0.4), Hit(0.3)]
+ROWS_ONLY = [
+    Expected(),
+    CVaR(0.3),
+    Quantile(0.3),
+    WorstCase(),
+    MeanSd(0.8),
+    ProbabilityBetterThan(0.2),
+    ProbabilityWithin(-0.5, 0.4),
+    TargetLoss(0.3),
+]
 TEXTS = {
     "expected": Expected(),
     "cvar:0.1": CVaR(0.1),
@@ -43,9 +52,9 @@ TEXTS = {
     "robust:0.1": Robust(0.1),
     "robust:0.1:kl": Robust(0.1, "kl"),
     "mean-sd:1": MeanSd(1),
-    "reach:-5": Reach(-5),
-    "within:3,5": Within(3, 5),
-    "hit:1e-07": Hit(1e-7),
+    "reach:-5": ProbabilityBetterThan(-5),
+    "within:3,5": ProbabilityWithin(3, 5),
+    "hit:1e-07": TargetLoss(1e-7),
 }
 
 
@@ -73,11 +82,11 @@ def by_definition(goal: Goal, sample: np.ndarray, direction: str) -> float:
             return ordered[0]
         case MeanSd(k):
             return sample.mean() + (-k if direction == "maximize" else k) * sample.std()
-        case Reach(spec):
+        case ProbabilityBetterThan(spec):
             return ((sample >= spec) if direction == "maximize" else (sample <= spec)).mean()
-        case Within(low, high):
+        case ProbabilityWithin(low, high):
             return ((low <= sample) & (sample <= high)).mean()
-        case Hit(target):
+        case TargetLoss(target):
             return np.square(sample - target).mean()
     raise AssertionError(goal)
 
@@ -107,11 +116,15 @@ def test_minimizing_f_is_maximizing_minus_f(goal, rows) -> None:
 
 def test_specifications_say_which_way_is_better() -> None:
     for direction in ("maximize", "minimize"):
-        assert (Reach(0).sense(direction), Within(0, 1).sense(direction), Hit(0).sense(direction)) == (1.0, 1.0, -1.0)
+        assert (
+            ProbabilityBetterThan(0).sense(direction),
+            ProbabilityWithin(0, 1).sense(direction),
+            TargetLoss(0).sense(direction),
+        ) == (1.0, 1.0, -1.0)
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-@pytest.mark.parametrize("goal", [Reach(0.2), Within(-0.5, 0.4), Hit(0.3)], ids=str)
+@pytest.mark.parametrize("goal", [ProbabilityBetterThan(0.2), ProbabilityWithin(-0.5, 0.4), TargetLoss(0.3)], ids=str)
 def test_expected_is_the_integral_over_the_belief(goal, direction) -> None:
     mean, sd, weights = np.array([-0.4, 0.1, 0.9]), np.array([0.2, 0.6, 0.3]), np.array([0.5, 0.3, 0.2])
 
@@ -157,7 +170,7 @@ def test_optimism_of_mean_minus_deviation_is_the_maximum_over_the_intervals(seed
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-@pytest.mark.parametrize("goal", [*ROWS_ONLY, Reach(-0.3)], ids=str)
+@pytest.mark.parametrize("goal", [*ROWS_ONLY, ProbabilityBetterThan(-0.3)], ids=str)
 def test_optimism_becomes_the_value_as_the_belief_narrows(goal, direction, rows) -> None:
     weights = np.full(12, 1 / 12)
     sd = np.full_like(rows, 1e-9)
@@ -179,7 +192,11 @@ def test_mean_sd_finds_the_best_level_also_where_one_fits_all_intervals(k: float
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-@pytest.mark.parametrize("goal", [Reach(0.2), Within(-0.5, 0.4), Hit(0.3), MeanSd(0.8), MeanSd(5), CVaR(0.3)], ids=str)
+@pytest.mark.parametrize(
+    "goal",
+    [ProbabilityBetterThan(0.2), ProbabilityWithin(-0.5, 0.4), TargetLoss(0.3), MeanSd(0.8), MeanSd(5), CVaR(0.3)],
+    ids=str,
+)
 @pytest.mark.parametrize("width", [-0.4, 0.5, 5.0])
 def test_optimism_has_the_gradient_of_its_differences(goal, direction, width) -> None:
     draw = np.random.default_rng(3)
@@ -196,10 +213,10 @@ def test_optimism_has_the_gradient_of_its_differences(goal, direction, width) ->
 
 def test_hit_prefers_the_target_in_the_middle_of_an_interval() -> None:
     mean, sd = np.array([0.0, 0.5, 1.0, 3.0]), np.ones(4)
-    distance = Hit(0).optimistic_utility(mean, sd, 1.5 * sd, "maximize")
+    distance = TargetLoss(0).optimistic_utility(mean, sd, 1.5 * sd, "maximize")
     assert (np.diff(distance) > 0).all()
     assert distance[0] < 0.01
-    far = Hit(0).optimistic_utility(np.array([30.0]), np.ones(1), np.array([1.5]), "maximize")
+    far = TargetLoss(0).optimistic_utility(np.array([30.0]), np.ones(1), np.array([1.5]), "maximize")
     assert far[0] == pytest.approx(28.5**2, rel=1e-3)
 
 
@@ -274,7 +291,7 @@ def test_text_and_dictionary_are_read_back(text, goal) -> None:
 
 def test_every_goal_of_the_table_is_registered() -> None:
     assert set(goal_names()) >= set(_by_name())
-    assert parse_goal(" within: 3 , 5 ") == Within(3.0, 5.0)
+    assert parse_goal(" within: 3 , 5 ") == ProbabilityWithin(3.0, 5.0)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +320,7 @@ def test_direction_is_one_of_two_words() -> None:
         CVaR(0.1).value(np.zeros(2), np.full(2, 0.5), "up")
 
 
-def test_a_ball_of_laws_cannot_do_without_contexts() -> None:
+def test_a_ball_of_distributions_cannot_do_without_contexts() -> None:
     with pytest.raises(InvalidValueError, match="contexts"):
         Robust(0.1).value(np.zeros(2), np.full(2, 0.5), "maximize")
     assert [Robust(0.1, d).over_box for d in ("wasserstein", "kl", "mmd")] == [True, False, True]
@@ -314,12 +331,12 @@ def test_words_for_people() -> None:
     assert CVaR(0.1).title() == "mean of the worst 10 % of contexts"
     assert Quantile(0.05).title("maximize") == "value reached in 95 % of contexts"
     assert Quantile(0.05).title("minimize") == "value not exceeded in 95 % of contexts"
-    assert Reach(5).title("minimize", "roughness") == "share of contexts with roughness ≤ 5"
+    assert ProbabilityBetterThan(5).title("minimize", "roughness") == "share of contexts with roughness ≤ 5"
     assert MeanSd(2).title("minimize") == "mean plus 2 standard deviations"
     assert Robust(0.1).title() == "worst mean when contexts shift by 10 % of their range"
     assert CVaR(0.1).axis("maximize", "yield", "kg") == "yield, mean of the worst 10 % of contexts (kg)"
-    assert Within(3, 5).axis("maximize", "thickness", "µm") == "share of contexts with thickness from 3 to 5"
-    assert Hit(50).axis("maximize", "thickness", "µm") == "mean squared distance from 50 (µm²)"
+    assert ProbabilityWithin(3, 5).axis("maximize", "thickness", "µm") == "share of contexts with thickness from 3 to 5"
+    assert TargetLoss(50).axis("maximize", "thickness", "µm") == "mean squared distance from 50 (µm²)"
     titles = {goal.title(direction) for goal in TEXTS.values() for direction in ("maximize", "minimize")}
     assert len(titles) == len(TEXTS) + 3  # Quantile, MeanSd and Reach speak of the direction
 
@@ -327,7 +344,8 @@ def test_words_for_people() -> None:
 def test_goals_do_not_load_torch() -> None:
     program = (
         "import sys, numpy as np, edrbo; g = edrbo.CVaR(0.1); g.to_text(); g.title();"
-        "g.value(np.zeros((2, 3)), np.full(3, 1/3), 'maximize'); edrbo.Reach(1).expected(np.zeros(3), np.ones(3),"
+        "g.value(np.zeros((2, 3)), np.full(3, 1/3), 'maximize'); "
+        "edrbo.ProbabilityBetterThan(1).expected(np.zeros(3), np.ones(3),"
         "np.full(3, 1/3), 'minimize'); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

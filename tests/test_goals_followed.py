@@ -12,7 +12,7 @@ import torch
 import edrbo
 from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.optimizer import recommendation
-from edrbo.optimizer.goal_answer import ROUGHER
+from edrbo.optimizer.goal_statements import LENGTHSCALE_FACTOR
 from edrbo.records.goals import Robust
 
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})
@@ -23,7 +23,7 @@ def lever(x: float, c: float) -> float:
     return 6 * x * (c - 0.35) - 0.3 * (x - 0.5) ** 2
 
 
-def told(optimizer: edrbo.Optimizer, evaluations: int, f=lever, seed: int = 0) -> edrbo.Optimizer:
+def reported(optimizer: edrbo.Optimizer, evaluations: int, f=lever, seed: int = 0) -> edrbo.Optimizer:
     contexts = np.random.default_rng(seed)
     for _ in range(evaluations):
         s = optimizer.ask()
@@ -34,13 +34,13 @@ def told(optimizer: edrbo.Optimizer, evaluations: int, f=lever, seed: int = 0) -
 
 @pytest.fixture(scope="module")
 def lever_data() -> edrbo.Optimizer:
-    return told(edrbo.Optimizer(SPACE, seed=0), 16)
+    return reported(edrbo.Optimizer(SPACE, seed=0), 16)
 
 
 @pytest.mark.parametrize("goal", [edrbo.CVaR(0.2), edrbo.WorstCase(), edrbo.Robust(0.3), edrbo.Quantile(0.1)], ids=str)
 def test_the_worst_contexts_want_the_other_end(goal: edrbo.Goal, lever_data: edrbo.Optimizer) -> None:
     assert lever_data.recommend().design["x"] > 0.95
-    robust = lever_data.recommend(goal=goal, ball=0.3)
+    robust = lever_data.recommend(goal=goal, radius=0.3)
     assert robust.design["x"] < 0.2
     assert robust.goal == goal.to_text()
     best = robust.price["recommended"], robust.price["on average"]
@@ -54,7 +54,7 @@ def test_the_worst_contexts_want_the_other_end(goal: edrbo.Goal, lever_data: edr
 def test_asking_follows_the_goal(goal: str, direction: str) -> None:
     sign = 1.0 if direction == "maximize" else -1.0
     optimizer = edrbo.Optimizer(SPACE, seed=1, goal=goal, direction=direction)
-    told(optimizer, 20, lambda x, c: sign * lever(x, c), seed=1)
+    reported(optimizer, 20, lambda x, c: sign * lever(x, c), seed=1)
     answer = optimizer.recommend()
     assert answer.design["x"] < 0.1
     assert np.median(optimizer.observations.x[8:]) < 0.2
@@ -72,7 +72,7 @@ def ridge(x: float, c: float) -> float:
     ("goal", "best"), [("hit:3", 0.3), ("within:2.5,3.5", 0.3), ("mean-sd:0", 1.0), ("reach:4", 0.55)]
 )
 def test_specifications_are_met(goal: str, best: float) -> None:
-    optimizer = told(edrbo.Optimizer(SPACE, seed=0, goal=goal), 14, ridge)
+    optimizer = reported(edrbo.Optimizer(SPACE, seed=0, goal=goal), 14, ridge)
     answer = optimizer.recommend()
     if goal == "reach:4":  # every design from about here on is certain to reach it
         assert answer.design["x"] > 0.44
@@ -82,23 +82,25 @@ def test_specifications_are_met(goal: str, best: float) -> None:
 
 
 def test_the_value_is_that_of_the_contexts_seen() -> None:
-    optimizer = told(edrbo.Optimizer(SPACE, seed=0, goal="hit:3"), 16, ridge)
+    optimizer = reported(edrbo.Optimizer(SPACE, seed=0, goal="hit:3"), 16, ridge)
     contexts = optimizer.context_log.weighted(1, None)[0][:, 0]
     at = {"x": 0.4}
     found = optimizer.predict(at)
     assert found.value[0] == pytest.approx(np.mean((ridge(0.4, contexts) - 3) ** 2), abs=0.1)
     assert found.value_lower[0] <= found.value[0] <= found.value_upper[0]
     assert found.expected[0] == pytest.approx(np.mean(ridge(0.4, contexts)), abs=0.1)
-    reach = optimizer.predict(at, goal=edrbo.Reach(4.0))
+    reach = optimizer.predict(at, goal=edrbo.ProbabilityBetterThan(4.0))
     assert reach.value[0] == pytest.approx(np.mean(ridge(0.4, contexts) >= 4.0), abs=0.15)
 
 
 def test_the_worst_case_is_careful_where_no_context_was_seen(lever_data: edrbo.Optimizer) -> None:
     """The model behind it is rougher in the contexts, and in them alone."""
     answers = lever_data._main.knowledge((None, None), 0).answers
-    model, careful = answers.belief.model, answers.model_under(Robust(0.1))
+    model, careful = answers.posterior.model, answers.model_under(Robust(0.1))
     torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 0], model.gp.hyper.lengthscale[:, 0])
-    torch.testing.assert_close(careful.gp.hyper.lengthscale[:, 1], ROUGHER * model.gp.hyper.lengthscale[:, 1])
+    torch.testing.assert_close(
+        careful.gp.hyper.lengthscale[:, 1], LENGTHSCALE_FACTOR * model.gp.hyper.lengthscale[:, 1]
+    )
     joint = torch.tensor([[0.9, 3.0]], dtype=torch.float64)  # a context far from all that were seen
     with torch.no_grad():
         (_, sd), (_, careful_sd) = model.moments(joint), careful.moments(joint)
@@ -108,11 +110,11 @@ def test_the_worst_case_is_careful_where_no_context_was_seen(lever_data: edrbo.O
 
 
 def test_what_is_not_read_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    lever_data = told(edrbo.Optimizer(SPACE, seed=0), 16)
+    lever_data = reported(edrbo.Optimizer(SPACE, seed=0), 16)
     read = lever_data.recommend(goal="worst-case:seen")
     expected = read.to_dict()
     calls: list[str] = []
-    for name in ("outlook", "value_beliefs", "context_effects"):
+    for name in ("outlook", "value_intervals", "context_effects"):
         whole = getattr(recommendation, name)
         monkeypatch.setattr(
             recommendation, name, lambda *args, name=name, whole=whole: (calls.append(name), whole(*args))[1]
@@ -121,11 +123,11 @@ def test_what_is_not_read_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.design == read.design
     assert calls == []
     lever_data.tell({"x": 0.5}, {"c": 0.5}, 0.3)  # it speaks of the data as they were
-    assert found.left_to_gain == read.left_to_gain
+    assert found.optimality_gap == read.optimality_gap
     assert calls == ["outlook"]
     assert found.to_dict() == expected
     assert calls.count("outlook") == 1
-    with pytest.raises(EdrboError, match="nothing was told"):
+    with pytest.raises(EdrboError, match="nothing was reported"):
         edrbo.Optimizer(lever_data.space).recommend()
 
 
@@ -147,19 +149,19 @@ def half_known(direction: str) -> edrbo.Optimizer:
 
 def drawn_cvar(known: Any, x: torch.Tensor, level: float) -> float:
     """The posterior expectation of the mean of the worst contexts, maximized, by draws that share no code with ours:
-    of f from every expert's joint posterior in all contexts seen, and of laws from the Bayesian bootstrap."""
-    draw, contexts = np.random.default_rng(1), torch.tensor(known.evidence.observations.c)
-    model, values = known.belief.model, []
+    of f from every expert's joint posterior in all contexts seen, and of distributions from the Bayesian bootstrap."""
+    draw, contexts = np.random.default_rng(1), torch.tensor(known.training_data.observations.c)
+    model, values = known.posterior.model, []
     with torch.no_grad():
         mean, covariance = model.gp.posterior(torch.cat([x.expand(len(contexts), 1), contexts], dim=-1))
     for m in range(len(mean)):
         rows = model.scaling.value(
             torch.from_numpy(draw.multivariate_normal(mean[m].numpy(), covariance[m].numpy(), 500))
         ).numpy()
-        for row, law in zip(rows, draw.dirichlet(np.ones(len(contexts)), 500), strict=True):
+        for row, context_distribution in zip(rows, draw.dirichlet(np.ones(len(contexts)), 500), strict=True):
             order = np.argsort(row)
-            before = np.cumsum(law[order]) - law[order]
-            kept = np.clip(level - before, 0.0, law[order])
+            before = np.cumsum(context_distribution[order]) - context_distribution[order]
+            kept = np.clip(level - before, 0.0, context_distribution[order])
             values.append(kept @ row[order] / level)
     return float(np.mean(values))
 
@@ -168,7 +170,7 @@ def drawn_cvar(known: Any, x: torch.Tensor, level: float) -> float:
 def test_of_two_designs_the_one_with_the_better_posterior_expectation(direction: str) -> None:
     known = half_known(direction)._main.knowledge((None, None), 0, edrbo.CVaR(0.2))
     promised, tried = torch.tensor([[0.8], [0.44]], dtype=torch.float64)
-    surface = known.model_goal.belief(known.belief.model, known.belief.points)(torch.stack([promised, tried]))
+    surface = known.model_goal.posterior(known.posterior.model, known.posterior.points)(torch.stack([promised, tried]))
     assert surface[0] > surface[1] + 0.1  # where nothing was tried the mean surface promises more …
     assert drawn_cvar(known, promised, 0.2) < drawn_cvar(known, tried, 0.2) - 0.05  # … than can be expected
     for pair in ((promised, tried), (tried, promised)):
@@ -184,7 +186,7 @@ def test_a_recommended_design_is_no_worse_than_the_one_that_is_best_on_average()
 
 def test_the_search_for_shares_spreads_contexts_out_but_no_forecast(lever_data: edrbo.Optimizer) -> None:
     forecast = np.linspace(0.0, 1.0, 12)[:, None]
-    for goal, law, spread_out in [
+    for goal, context_distribution, spread_out in [
         ("reach:0.5", (None, None), True),
         ("quantile:0.1", (None, None), True),
         ("reach:0.5", (forecast, None), False),
@@ -192,11 +194,11 @@ def test_the_search_for_shares_spreads_contexts_out_but_no_forecast(lever_data: 
         ("robust:0.1", (None, None), False),
         ("expected", (None, None), False),
     ]:
-        assert (lever_data._main.knowledge(law, 0, goal).belief.smooth is not None) == spread_out
+        assert (lever_data._main.knowledge(context_distribution, 0, goal).posterior.smooth is not None) == spread_out
 
 
 def test_the_goal_is_stored_and_resumed() -> None:
-    optimizer = told(edrbo.Optimizer(SPACE, seed=2, goal=edrbo.CVaR(0.2)), 7)
+    optimizer = reported(edrbo.Optimizer(SPACE, seed=2, goal=edrbo.CVaR(0.2)), 7)
     again = edrbo.Optimizer.from_json(optimizer.to_json())
     assert again.settings.goal == edrbo.CVaR(0.2)
     assert again.ask() == optimizer.ask()
@@ -213,7 +215,7 @@ class Nearly(edrbo.Utility):
 
 
 def test_a_goal_of_ones_own_is_followed_and_not_stored_unless_registered() -> None:
-    optimizer = told(edrbo.Optimizer(SPACE, seed=0, goal=Nearly(3.0)), 12, ridge)
+    optimizer = reported(edrbo.Optimizer(SPACE, seed=0, goal=Nearly(3.0)), 12, ridge)
     answer = optimizer.recommend()
     assert answer.design["x"] == pytest.approx(0.3, abs=0.1)
     assert answer.goal == "Nearly"
@@ -223,14 +225,14 @@ def test_a_goal_of_ones_own_is_followed_and_not_stored_unless_registered() -> No
 
 @pytest.mark.parametrize("method", ["stableopt", "drbo-kde", "ucb", "wdrbo", "drbo-mmd"])
 def test_methods_with_a_functional_of_their_own_are_judged_by_the_goal(method: str) -> None:
-    plain, aimed = (told(edrbo.Optimizer(SPACE, method, seed=3, goal=g), 6) for g in ("expected", "reach:0"))
+    plain, aimed = (reported(edrbo.Optimizer(SPACE, method, seed=3, goal=g), 6) for g in ("expected", "reach:0"))
     assert np.array_equal(plain.observations.x, aimed.observations.x)
     assert aimed.recommend().title == "share of contexts with value ≥ 0"
 
 
 @pytest.mark.parametrize("method", ["edrbo-mean", "edrbo-integrated"])
 def test_a_method_of_the_mean_asks_under_goals_that_cannot_be_integrated(method: str) -> None:
-    optimizer = told(edrbo.Optimizer(SPACE, method, seed=0, goal="reach:0"), 5)
+    optimizer = reported(edrbo.Optimizer(SPACE, method, seed=0, goal="reach:0"), 5)
     assert 0.0 <= optimizer.ask()["x"] <= 1.0
 
 
@@ -256,7 +258,7 @@ def test_every_second_suggestion_under_these_goals_is_for_the_mean(goal: str, le
 
 @pytest.mark.parametrize(("goal", "method"), [("cvar:0.2", "edrbo-mean"), ("robust:0.3", "stableopt")])
 def test_other_goals_and_methods_of_their_own_have_no_turns(goal: str, method: str) -> None:
-    optimizer = told(edrbo.Optimizer(SPACE, method, seed=0, goal=goal), 6)
+    optimizer = reported(edrbo.Optimizer(SPACE, method, seed=0, goal=goal), 6)
     asking = optimizer._posterior(optimizer._main.data(), (None, None), [])
     assert asking.for_suggestion(6) is asking
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import edrbo
 from edrbo import Optimizer, Space
-from edrbo.acquisition.area import WALL, Room
+from edrbo.acquisition.search.search_region import WALL, MaximinDistance
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.exploring import MOST, RATE, looks_around, share_of_looks
+from edrbo.optimizer.exploration import MAX_SHARE, REGRET_RATE, exploration_share, is_exploring
 from edrbo.streams import in_turn
 
 REALS = torch.ones(2, dtype=torch.bool)
@@ -38,7 +38,7 @@ def run(optimizer: Optimizer, steps: int, batch: int = 1) -> list[np.ndarray]:
 def test_room_is_the_least_distance_from_anything(n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     tried, x = rng.random((n, 2)), rng.random((5, 2))
-    found = Room(torch.from_numpy(tried), REALS)(torch.from_numpy(x))
+    found = MaximinDistance(torch.from_numpy(tried), REALS)(torch.from_numpy(x))
     for i, point in enumerate(x):
         nearest = min(np.linalg.norm(point - other) for other in tried)
         wall = min(min(part, 1 - part) for part in point)
@@ -46,21 +46,21 @@ def test_room_is_the_least_distance_from_anything(n: int, seed: int) -> None:
 
 
 def test_choices_have_no_walls() -> None:
-    room = Room(torch.tensor([[1.0, 0.0]], dtype=torch.float64), ~REALS)
+    room = MaximinDistance(torch.tensor([[1.0, 0.0]], dtype=torch.float64), ~REALS)
     assert float(room(torch.tensor([[0.0, 1.0]], dtype=torch.float64))) == pytest.approx(np.sqrt(2))
 
 
 def looks(worth: np.ndarray, initial: int) -> list[int]:
     """The suggestions, by number, that look around when they are asked for one by one."""
-    return [n for n in range(initial, len(worth) + 1) if looks_around(worth[:n], initial, 0, None)]
+    return [n for n in range(initial, len(worth) + 1) if is_exploring(worth[:n], initial, 0, None)]
 
 
 @given(st.integers(1, 6), st.floats(0.0, 0.4))
 def test_as_large_a_share_looks_around_as_regret_is_paid(initial: int, paid: float) -> None:
     """A hundred designs that cost the same regret each; the initial ones cost one each."""
     worth = np.concatenate([np.full(initial, -1.0), np.full(100, -paid), [0.0]])
-    share = min(MOST, RATE * paid * 100 / initial / 102)
-    assert share_of_looks(worth, initial) == pytest.approx(share)
+    share = min(MAX_SHARE, REGRET_RATE * paid * 100 / initial / 102)
+    assert exploration_share(worth, initial) == pytest.approx(share)
     chosen = [n for n in range(1, 101) if in_turn(n) < share]
     assert len(chosen) == pytest.approx(100 * share, abs=3)  # the multiples are spread evenly
 
@@ -69,7 +69,7 @@ def test_as_large_a_share_looks_around_as_regret_is_paid(initial: int, paid: flo
 def test_the_first_look_comes_after_the_initial_designs(initial: int, more: int, seed: int) -> None:
     worth = np.random.default_rng(seed).random(initial + more)
     assert looks(worth, initial)[0] == initial
-    assert not looks_around(worth[: initial - 1], initial, 0, None)
+    assert not is_exploring(worth[: initial - 1], initial, 0, None)
 
 
 @given(st.integers(2, 6), st.integers(0, 100))
@@ -81,23 +81,23 @@ def test_what_is_learnt_at_once_is_not_looked_around_for(initial: int, seed: int
 
 def test_the_number_of_a_suggestion_decides_also_while_others_are_pending() -> None:
     worth = -np.abs(np.sin(np.arange(60.0)))
-    found = {(n, p): looks_around(worth[:n], 4, p, None) for n in (20, 40) for p in range(8)}
-    assert found == {(n, p): in_turn(n + p - 4) < share_of_looks(worth[:n], 4) for n, p in found}
+    found = {(n, p): is_exploring(worth[:n], 4, p, None) for n in (20, 40) for p in range(8)}
+    assert found == {(n, p): in_turn(n + p - 4) < exploration_share(worth[:n], 4) for n, p in found}
     assert len(set(found.values())) == 2
 
 
 def test_nothing_is_looked_for_too_late() -> None:
     worth = np.array([1.0, 0.0, 0.5, 0.2, 0.0, 0.0])
-    assert looks_around(worth[:2], 2, 0, 10)
-    assert not looks_around(worth[:2], 2, 0, 2)
+    assert is_exploring(worth[:2], 2, 0, 10)
+    assert not is_exploring(worth[:2], 2, 0, 2)
     wild = np.tile([0.0, -1.0], 20)
     late = [n for n in looks(wild, 2) if n >= 32]
     assert late
-    assert not any(looks_around(wild[:n], 2, 0, 40) for n in late)
+    assert not any(is_exploring(wild[:n], 2, 0, 40) for n in late)
 
 
 def test_designs_that_are_all_the_same_cost_no_regret() -> None:
-    assert share_of_looks(np.zeros(9), 4) == 0.0
+    assert exploration_share(np.zeros(9), 4) == 0.0
 
 
 def test_operating_asks_as_without_an_aim() -> None:
@@ -108,7 +108,7 @@ def test_operating_asks_as_without_an_aim() -> None:
 def test_identifying_looks_where_there_is_most_room() -> None:
     optimizer = Optimizer(PLANE, seed=2, initial=4, aim="identify")
     designs = run(optimizer, 5)
-    room = Room(torch.from_numpy(np.stack(designs[:4])), REALS)
+    room = MaximinDistance(torch.from_numpy(np.stack(designs[:4])), REALS)
     grid = torch.from_numpy(np.stack(np.meshgrid(*[np.linspace(0, 1, 60)] * 2), axis=-1).reshape(-1, 2))
     assert float(room(torch.from_numpy(designs[4][None]))) >= float(room(grid).max()) - 1e-6
     operating = run(Optimizer(PLANE, seed=2, initial=4), 5)

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from edrbo import Optimizer, Space
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.functional import (
+from edrbo.acquisition.risk import (
     KL,
     MMD,
-    CVaR,
+    CVaRFunctional,
     Expectation,
     Functional,
     Minimum,
@@ -21,14 +21,14 @@ from edrbo.acquisition.functional import (
     Wasserstein,
     WassersteinLipschitz,
 )
-from edrbo.acquisition.score import UCB, BarycenterUCB, Score
-from edrbo.context.laws import ContextPoints
+from edrbo.acquisition.scores import UCB, BarycenterUCB, Score
+from edrbo.contexts.distributions import ContextPoints
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.ensemble import Ensemble, Surrogate, barycenter, radius, single_gp
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, barycenter, radius, single_gp
 
 pytestmark = pytest.mark.torch_numeric
 
-LINEAR: list[Functional] = [Expectation(), Minimum(), TotalVariation(0.4), CVaR(0.3), Wasserstein(0.1)]
+LINEAR: list[Functional] = [Expectation(), Minimum(), TotalVariation(0.4), CVaRFunctional(0.3), Wasserstein(0.1)]
 
 
 def data(n: int = 24, d_x: int = 2, d_c: int = 1, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -37,14 +37,14 @@ def data(n: int = 24, d_x: int = 2, d_c: int = 1, seed: int = 0) -> tuple[Tensor
     return X, (5.0 * X).sin().sum(-1) + X[:, 0] * X[:, -1]
 
 
-def law(d_c: int = 1, seed: int = 1) -> ContextPoints:
+def context_distribution(d_c: int = 1, seed: int = 1) -> ContextPoints:
     generator = torch.Generator().manual_seed(seed)
     atoms, support = (torch.rand(count, d_c, generator=generator, dtype=torch.float64) for count in (7, 5))
     weights = torch.rand(7, generator=generator, dtype=torch.float64)
     return ContextPoints(atoms, weights / weights.sum(), support)
 
 
-def model(surrogate: Surrogate | None = None, d_c: int = 1) -> Ensemble:
+def model(surrogate: Surrogate | None = None, d_c: int = 1) -> ExpertEnsemble:
     X, Y = data(d_c=d_c)
     return (surrogate or Surrogate()).fit(X, Y)
 
@@ -55,7 +55,7 @@ def designs(count: int = 6, d_x: int = 2) -> Tensor:
 
 @pytest.mark.parametrize("d_c", [1, 2])
 def test_the_integrated_belief_is_that_of_the_joint_posterior(d_c: int) -> None:
-    ensemble, points, x = model(d_c=d_c), law(d_c), designs()
+    ensemble, points, x = model(d_c=d_c), context_distribution(d_c), designs()
     mean, sd = ensemble.paired_with(points.atoms).integrated(x, points.weights)
     for i, row in enumerate(x):
         joint = torch.cat([row.expand(len(points.atoms), -1), points.atoms], dim=-1)
@@ -67,7 +67,7 @@ def test_the_integrated_belief_is_that_of_the_joint_posterior(d_c: int) -> None:
 
 
 def test_weights_of_each_design_its_own_and_one_atom() -> None:
-    ensemble, points, x = model(), law(), designs()
+    ensemble, points, x = model(), context_distribution(), designs()
     paired = ensemble.paired_with(points.atoms)
     own = torch.rand(len(x), 7, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     together = paired.integrated(x, own)
@@ -83,7 +83,7 @@ def test_weights_of_each_design_its_own_and_one_atom() -> None:
 
 
 def test_the_expectation_is_known_better_than_the_average_point() -> None:
-    ensemble, points, x = model(), law(), designs()
+    ensemble, points, x = model(), context_distribution(), designs()
     paired = ensemble.paired_with(points.atoms)
     _, of_mean = paired.integrated(x, points.weights)
     _, sd = paired.moments(x)
@@ -94,7 +94,7 @@ def test_the_expectation_is_known_better_than_the_average_point() -> None:
 @pytest.mark.parametrize("functional", LINEAR, ids=lambda f: type(f).__name__)
 @pytest.mark.parametrize("score", [UCB(2.0, integrated=True), BarycenterUCB(integrated=True)])
 def test_integrated_gradients_agree_with_finite_differences(functional: Functional, score: Score) -> None:
-    acquisition = RobustAcquisition(model(), score, law(), functional)
+    acquisition = RobustAcquisition(model(), score, context_distribution(), functional)
     x = designs()
     value, gradient = acquisition.value_and_gradient(x)
     assert torch.allclose(value, acquisition.evaluate(x), atol=1e-12)
@@ -108,7 +108,7 @@ def test_integrated_gradients_agree_with_finite_differences(functional: Function
 def test_functionals_whose_weights_move_with_the_design_are_refused() -> None:
     for functional in (MMD(0.2), KL(0.1), VaR(0.5), MMDMidpoint(0.2), WassersteinLipschitz(0.1)):
         with pytest.raises(InvalidValueError, match="integrated"):
-            RobustAcquisition(model(), BarycenterUCB(integrated=True), law(), functional)
+            RobustAcquisition(model(), BarycenterUCB(integrated=True), context_distribution(), functional)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_functionals_whose_weights_move_with_the_design_are_refused() -> None:
 @pytest.mark.parametrize("surrogate", [Surrogate(), Surrogate(weighting="evidence"), single_gp()], ids=["4", "w", "1"])
 def test_the_written_out_gradient_is_that_of_autograd(functional: Functional, surrogate: Surrogate) -> None:
     for score in (UCB(), BarycenterUCB(), BarycenterUCB(0.5, radius_weight=0.0)):
-        acquisition = RobustAcquisition(model(surrogate), score, law(), functional)
+        acquisition = RobustAcquisition(model(surrogate), score, context_distribution(), functional)
         x = designs()
         value, gradient = acquisition.value_and_gradient(x)
         leaf = x.clone().requires_grad_()
@@ -134,7 +134,7 @@ def test_a_score_of_ones_own_needs_no_gradient_of_its_own() -> None:
         def __call__(self, mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
             return (mean + sd).amax(-2)
 
-    acquisition = RobustAcquisition(model(), Optimistic(), law(), Expectation())
+    acquisition = RobustAcquisition(model(), Optimistic(), context_distribution(), Expectation())
     x = designs()
     leaf = x.clone().requires_grad_()
     (expected,) = torch.autograd.grad(acquisition.evaluate(leaf).sum(), leaf)
@@ -146,8 +146,8 @@ def test_evidence_is_the_marginal_likelihood() -> None:
     gp = ensemble.gp
     covariance = gp.chol @ gp.chol.mT
     for m in range(4):
-        law_of_y = torch.distributions.MultivariateNormal(gp.hyper.mean[m].expand(len(gp.y)), covariance[m])
-        assert float(gp.log_evidence()[m]) == pytest.approx(float(law_of_y.log_prob(gp.y)), abs=1e-6)
+        distribution_of_y = torch.distributions.MultivariateNormal(gp.hyper.mean[m].expand(len(gp.y)), covariance[m])
+        assert float(gp.log_evidence()[m]) == pytest.approx(float(distribution_of_y.log_prob(gp.y)), abs=1e-6)
     weights = ensemble.weights
     assert weights is not None
     assert float(weights.sum()) == pytest.approx(1.0)
@@ -165,7 +165,7 @@ def test_equal_weights_are_no_weights_and_a_silent_expert_is_not_heard() -> None
 
 
 def test_the_stand_in_for_mmd_lies_between_it_and_the_expectation() -> None:
-    points = law()
+    points = context_distribution()
     rows = torch.rand(40, 12, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     for size in (0.0, 0.1, 0.4, 2.0):
         exact, rough, mean = MMD(size)(rows, points), MMD(size).rough()(rows, points), Expectation()(rows, points)
@@ -175,7 +175,7 @@ def test_the_stand_in_for_mmd_lies_between_it_and_the_expectation() -> None:
 
 def test_the_largest_slope_has_the_gradient_of_finite_differences() -> None:
     surrogate = model(d_c=2)
-    acquisition = RobustAcquisition(surrogate, UCB(), law(2), WassersteinLipschitz(0.5))
+    acquisition = RobustAcquisition(surrogate, UCB(), context_distribution(2), WassersteinLipschitz(0.5))
     x = designs()
     slope, gradient = acquisition._largest_slope(x)
     step = 1e-5
@@ -184,7 +184,7 @@ def test_the_largest_slope_has_the_gradient_of_finite_differences() -> None:
         difference = (acquisition._steepest(x + shift)[0] - acquisition._steepest(x - shift)[0]) / (2.0 * step)
         assert torch.allclose(gradient[:, k], difference, atol=1e-5, rtol=1e-5)
     # and the slope itself is that of autograd at the support
-    support = law(2).support
+    support = context_distribution(2).support
     for i, row in enumerate(x):
         joint = torch.cat([row.expand(len(support), -1), support], dim=-1).requires_grad_()
         (by_autograd,) = torch.autograd.grad(acquisition.score(*surrogate.moments(joint)).sum(), joint)
@@ -192,8 +192,9 @@ def test_the_largest_slope_has_the_gradient_of_finite_differences() -> None:
 
 
 @pytest.mark.parametrize("goal", ["expected", "cvar:0.2", "worst-case", "robust:0.1", "robust:0.1:total-variation"])
-def test_an_integrated_method_asks_under_every_goal_that_has_a_worst_law(goal: str) -> None:
-    """Of a Wasserstein ball it could not: the rough stand-in has no worst law, and took the score all the same."""
+def test_an_integrated_method_asks_under_every_goal_that_has_a_worst_distribution(goal: str) -> None:
+    """Of a Wasserstein ball it could not: the rough approximation has no worst distribution, and took the score all the
+    same."""
     optimizer = Optimizer(Space(design={"x": (0, 1)}, context={"c": (0, 1)}), "edrbo-integrated", goal=goal, seed=0)
     for x, c in ((0.1, 0.2), (0.4, 0.9), (0.7, 0.4), (0.9, 0.6), (0.3, 0.5), (0.5, 0.1)):
         optimizer.tell({"x": x}, {"c": c}, -((x - 0.3 * c - 0.4) ** 2))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import fmin_l_bfgs_b, minimize, rosen, rosen_der
 
 from edrbo.surrogate import lbfgs
-from edrbo.surrogate.lbfgs import minimize_batch
+from edrbo.surrogate.lbfgs import minimize_lbfgs
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
 
@@ -75,7 +75,7 @@ def test_searches_go_where_those_of_scipy_and_botorch_go(function: Scalar, pinne
     if pinned:  # as a hyper-parameter that is not learnt
         lower[1] = upper[1] = start[:, 1] = 0.5
     ours, scipys, botorchs = ([[] for _ in start] for _ in range(3))
-    minimize_batch(
+    minimize_lbfgs(
         recorded(function, ours), start, lower, upper, max_iterations=9, ftol=1e-9, gtol=1e-7, max_line_search=4
     )
     bounds = list(zip(lower, upper, strict=True))
@@ -101,7 +101,7 @@ def test_searches_go_where_those_of_scipy_and_botorch_go(function: Scalar, pinne
 def test_every_row_ends_where_scipy_ends(function: Scalar) -> None:
     start = np.random.default_rng(0).uniform(-2.0, 2.0, size=(7, 3))
     lower, upper = np.full(3, -2.0), np.full(3, 2.0)
-    ends, values = minimize_batch(batched(function), start, lower, upper, max_iterations=500, ftol=1e-15, gtol=1e-9)
+    ends, values = minimize_lbfgs(batched(function), start, lower, upper, max_iterations=500, ftol=1e-15, gtol=1e-9)
     assert ends.shape == (7, 3)
     for row in range(7):
         expected = minimize(
@@ -116,7 +116,7 @@ def test_every_row_ends_where_scipy_ends(function: Scalar) -> None:
 def test_bounds_may_differ_and_may_pin_a_variable() -> None:
     lower, upper = np.array([-1.0, 0.5, 0.0]), np.array([1.0, 0.5, 4.0])
     start = np.array([[0.0, 7.0, 9.0], [-5.0, 0.0, 0.0]])  # outside: moved inside first
-    ends, _ = minimize_batch(batched(quartic), start, lower, upper, max_iterations=200, ftol=1e-16, gtol=1e-10)
+    ends, _ = minimize_lbfgs(batched(quartic), start, lower, upper, max_iterations=200, ftol=1e-16, gtol=1e-10)
     np.testing.assert_allclose(ends, [[1.0, 0.5, 3.0]] * 2, atol=1e-2)
     assert ((ends >= lower) & (ends <= upper)).all()
 
@@ -128,7 +128,7 @@ def test_rows_know_which_problem_they_are() -> None:
         away = points - centers[rows]
         return (away**2).sum(1), 2.0 * away
 
-    ends, values = minimize_batch(
+    ends, values = minimize_lbfgs(
         bowls, np.zeros((3, 2)), np.zeros(2), np.ones(2), max_iterations=50, ftol=1e-14, gtol=1e-10
     )
     np.testing.assert_allclose(ends, centers, atol=1e-7)
@@ -148,7 +148,7 @@ def test_the_best_point_seen_is_returned() -> None:
         return values, gradients
 
     start = np.array([[-1.2, 1.0]])
-    ends, values = minimize_batch(noisy, start, np.full(2, -2.0), np.full(2, 2.0), max_iterations=100, ftol=1e-12)
+    ends, values = minimize_lbfgs(noisy, start, np.full(2, -2.0), np.full(2, 2.0), max_iterations=100, ftol=1e-12)
     best_value, best = min(seen, key=lambda pair: pair[0])
     assert seen[-1][0] > best_value == values[0]
     np.testing.assert_array_equal(ends[0], best)
@@ -165,7 +165,7 @@ def test_overflow_is_a_wall() -> None:
             gradient = 1.0 / (1.0 - x) - 2.0
         return value, np.where(np.isfinite(value), gradient, np.nan)[:, None]
 
-    ends, values = minimize_batch(
+    ends, values = minimize_lbfgs(
         barrier, np.array([[0.0], [0.9]]), np.array([-5.0]), np.array([50.0]), max_iterations=100, ftol=1e-14
     )
     np.testing.assert_allclose(ends, 0.5, atol=1e-4)
@@ -175,7 +175,7 @@ def test_overflow_is_a_wall() -> None:
 def test_it_is_deterministic() -> None:
     start = np.random.default_rng(1).uniform(-2.0, 2.0, size=(4, 3))
     results = [
-        minimize_batch(batched(waves), start, np.full(3, -2.0), np.full(3, 2.0), max_iterations=30, ftol=1e-9)
+        minimize_lbfgs(batched(waves), start, np.full(3, -2.0), np.full(3, 2.0), max_iterations=30, ftol=1e-9)
         for _ in range(2)
     ]
     np.testing.assert_array_equal(results[0][0], results[1][0])
@@ -186,10 +186,10 @@ def test_it_is_deterministic() -> None:
 def test_each_problem_may_have_bounds_of_its_own() -> None:
     lower, upper = np.array([[0.0, 0.0], [1.5, -1.0]]), np.array([[1.0, 2.0], [2.0, 0.5]])
     start = np.array([[0.5, 0.5], [1.6, 0.0]])
-    ends, values = minimize_batch(batched(quartic), start, lower, upper, max_iterations=50, ftol=1e-12)
+    ends, values = minimize_lbfgs(batched(quartic), start, lower, upper, max_iterations=50, ftol=1e-12)
     assert np.allclose(ends, upper)
     each = [
-        minimize_batch(batched(quartic), start[i : i + 1], lower[i], upper[i], max_iterations=50, ftol=1e-12)
+        minimize_lbfgs(batched(quartic), start[i : i + 1], lower[i], upper[i], max_iterations=50, ftol=1e-12)
         for i in (0, 1)
     ]
     assert np.array_equal(ends, np.concatenate([end for end, _ in each]))
@@ -204,7 +204,7 @@ def test_a_search_at_a_kink_ends_when_patience_does() -> None:
     paths: list[list[Path]] = [[[]], [[]]]
     start, box = np.array([[0.9]]), (np.zeros(1), np.ones(1))
     ends = [
-        minimize_batch(recorded(kinked, path), start, *box, max_iterations=50, ftol=1e-3, patience=wait)
+        minimize_lbfgs(recorded(kinked, path), start, *box, max_iterations=50, ftol=1e-3, patience=wait)
         for path, wait in zip(paths, (None, 2), strict=True)
     ]
     assert len(paths[1][0]) < len(paths[0][0])
@@ -217,7 +217,7 @@ def test_a_search_ends_where_a_better_one_has_been() -> None:
     paths: list[Path] = [[], []]
     start = np.array([[1.0, 1.0], [0.99, 0.99]])  # the first begins at the minimum
     box = np.full(2, -2.0), np.full(2, 2.0)
-    ends, values = minimize_batch(recorded(rosenbrock, paths), start, *box, max_iterations=50, ftol=1e-9, apart=0.02)
+    ends, values = minimize_lbfgs(recorded(rosenbrock, paths), start, *box, max_iterations=50, ftol=1e-9, apart=0.02)
     assert len(paths[1]) == 1
     assert np.array_equal(ends, start)
     assert values[0] == 0.0

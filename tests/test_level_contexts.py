@@ -1,4 +1,4 @@
-"""Contexts with levels, choices and whole numbers: coding, laws, worst cases, and every door."""
+"""Contexts with levels, choices and whole numbers: coding, distributions, worst cases, and every door."""
 
 from __future__ import annotations
 
@@ -16,19 +16,29 @@ from scipy.optimize import linprog
 
 import edrbo
 from edrbo import Categorical, Integer, Optimizer, Real, Space, Study
-from edrbo.acquisition.functional.base import Field, Minimum
-from edrbo.acquisition.functional.wasserstein import Wasserstein
-from edrbo.context.laws import KDE, Box, ContextHistory, ContextPoints, Empirical, Given, Grid, Law, box_points
-from edrbo.context.levels import Levels
-from edrbo.context.uncertainty import law_belief
+from edrbo.acquisition.risk.base import Field, Minimum
+from edrbo.acquisition.risk.wasserstein import Wasserstein
+from edrbo.contexts.distributions import (
+    KDE,
+    Box,
+    ContextDistribution,
+    ContextHistory,
+    ContextPoints,
+    Empirical,
+    Given,
+    Grid,
+    box_points,
+)
+from edrbo.contexts.levels import Levels
+from edrbo.contexts.uncertainty import distribution_uncertainty
 from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidSpaceError
-from edrbo.optuna import EDRBOSampler
+from edrbo.integrations.optuna import EDRBOSampler
+from edrbo.lab.report import report_page
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import import_file
 from edrbo.records.compression import compress
-from edrbo.records.events import Told
+from edrbo.records.events import Reported
 from edrbo.records.state import same_state
-from edrbo.report import report_page
-from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_file
 
 SHIFTS = ["day", "night", "late"]
 SPACE = Space(
@@ -106,7 +116,7 @@ def test_what_is_no_level_is_refused() -> None:
     optimizer.tell({"speed": 0.5}, FINE, 1.0)
     for context in ([3.0, 1, 50, 0], [0.5, 1, 50, 0], [0, 1.5, 50, 0]):
         with pytest.raises(InvalidContextError, match="not of this space"):
-            optimizer.apply(Told(id=7, x=[0.5], context=context, value=1.0))  # type: ignore[arg-type]
+            optimizer.apply(Reported(id=7, x=[0.5], context=context, value=1.0))  # type: ignore[arg-type]
 
 
 def test_whole_numbers_that_fill_a_sliver_keep_their_levels() -> None:
@@ -118,7 +128,7 @@ def test_whole_numbers_that_fill_a_sliver_keep_their_levels() -> None:
     assert np.array_equal(scale.snap(scale.encode(raw) + 0.001), scale.encode(raw))
 
 
-# -------------------------------------------------------------------- laws
+# -------------------------------------------------------------------- distributions
 
 
 def history(count: int, seed: int = 0) -> ContextHistory:
@@ -131,20 +141,28 @@ def assert_real(coded: torch.Tensor) -> None:
     assert np.array_equal(SCALE.snap(coded.numpy()), coded.numpy())
 
 
-LAWS: tuple[Law, ...] = (Empirical(), Empirical(max_atoms=5), KDE(samples=64), Box(size=40), Grid(size=200))
+CONTEXT_DISTRIBUTIONS: tuple[ContextDistribution, ...] = (
+    Empirical(),
+    Empirical(max_atoms=5),
+    KDE(samples=64),
+    Box(size=40),
+    Grid(size=200),
+)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("context_distribution", CONTEXT_DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("count", [0, 1, 200])
-def test_atoms_and_support_have_real_levels(law: Law, count: int) -> None:
-    points = law.points(history(count), 32, 0)
+def test_atoms_and_support_have_real_levels(context_distribution: ContextDistribution, count: int) -> None:
+    points = context_distribution.points(history(count), 32, 0)
     assert_real(points.all)
     assert len(points.support) <= 32
     assert float(points.weights.sum()) == pytest.approx(1.0)
-    if count == 200 and not isinstance(law, Box):
+    if count == 200 and not isinstance(context_distribution, Box):
         shares = points.weights @ points.atoms[:, :3]
         truth = history(200).contexts[:, :3].mean(0)
-        assert float((shares - truth).abs().max()) < (0.25 if law == LAWS[1] else 0.05)
+        assert float((shares - truth).abs().max()) < (
+            0.25 if context_distribution == CONTEXT_DISTRIBUTIONS[1] else 0.05
+        )
 
 
 def test_a_box_holds_the_choices_that_were_met() -> None:
@@ -194,7 +212,7 @@ def test_the_error_of_a_compression_bounds_the_distance() -> None:
         assert small.w1 <= small.error + 1e-9
 
 
-def test_a_law_of_choices_alone_is_exact_and_known_as_well_as_its_count() -> None:
+def test_a_distribution_of_choices_alone_is_exact_and_known_as_well_as_its_count() -> None:
     space = Space({"x": (0, 1)}, {"shift": SHIFTS})
     scale = space.context_scale(np.empty((0, 1)))
     raw = np.array([0, 0, 1, 0, 2, 0, 1, 0.0])[:, None]
@@ -208,10 +226,10 @@ def test_a_law_of_choices_alone_is_exact_and_known_as_well_as_its_count() -> Non
         pytest.approx({0.0: 5 / 8, 1.0: 2 / 8, 2.0: 1 / 8})
     )
     assert len(points.support) == 3
-    belief = law_belief(Empirical(), seen, 8.0)
-    assert belief.effective == 8.0
-    assert belief.levels is not None
-    assert isinstance(Given(seen.contexts), Law)
+    posterior = distribution_uncertainty(Empirical(), seen, 8.0)
+    assert posterior.effective == 8.0
+    assert posterior.levels is not None
+    assert isinstance(Given(seen.contexts), ContextDistribution)
 
 
 # -------------------------------------------------------------------- worst cases
@@ -369,7 +387,7 @@ def test_the_report_names_levels(tmp_path: Path) -> None:
         design = {"speed": float(rng.random())}
         study.tell(design, context, gloss(design, context))
     page = report_page(study, FINE)
-    assert "Law of shift" in page
+    assert "Distribution of shift" in page
     assert ">night<" in page
     assert "When shift day, pallets 3" in page
     assert "contexts against the" in page

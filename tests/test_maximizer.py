@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.area import best_apart
-from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.maximizer import Budget, maximize
-from edrbo.acquisition.score import BarycenterUCB
+from edrbo.acquisition.risk import Expectation
+from edrbo.acquisition.scores import BarycenterUCB
+from edrbo.acquisition.search.maximizer import Budget, maximize
+from edrbo.acquisition.search.search_region import select_diverse
 from edrbo.bench.problems import get
-from edrbo.context.laws import ContextHistory, ContextPoints, Empirical, sobol_points
+from edrbo.contexts.distributions import ContextHistory, ContextPoints, Empirical, sobol_points
 from edrbo.space import Categorical, Integer, Real, Space
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 
 pytestmark = pytest.mark.torch_numeric
 
@@ -85,13 +85,14 @@ def test_the_best_start_is_climbed_whatever_the_rough_objective_thinks_of_it() -
     def function(x: Tensor) -> Tensor:
         return torch.exp(-0.5 * ((x - needle) / 0.004).square().sum(-1))
 
-    ladder = [lambda x: -x.sum(-1), function, function]  # the lowest rung sees nothing but the corner at 0
-    found = maximize(ladder, reals(2), seed=0, starts=(needle + 0.005)[None])
+    # the lowest approximation sees nothing but the corner at 0
+    approximations = [lambda x: -x.sum(-1), function, function]
+    found = maximize(approximations, reals(2), seed=0, starts=(needle + 0.005)[None])
     assert found.value == pytest.approx(1.0, abs=1e-4)
 
 
 def test_screening_keeps_more_than_one_hill() -> None:
-    """On the lowest rung the best hundred points lie on the hill that is in truth the lower one."""
+    """On the lowest approximation the best hundred points lie on the hill that is in truth the lower one."""
 
     def hills(lower: float, upper: float) -> Callable[[Tensor], Tensor]:
         return lambda x: sum(
@@ -106,8 +107,8 @@ def test_screening_keeps_more_than_one_hill() -> None:
 
 def test_the_value_is_that_of_the_highest_rung() -> None:
     function = waves(2, seed=11)
-    ladder = [lambda x: function(x) + 5.0, lambda x: function(x + 0.02) - 3.0, function]
-    found = maximize(ladder, reals(2), seed=0)
+    approximations = [lambda x: function(x) + 5.0, lambda x: function(x + 0.02) - 3.0, function]
+    found = maximize(approximations, reals(2), seed=0)
     assert found.value == pytest.approx(float(function(found.x[None])), abs=1e-12)
     assert found.value == pytest.approx(maximize([function], reals(2), seed=0).value, abs=1e-6)
 
@@ -183,9 +184,11 @@ def test_an_acquisition_on_a_mixed_space(name: str) -> None:
     contexts = sobol_points(1, 12, seed=3)
     joint = torch.cat([designs, contexts], dim=-1)
     model = Surrogate(("se", "matern32")).fit(joint, waves(joint.shape[1], seed=4)(joint))
-    law = ContextPoints(contexts, torch.full((12,), 1 / 12, dtype=torch.float64), torch.zeros(0, 1).double())
-    acquisition = RobustAcquisition(model, BarycenterUCB(), law, Expectation())
-    found = maximize(acquisition.ladder(), space, seed=5, starts=designs)
+    context_distribution = ContextPoints(
+        contexts, torch.full((12,), 1 / 12, dtype=torch.float64), torch.zeros(0, 1).double()
+    )
+    acquisition = RobustAcquisition(model, BarycenterUCB(), context_distribution, Expectation())
+    found = maximize(acquisition.approximations(), space, seed=5, starts=designs)
     with torch.no_grad():
         values = acquisition.evaluate(every_design(space, fineness=41))
     assert found.value >= float(values.max()) - 1e-3 * float(values.max() - values.min())
@@ -216,8 +219,8 @@ def test_no_worse_than_botorch(benchmark: ModuleType, name: str) -> None:
     assert all(row.gap <= benchmark.TOLERANCE for row in rows), benchmark.report(rows)
 
 
-def state_with_many_contexts(name: str, seed: int) -> tuple[Ensemble, ContextHistory]:
-    """A model of few observations and a history of many more contexts than a law keeps."""
+def state_with_many_contexts(name: str, seed: int) -> tuple[ExpertEnsemble, ContextHistory]:
+    """A model of few observations and a history of many more contexts than a distribution keeps."""
     problem, rng = get(name), np.random.default_rng(seed)
     n = 6 + 2 * seed
     x, c = sobol_points(problem.d_x, n, seed=seed).numpy(), problem.sample_contexts(n, rng)
@@ -234,8 +237,8 @@ def test_compression_does_not_move_the_maximizer(name: str, seed: int) -> None:
     model, history = state_with_many_contexts(name, seed)
     space = reals(get(name).d_x)
     compressed, full = (
-        RobustAcquisition(model, BarycenterUCB(), law.points(history, 0, seed=0), Expectation())
-        for law in (Empirical(), Empirical(max_atoms=len(history.contexts)))
+        RobustAcquisition(model, BarycenterUCB(), context_distribution.points(history, 0, seed=0), Expectation())
+        for context_distribution in (Empirical(), Empirical(max_atoms=len(history.contexts)))
     )
     assert len(compressed.points.atoms) < 200 < len(full.points.atoms)
     assert compressed.points.compression_error > full.points.compression_error == 0.0
@@ -267,4 +270,4 @@ def test_points_spread_out_are_those_of_taking_the_best_that_is_apart(
     for i in values.argsort(descending=True, stable=True).tolist():
         if len(taken) < count and all(float((points[i] - points[k]).abs().max()) > apart for k in taken):
             taken.append(i)
-    assert best_apart(points, values, count, apart).tolist() == taken
+    assert select_diverse(points, values, count, apart).tolist() == taken

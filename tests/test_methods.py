@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from edrbo import Method, Optimizer, Space, Surrogate, maximize, method_names, minimize
-from edrbo.acquisition.functional import MMD, CVaR, Expectation, Minimum, TotalVariation, Wasserstein
 from edrbo.acquisition.methods import METHODS, get_method
-from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB
-from edrbo.context.laws import KDE, Box, Empirical, Grid
+from edrbo.acquisition.risk import MMD, CVaRFunctional, Expectation, Minimum, TotalVariation, Wasserstein
+from edrbo.acquisition.scores import UCB, BarycenterUCB, DesignUCB
+from edrbo.contexts.distributions import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError, UnknownNameError
-from edrbo.optuna import EDRBOSampler
+from edrbo.integrations.optuna import EDRBOSampler
+from edrbo.lab import Study
 from edrbo.records.setting_readers import METHOD_NAMES
 from edrbo.records.settings import DEFAULT, Settings
-from edrbo.study import Study
 from edrbo.surrogate.ensemble import single_gp
 
 pytestmark = pytest.mark.torch_numeric
@@ -53,10 +53,10 @@ def test_settings_are_those_of_the_paper() -> None:
     assert at["drbo-kde"].radius == pytest.approx(25 ** (-1 / 3))  # type: ignore[attr-defined]
     for name in ("drbo-mmd", "drbo-mmd-minmax"):
         assert at[name].radius == pytest.approx((2 + math.sqrt(2 * math.log(10))) / 5)  # type: ignore[attr-defined]
-    assert METHODS["drbo-kde"].law == KDE(samples=1024)
-    assert METHODS["sbo-kde"].law == KDE(samples=512)
-    assert METHODS["stableopt"].law == Box(width=1.0)
-    assert METHODS["drbo-mmd"].law == Grid(size=100)
+    assert METHODS["drbo-kde"].context_distribution == KDE(samples=1024)
+    assert METHODS["sbo-kde"].context_distribution == KDE(samples=512)
+    assert METHODS["stableopt"].context_distribution == Box(width=1.0)
+    assert METHODS["drbo-mmd"].context_distribution == Grid(size=100)
     assert at["drbo-mmd-minmax"].grid_points == 1024  # type: ignore[attr-defined]
     for name in NINE:
         assert METHODS[name].score.beta == 1.5  # type: ignore[attr-defined]
@@ -86,9 +86,9 @@ def test_every_method_runs_and_repeats_itself(name: str, d_c: int) -> None:
         Method(single_gp(), UCB(), Empirical(), Wasserstein(0.1, order=2)),
         Method(Surrogate(("matern52", "rq")), BarycenterUCB(), Box(), Minimum()),
         Method(Surrogate(), DesignUCB(), Empirical(), Expectation()),
-        Method(single_gp(), UCB(0.5), Empirical(half_life=5.0), CVaR(0.3)),
+        Method(single_gp(), UCB(0.5), Empirical(half_life=5.0), CVaRFunctional(0.3)),
     ],
-    ids=lambda m: f"{type(m.law).__name__}-{type(m.functional).__name__}",
+    ids=lambda m: f"{type(m.context_distribution).__name__}-{type(m.functional).__name__}",
 )
 def test_any_combination_is_a_method(method: Method) -> None:
     optimizer = run(method, 6)
@@ -133,9 +133,9 @@ def test_every_method_can_be_stored_as_its_parts(name: str) -> None:
         {},
         {"surrogate": 1},
         {**METHODS["edrbo"].to_dict(), "score": {"part": "os.system"}},
-        {**METHODS["edrbo"].to_dict(), "score": METHODS["edrbo"].to_dict()["law"]},
+        {**METHODS["edrbo"].to_dict(), "score": METHODS["edrbo"].to_dict()["context_distribution"]},
         {**METHODS["edrbo"].to_dict(), "functional": 3},
-        {**METHODS["edrbo"].to_dict(), "law": {"part": "Empirical", "nonsense": 1}},
+        {**METHODS["edrbo"].to_dict(), "context_distribution": {"part": "Empirical", "nonsense": 1}},
     ],
 )
 def test_what_is_no_stored_method(record: dict) -> None:

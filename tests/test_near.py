@@ -7,17 +7,17 @@ import torch
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.functional import Expectation, Functional, Minimum, TotalVariation, Wasserstein
-from edrbo.acquisition.maximizer import maximize
-from edrbo.acquisition.score import UCB, BarycenterUCB, Score
-from edrbo.context.laws import ContextPoints, box_points
+from edrbo.acquisition.risk import Expectation, Functional, Minimum, TotalVariation, Wasserstein
+from edrbo.acquisition.scores import UCB, BarycenterUCB, Score
+from edrbo.acquisition.search.maximizer import maximize
+from edrbo.contexts.distributions import ContextPoints, box_points
 from edrbo.space import Space
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 
 D_X = 2
 
 
-def fitted(d_c: int) -> Ensemble:
+def fitted(d_c: int) -> ExpertEnsemble:
     inputs = torch.rand(40, D_X + d_c, generator=torch.Generator().manual_seed(d_c), dtype=torch.float64)
     outcomes = torch.sin(5.0 * inputs[:, D_X:].sum(-1)) + inputs[:, 0] * inputs[:, -1] - (inputs[:, 1] - 0.4).square()
     return Surrogate().fit(inputs, outcomes)
@@ -51,7 +51,7 @@ def test_near_a_design_the_worst_case_is_that_of_the_whole_box(functional: Funct
     assert bool((mean - close >= 0.97 * (mean - dense)).all())
 
 
-def test_nothing_is_added_where_the_law_is_certain() -> None:
+def test_nothing_is_added_where_the_distribution_is_certain() -> None:
     acquisition = RobustAcquisition(fitted(1), UCB(), points_in(1, 0), Expectation())
     assert acquisition.near(DESIGNS) is acquisition
 
@@ -72,7 +72,7 @@ def test_the_slope_in_the_context_is_that_of_differences() -> None:
 def test_the_maximizer_ends_where_no_refined_point_beats_it() -> None:
     space = Space(design={"a": (0, 1), "b": (0, 1)}, context={f"c{i}": (0, 1) for i in range(3)})
     acquisition = RobustAcquisition(fitted(3), BarycenterUCB(), points_in(3, 64), Wasserstein(0.1, order=2))
-    found = maximize(acquisition.ladder(), space, seed=0)
+    found = maximize(acquisition.approximations(), space, seed=0)
     grid = torch.rand(200, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     with torch.no_grad():
         best = acquisition.near(found.x[None]).evaluate(found.x[None])

@@ -10,12 +10,12 @@ import pytest
 from edrbo.errors import NarrowContextsWarning
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Real, Space
-from edrbo.space.scale import FEWEST_SEEN, robust_range, seen_of_bounds
+from edrbo.space.context_scale import FEWEST_SEEN, robust_range, seen_of_bounds
 
 LINEAR, LOG = Real(0.0, 10_000.0), Real(1.0, 1e8, log=True)
 
 
-def told(variable: Real, seed: int, n: int = 16) -> Optimizer:
+def reported(variable: Real, seed: int, n: int = 16) -> Optimizer:
     """−4 (x − 0.5)² + 3 k in contexts 1,000 to 1,100 of their bounds, k from 0 to 1 there."""
     rng = np.random.default_rng(seed)
     optimizer = Optimizer(Space({"x": (0, 1)}, {"c": variable}), seed=seed)
@@ -28,13 +28,13 @@ def told(variable: Real, seed: int, n: int = 16) -> Optimizer:
 
 @pytest.mark.parametrize(("variable", "seed"), [(LINEAR, 0), (LINEAR, 1), (LOG, 2)])
 def test_the_answer_is_right(variable: Real, seed: int) -> None:
-    answer = told(variable, seed).recommend()
+    answer = reported(variable, seed).recommend()
     assert answer.design["x"] == pytest.approx(0.5, abs=0.05)
     assert answer.context_effect["c"] == pytest.approx(3 / np.sqrt(12), rel=0.3)
 
 
 def test_resumed_it_is_the_same() -> None:
-    optimizer = told(LINEAR, 0, 11)
+    optimizer = reported(LINEAR, 0, 11)
     optimizer.ask()
     optimizer.cancel(optimizer.pending[0])
     fresh = Optimizer.of(optimizer.state)  # fits everything anew, also what came before the tenth context

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edrbo import Categorical, Integer, Method, Optimizer, Real, Space, Surrogate
-from edrbo.acquisition.functional import Expectation
-from edrbo.acquisition.score import UCB
-from edrbo.context.laws import Empirical
+from edrbo.acquisition.risk import Expectation
+from edrbo.acquisition.scores import UCB
+from edrbo.contexts.distributions import Empirical
 from edrbo.errors import (
     ContextBoundsWarning,
     EdrboError,
@@ -41,7 +41,7 @@ def bowl(x: float, c: float) -> float:
 def filled(n: int = 8, seed: int = 0, begun: str | None = None) -> Optimizer:
     optimizer = Optimizer(SPACE, seed=seed) if begun is None else Optimizer.from_json(begun)
     rng = np.random.default_rng(seed)
-    rng.uniform(size=len(optimizer.observations))  # the contexts that were told
+    rng.uniform(size=len(optimizer.observations))  # the contexts that were reported
     for _ in range(n - len(optimizer.observations)):
         suggestion = optimizer.ask()
         c = float(rng.uniform())
@@ -69,7 +69,7 @@ def test_it_finds_the_design_that_is_best_on_average() -> None:
     assert answer.worst_case <= answer.expected
     assert answer.robust <= answer.expected
     assert answer.observations == 20
-    assert 0.0 <= answer.law_error < 0.02
+    assert 0.0 <= answer.distribution_error < 0.02
 
 
 def test_recommend_for_one_context_is_contextual() -> None:
@@ -177,7 +177,7 @@ def test_values_without_context_are_used_not_dropped() -> None:
     assert with_contexts.predict({"x": 0.1}).expected[0] > before + 0.01
 
 
-def test_a_late_context_equals_one_told_at_once() -> None:
+def test_a_late_context_equals_one_reported_at_once() -> None:
     late, prompt = known(6), known(6)
     a, b = late.ask(), prompt.ask()
     late.tell(a, None, -0.3)
@@ -196,8 +196,8 @@ def test_a_failed_evaluation_has_no_value() -> None:
 
 @pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning", "ignore::edrbo.errors.NarrowContextsWarning")
 def test_forgetting_follows_a_drift() -> None:
-    def drifted(forgetting: float | None) -> float:
-        optimizer = Optimizer(SPACE, seed=0, forgetting=forgetting)
+    def drifted(context_half_life: float | None) -> float:
+        optimizer = Optimizer(SPACE, seed=0, context_half_life=context_half_life)
         rng = np.random.default_rng(0)
         for t, x in enumerate(rng.uniform(size=24)):
             c = float(rng.uniform(0.0, 0.1) if t < 14 else rng.uniform(0.9, 1.0))
@@ -220,9 +220,9 @@ def test_context_history_of_a_million_rows_is_summarized() -> None:
 
 @pytest.mark.filterwarnings("ignore::edrbo.errors.ImplausibleWarning")
 def test_known_noise_is_respected() -> None:
-    def spike(noise: float) -> float:
+    def spike(noise_variance: float) -> float:
         optimizer = known(8)
-        optimizer.tell({"x": 0.1}, {"c": 0.5}, 2.0, noise=noise)
+        optimizer.tell({"x": 0.1}, {"c": 0.5}, 2.0, noise_variance=noise_variance)
         return float(optimizer.predict({"x": 0.1}, context={"c": 0.5}).expected[0])
 
     assert spike(1e-8) > 1.5
@@ -302,17 +302,17 @@ BAD_TELLS = [
     (dict(value=1.0, context={"d": 0.5}), InvalidContextError),
     (dict(value=1.0, context={"c": math.nan}), InvalidContextError),
     (dict(value=1.0, context=[0.1, 0.2]), InvalidContextError),
-    (dict(value=1.0, context={"c": 0.5}, noise=-1.0), InvalidValueError),
+    (dict(value=1.0, context={"c": 0.5}, noise_variance=-1.0), InvalidValueError),
 ]
 
 
-@pytest.mark.parametrize(("told", "error"), BAD_TELLS)
-def test_a_bad_tell_is_a_typed_error_and_changes_nothing(told: dict[str, object], error: type[EdrboError]) -> None:
+@pytest.mark.parametrize(("reported", "error"), BAD_TELLS)
+def test_a_bad_tell_is_a_typed_error_and_changes_nothing(reported: dict[str, object], error: type[EdrboError]) -> None:
     optimizer = known(6)
     suggestion = optimizer.ask()
     before = optimizer.to_json()
     with pytest.raises(error) as caught:
-        optimizer.tell(suggestion, **told)  # type: ignore[arg-type]
+        optimizer.tell(suggestion, **reported)  # type: ignore[arg-type]
     assert caught.value.message
     assert optimizer.to_json() == before
 
@@ -333,7 +333,7 @@ def test_other_bad_input_changes_nothing() -> None:
         (lambda: optimizer.ask(0), InvalidValueError),
         (lambda: optimizer.ask(forecast=[]), InvalidContextError),
         (lambda: optimizer.ask(forecast=[0.1], context={"c": 0.1}), InvalidContextError),
-        (lambda: optimizer.recommend(ball=-1.0), InvalidValueError),
+        (lambda: optimizer.recommend(radius=-1.0), InvalidValueError),
         (lambda: optimizer.predict({"x": 7.0}), InvalidDesignError),
     ]
     for call, error in cases:
@@ -348,12 +348,12 @@ def test_bad_construction() -> None:
     with pytest.raises(InvalidValueError):
         Optimizer(SPACE, direction="up")  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError):
-        Optimizer(SPACE, forgetting=0.0)
+        Optimizer(SPACE, context_half_life=0.0)
     with pytest.raises(InvalidValueError):
         Optimizer(SPACE, initial=0)
-    with pytest.raises(EdrboError, match="nothing was told"):
+    with pytest.raises(EdrboError, match="nothing was reported"):
         Optimizer(SPACE).recommend()
-    with pytest.raises(EdrboError, match="nothing was told"):
+    with pytest.raises(EdrboError, match="nothing was reported"):
         Optimizer(SPACE).predict({"x": 0.5})
     for text in ("", "[]", '{"format": 99}', "{}"):
         with pytest.raises(InvalidValueError):

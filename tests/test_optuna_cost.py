@@ -9,11 +9,11 @@ import edrbo
 from edrbo.errors import EdrboError, InvalidValueError
 
 
-def run(sampler: edrbo.EDRBOSampler, *, told: bool = False) -> list[int]:
+def run(sampler: edrbo.EDRBOSampler, *, reported: bool = False) -> list[int]:
     def objective(trial: optuna.Trial) -> float:
         x, dose = trial.suggest_float("x", 0, 1), trial.suggest_int("dose", 10, 100, step=10)
         trial.suggest_categorical("kind", ["plain", "matt"])
-        if told:
+        if reported:
             trial.set_user_attr("cost", dose)
         return -((x - 0.3) ** 2) - 0.0002 * (dose - 40) ** 2
 
@@ -23,13 +23,13 @@ def run(sampler: edrbo.EDRBOSampler, *, told: bool = False) -> list[int]:
 
 
 def test_trials_follow_the_cost() -> None:
-    plain, written, called, told = (
-        run(edrbo.EDRBOSampler(method="erbo", seed=1, initial=4, cost=cost), told=cost is None and k > 0)
+    plain, written, called, reported = (
+        run(edrbo.EDRBOSampler(method="erbo", seed=1, initial=4, cost=cost), reported=cost is None and k > 0)
         for k, cost in enumerate([None, "dose / 10", lambda params: params["dose"] / 10, None])
     )
     assert written == called
     assert sum(written) < sum(plain)
-    assert sum(told) < sum(plain)
+    assert sum(reported) < sum(plain)
 
 
 def test_costs_that_cannot_be() -> None:

@@ -76,4 +76,4 @@ def test_outcomes_by_attribute_and_some_missing() -> None:
     study.optimize(objective, n_trials=6)
     assert sampler.recommend(study).design["x"] < 0.6  # a unit of y costs thirty of cost, a tenth of which counts
     (optimizer,) = sampler._optimizers.values()
-    assert list(optimizer.state.of_outcome("cost").told) == [1, 3, 5]
+    assert list(optimizer.state.of_outcome("cost").reported) == [1, 3, 5]

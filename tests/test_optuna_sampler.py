@@ -20,8 +20,8 @@ from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSampler
 
 from edrbo.acquisition.methods import method_names
 from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError, UnknownNameError
-from edrbo.optuna import EDRBOSampler
-from edrbo.optuna.translation import SHARED, Translation, from_core, to_core, variable_of
+from edrbo.integrations.optuna import EDRBOSampler
+from edrbo.integrations.optuna.translation import SHARED, Translation, from_core, to_core, variable_of
 from edrbo.records.settings import Settings
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edrbo.entry.variables import read_specification, specification
 from edrbo.errors import InvalidSpaceError
+from edrbo.lab.config import read_toml, write_toml
+from edrbo.lab.entry.variables import read_specification, specification
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Space
-from edrbo.study.toml_file import read_toml, write_toml
 
 SIZES = Categorical(("small", "medium", "large"), ordered=True)
 SPACE = Space({"x": (0, 1), "size": SIZES, "kind": ["u", "v"]})
@@ -30,7 +30,7 @@ def test_coding() -> None:
         SPACE.snap([[0.2, y, 0, 1] for y in (0, 0.32, 0.34, 1)])[:, 1], np.array([1, 1, 3, 5]) / 6
     )
     np.testing.assert_array_equal(SPACE.levels("size"), coded[:, 1:2])
-    assert SIZES.words() == "small < medium < large"
+    assert SIZES.describe() == "small < medium < large"
     with pytest.raises(InvalidSpaceError, match="ordered is 1"):
         Categorical(("a", "b"), ordered=1)  # type: ignore[arg-type]
 

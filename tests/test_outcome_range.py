@@ -11,10 +11,10 @@ import pytest
 
 from edrbo import Optimizer, Space
 from edrbo.errors import InvalidValueError
+from edrbo.lab.config import read_toml, write_toml
 from edrbo.records.outcome_range import OutcomeRange, read_outcome_range
+from edrbo.records.outcome_units import Units
 from edrbo.records.settings import Settings
-from edrbo.records.units import Units
-from edrbo.study.toml_file import read_toml, write_toml
 
 SPACE = Space(design={"x": (0, 1)}, context={"wind": (0, 1)})
 
@@ -112,9 +112,9 @@ def test_gains_do_not_lead_beyond_it() -> None:
         optimizer.tell({"x": x}, {"wind": wind}, 97.0 - 60.0 * (x - 0.5) ** 2 - 10.0 * (wind - 0.5) * (x - 0.5))
     answer = optimizer.recommend()
     assert answer.value <= 100.0
-    assert answer.left_to_gain <= 100.0 - answer.interval[0]
+    assert answer.optimality_gap <= 100.0 - answer.interval[0]
     assert answer.interval[1] <= 100.0
-    assert answer.outcome[1] <= 100.0
+    assert answer.outcome_interval[1] <= 100.0
 
 
 def test_other_outcomes_have_no_range() -> None:

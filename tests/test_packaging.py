@@ -67,12 +67,13 @@ def test_every_file_of_the_package_is_in_the_wheel() -> None:
     named = {path for pattern in patterns for path in package.glob(pattern)}
     others = {path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     assert others - named == set()
-    assert "Permission to use" in (package / "web/static/htmx.LICENSE.txt").read_text(encoding="utf-8")
+    assert "Permission to use" in (package / "lab/web/static/htmx.LICENSE.txt").read_text(encoding="utf-8")
 
 
 def test_the_demo_and_its_picture_need_no_extra() -> None:
     missing = "'optuna', 'sqlalchemy', 'botorch', 'gpytorch', 'pandas'"
-    code = f"import sys; sys.modules.update(dict.fromkeys([{missing}])); import edrbo.report.belief_picture, edrbo.plot"
+    code = f"import sys; sys.modules.update(dict.fromkeys([{missing}])); import edrbo.lab.report.posterior_picture"
+    code += "; import edrbo.plot"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -161,10 +162,10 @@ def test_every_extra_has_a_smoke_test(wheel: ModuleType) -> None:
     [
         "tests/test_packaging.py",
         "edrbo/tests/helper.py",
-        "edrbo/study/conftest.py",
-        "edrbo/study/test_records.py",
+        "edrbo/lab/conftest.py",
+        "edrbo/lab/test_records.py",
         "edrbo/bench/problems/prices.csv",
-        "edrbo/web/static/page.js.map",
+        "edrbo/lab/web/static/page.js.map",
         "other/__init__.py",
     ],
 )
@@ -219,7 +220,7 @@ def test_the_bill_of_materials(tmp_path: Path) -> None:
     wheel = tmp_path / "edrbo-9.9-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("edrbo-9.9.dist-info/METADATA", "\n".join(["Name: edrbo", *needs, "", "words"]))
-        archive.write(ROOT / "src/edrbo/web/static/htmx.min.js", "edrbo/web/static/htmx.min.js")
+        archive.write(ROOT / "src/edrbo/lab/web/static/htmx.min.js", "edrbo/lab/web/static/htmx.min.js")
     written = bill.write(wheel)
     found = json.loads(written.read_text(encoding="utf-8"))
     assert (written.name, found["bomFormat"], found["specVersion"]) == ("edrbo-9.9.cdx.json", "CycloneDX", "1.6")

@@ -25,7 +25,7 @@ def test_no_program_has_a_color_of_its_own() -> None:
     ("name", "color"), [("blue", palette.BLUE), ("orange", palette.VERMILION), ("green", palette.GREEN)]
 )
 def test_the_report_has_these_colors(name: str, color: str) -> None:
-    style = (ROOT / "src/edrbo/report/page.css").read_text(encoding="utf-8")
+    style = (ROOT / "src/edrbo/lab/report/page.css").read_text(encoding="utf-8")
     light = style.partition("@media")[0]
     assert f"--{name}: {color.lower()};" in light
 

@@ -15,25 +15,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edrbo import Integer, Optimizer, Space, Study
-from edrbo.context.partial import Completion, Donors, complete, completed, conditional, thinned
+from edrbo.contexts.partial import Completion, Donors, complete, completed, conditional, thinned
 from edrbo.errors import EdrboError, InvalidContextError
-from edrbo.optimizer.belief import Extras, Spread, _with_missing
-from edrbo.optimizer.training import Evidence
-from edrbo.records.minimal import minimal_events
+from edrbo.lab.report import report_page
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import import_file
+from edrbo.optimizer.outcome_posterior import Extras, Spread, _with_missing
+from edrbo.optimizer.training_data import TrainingData
+from edrbo.records.compaction import minimal_events
 from edrbo.records.state import State, same_state
-from edrbo.report import report_page
-from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_file
 from edrbo.surrogate.ensemble import Surrogate
 
 SPACE = Space({"speed": (0, 1)}, {"humidity": (0, 100), "viscosity": (0, 10), "shift": ["day", "night"]})
 CHOICES = Space({"x": (0, 1)}, {"shift": ["day", "night"], "crew": ["a", "b", "c"]})
 
 
-# -------------------------------------------------------------------- the law of what is missing
+# -------------------------------------------------------------------- the distribution of what is missing
 
 
-def test_of_choices_it_is_the_conditional_law_exactly() -> None:
+def test_of_choices_it_is_the_conditional_distribution_exactly() -> None:
     rng = np.random.default_rng(0)
     seen = np.column_stack([rng.integers(2, size=40), rng.integers(3, size=40)]).astype(float)
     weights = rng.random(40) + 0.1
@@ -122,14 +122,14 @@ def test_an_outcome_counts_once_over_what_its_context_may_be() -> None:
         return hyper.outputscale[0] * torch.exp(-0.5 * square)
 
     rows = torch.cat([torch.full((3, 1), 0.4).double(), contexts], dim=1)
-    old = torch.linalg.solve(kernel(gp.x, gp.x) + torch.diag(gp.noise[0]), gp.y - hyper.mean[0])
+    old = torch.linalg.solve(kernel(gp.x, gp.x) + torch.diag(gp.noise_variance[0]), gp.y - hyper.mean[0])
     mean = hyper.mean[0] + kernel(rows, gp.x) @ old
     varied = weights @ (mean - weights @ mean) ** 2
     scale = model.scaling
-    noise = torch.cat([gp.noise[0], (0.01 / scale.scale**2 + varied) / weights])
+    noise_variance = torch.cat([gp.noise_variance[0], (0.01 / scale.scale**2 + varied) / weights])
     inputs = torch.cat([gp.x, rows])
     outcomes = torch.cat([gp.y, torch.full((3,), (1.5 - scale.shift) / scale.scale).double()])
-    new = torch.linalg.solve(kernel(inputs, inputs) + torch.diag(noise), outcomes - hyper.mean[0])
+    new = torch.linalg.solve(kernel(inputs, inputs) + torch.diag(noise_variance), outcomes - hyper.mean[0])
     query = torch.rand(5, 2, dtype=torch.float64)
     expected = scale.shift + scale.scale * (hyper.mean[0] + kernel(query, inputs) @ new)
     assert found.moments(query)[0][0].detach().numpy() == pytest.approx(expected.detach().numpy(), rel=1e-6)
@@ -139,7 +139,7 @@ def gloss(speed: float, context: dict[str, Any]) -> float:
     return -((speed - context["humidity"] / 100) ** 2) * 4 + 0.02 * context["viscosity"]
 
 
-def told(part: str) -> Optimizer:
+def reported(part: str) -> Optimizer:
     """Twelve complete outcomes at low humidity, and as many at high humidity of which ``part`` was said."""
     optimizer = Optimizer(SPACE)
     rng = np.random.default_rng(3)
@@ -156,7 +156,7 @@ def told(part: str) -> Optimizer:
 def test_what_is_known_of_a_context_helps() -> None:
     errors = {}
     for part in ("all", "some", "none"):
-        optimizer, off = told(part), []
+        optimizer, off = reported(part), []
         for speed in (0.2, 0.5, 0.8):
             here = {"humidity": 70, "viscosity": 5, "shift": "day"}
             off.append(float(optimizer.predict({"speed": speed}, context=here).expected[0]) - gloss(speed, here))
@@ -165,11 +165,11 @@ def test_what_is_known_of_a_context_helps() -> None:
     assert errors["some"] < 0.5 * errors["none"]
 
 
-def test_the_law_holds_the_known_parts() -> None:
-    optimizer = told("some")
-    evidence = Evidence(optimizer.state, True)
-    history = evidence.history(evidence.scale(), None, None)
-    rows = evidence.scale().decode(history.contexts.numpy())
+def test_the_distribution_holds_the_known_parts() -> None:
+    optimizer = reported("some")
+    training_data = TrainingData(optimizer.state, True)
+    history = training_data.history(training_data.scale(), None, None)
+    rows = training_data.scale().decode(history.contexts.numpy())
     share = float(history.weights[torch.from_numpy(rows[:, 0] > 50)].sum() / history.weights.sum())
     assert share == pytest.approx(0.5)
     assert optimizer.context_log.effective(None) == pytest.approx(12.0)
@@ -179,10 +179,10 @@ def test_the_law_holds_the_known_parts() -> None:
 
 def test_an_answer_for_a_part_of_the_context() -> None:
     """It is the mean over the rest, given the part: by an explicit sum over the same contexts."""
-    optimizer = told("all")
+    optimizer = reported("all")
     found = optimizer.predict({"speed": 0.5}, context={"humidity": 70, "shift": "day"})
-    evidence = Evidence(optimizer.state, True)
-    likely = SPACE.name_contexts(evidence.likely(np.array([70, np.nan, 0.0]))[0])
+    training_data = TrainingData(optimizer.state, True)
+    likely = SPACE.name_contexts(training_data.likely(np.array([70, np.nan, 0.0]))[0])
     assert [row["humidity"] for row in likely] == pytest.approx([70.0] * len(likely))
     means = {}
     for v in {row["viscosity"] for row in likely}:
@@ -264,19 +264,19 @@ steps = st.lists(
 @given(steps)
 def test_whatever_is_accepted_can_be_read_again(given_: list[tuple[str, Any, Any]]) -> None:
     optimizer = Optimizer(SPACE)
-    for what, told, number in given_:
+    for what, reported, number in given_:
         try:
             if what == "tell":
-                optimizer.tell({"speed": 0.5}, told or None, number)
+                optimizer.tell({"speed": 0.5}, reported or None, number)
             elif what == "series":
-                optimizer.tell({"speed": 0.25}, contexts=told, values=[number + k for k in range(len(told))])
+                optimizer.tell({"speed": 0.25}, contexts=reported, values=[number + k for k in range(len(reported))])
             elif what == "seen":
-                optimizer.observe_context(told)
+                optimizer.observe_context(reported)
             elif what == "undo":
                 optimizer.undo()
             else:
                 act = {"later": optimizer.tell_context, "drop": lambda run, _: optimizer.drop(run)}.get(what)
-                act(number, told) if act else optimizer.correct(number, context=told)
+                act(number, reported) if act else optimizer.correct(number, context=reported)
         except EdrboError:
             continue
     state = optimizer.state
@@ -303,7 +303,7 @@ def test_every_door_takes_some_of_a_context(tmp_path: Path) -> None:
         study.tell({"speed": float(rng.random())}, context, float(rng.random()))
     study.observe_context([{"humidity": 30}])
     page = report_page(study)
-    assert "Law of viscosity" in page
+    assert "Distribution of viscosity" in page
     table = tmp_path / "runs.csv"
     with table.open("w") as file:
         export_csv(study.state, file)
@@ -334,12 +334,12 @@ def _pairs_seen(count: int, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("known", [-1.7, 0.0, 1.7])
 def test_what_is_not_known_is_where_the_known_part_says(known: float) -> None:
-    """Of a normal law the rest is at ρ times the known part; donors as they are stood nearer to the middle."""
+    """Of a normal distribution the rest is at ρ times the known part; donors as they are stood nearer to the middle."""
     off, spread = [], []
     for seed in range(30):
         optimizer = Optimizer(PAIR)
         optimizer.observe_context(_pairs_seen(120, seed))
-        likely, donors = Evidence(optimizer.state, True).likely(np.array([known, np.nan]))
+        likely, donors = TrainingData(optimizer.state, True).likely(np.array([known, np.nan]))
         assert likely[:, 0] == pytest.approx(known)
         assert 2 < donors.effective <= donors.number < 120
         off.append(likely[:, 1].mean() - RHO * known)
@@ -360,7 +360,7 @@ def _value_given(a: float, seed: int, count: int) -> tuple[float, float, float]:
 
 
 def test_the_interval_given_a_part_holds_what_is_not_known_of_the_rest() -> None:
-    """It was that of a law known exactly: the mean over a few donors, ± nothing."""
+    """It was that of a distribution known exactly: the mean over a few donors, ± nothing."""
     inside = []
     for seed in range(20):
         low, high, truth = _value_given(1.7, seed, 60)
@@ -369,15 +369,16 @@ def test_the_interval_given_a_part_holds_what_is_not_known_of_the_rest() -> None
     assert np.mean(inside) >= 0.85
 
 
-def test_what_the_user_knows_of_the_law_is_not_in_doubt() -> None:
-    """Of y = a, and the law of a known, no context seen makes the interval wider; of y = b it does as before."""
-    known = Optimizer(PAIR, "erbo", law={"a": "norm(0, 1)"})
+def test_what_the_user_knows_of_the_distribution_is_not_in_doubt() -> None:
+    """Of y = a, and the distribution of a known, no context seen makes the interval wider; of y = b it does as
+    before."""
+    known = Optimizer(PAIR, "erbo", context_distribution={"a": "norm(0, 1)"})
     for a in (-3.0, -1.0, 1.0, 3.0):
         for b in (-3.0, -1.0, 1.0, 3.0):
             known.tell({"x": 0.5}, {"a": a, "b": b}, a)
     by_a = known.predict({"x": 0.5})
     assert by_a.from_contexts[0] < 0.1
-    free = Optimizer(PAIR, "erbo", law={"b": "norm(0, 1)"})
+    free = Optimizer(PAIR, "erbo", context_distribution={"b": "norm(0, 1)"})
     for run in known.runs:
         assert run.context is not None
         free.tell({"x": 0.5}, {"a": float(run.context[0]), "b": float(run.context[1])}, float(run.value or 0.0))

@@ -9,26 +9,26 @@ import pytest
 import torch
 
 from edrbo import Optimizer, Space
-from edrbo.optimizer.belief import Belief
+from edrbo.optimizer.outcome_posterior import OutcomePosterior
 
 pytestmark = pytest.mark.torch_numeric
 
 
-def belief_of(pending: list[list[float]], outcomes: int = 8) -> Belief:
+def belief_of(pending: list[list[float]], outcomes: int = 8) -> OutcomePosterior:
     """Of a rough function whose contexts are of two kinds, far apart."""
     optimizer = Optimizer(Space(design={"x": (0, 1), "z": (0, 1)}, context={"c": (0, 1)}), seed=0)
     rng = np.random.default_rng(0)
     for i in range(outcomes):
         x, z, c = *rng.random(2), 0.1 + 0.8 * (i % 2)
         optimizer.tell({"x": x, "z": z}, {"c": c}, float(np.sin(9 * x + 5 * z) + np.cos(7 * x) * c))
-    evidence = optimizer._main.data()
+    training_data = optimizer._main.data()
     rows = [np.array(x) for x in pending]
-    return optimizer._main.posterior(evidence, (None, None), pending=rows, asking=True)
+    return optimizer._main.posterior(training_data, (None, None), pending=rows, asking=True)
 
 
-def about_the_mean(belief: Belief, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    paired = belief.model.paired_with(belief.points.atoms)
-    return belief.model.barycenter(*paired.integrated(x, belief.points.weights))
+def about_the_mean(posterior: OutcomePosterior, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    paired = posterior.model.paired_with(posterior.points.atoms)
+    return posterior.model.barycenter(*paired.integrated(x, posterior.points.weights))
 
 
 PENDING = [[0.9, 0.9], [0.9, 0.1], [0.5, 0.95]]
@@ -47,16 +47,16 @@ def test_at_once_or_one_after_the_other() -> None:
 def test_it_moves_no_mean_and_tells_what_one_evaluation_can_tell() -> None:
     before, after = belief_of([]), belief_of(PENDING[:1])
     x = torch.tensor(PENDING[:1], dtype=torch.float64)
-    (mean, sd), (mean_after, sd_after) = (about_the_mean(belief, x) for belief in (before, after))
+    (mean, sd), (mean_after, sd_after) = (about_the_mean(posterior, x) for posterior in (before, after))
     assert float((mean_after - mean).abs()) < 0.01 * float(sd)
-    told = []
+    reported = []
     for atom in before.points.atoms:
         joint = torch.cat([x, atom[None]], dim=-1)
         center, _ = before.model.barycenter(*before.model.gp.moments(joint))
-        model = before.model.with_modelled(joint, center, before.model.gp.hyper.noise.mean()[None])
+        model = before.model.with_modelled(joint, center, before.model.gp.hyper.noise_variance.mean()[None])
         paired = model.paired_with(before.points.atoms)
-        told.append(float(model.barycenter(*paired.integrated(x, before.points.weights))[1]))
-    assert min(told) * (1 - 1e-6) <= float(sd_after) <= max(told) * (1 + 1e-6)
+        reported.append(float(model.barycenter(*paired.integrated(x, before.points.weights))[1]))
+    assert min(reported) * (1 - 1e-6) <= float(sd_after) <= max(reported) * (1 + 1e-6)
     assert float(sd_after) < 0.95 * float(sd)
 
 

@@ -34,14 +34,14 @@ def a_run(rule: str, problem: str, seed: int, cumulative: float, final: float = 
     }
 
 
-def runs_of(race: ModuleType, suite: Any, factors: dict[str, float], noise: float = 0.2) -> dict[Any, Any]:
+def runs_of(race: ModuleType, suite: Any, factors: dict[str, float], noise_variance: float = 0.2) -> dict[Any, Any]:
     """Runs whose cumulative regrets are log-normal around a factor."""
     found = []
     for unit in suite.units:
         for problem, seed in unit:
             for rule, factor in factors.items():
                 rng = np.random.default_rng([seed, sum(map(ord, problem + rule))])
-                found.append(a_run(rule, problem, seed, factor * math.exp(noise * rng.standard_normal())))
+                found.append(a_run(rule, problem, seed, factor * math.exp(noise_variance * rng.standard_normal())))
     return race.by_key(found, 100)  # type: ignore[no-any-return]
 
 
@@ -63,11 +63,11 @@ def test_the_sequence_holds_at_all_times(race: ModuleType, kind: str) -> None:
 
 
 def test_the_sequence_has_power(race: ModuleType) -> None:
-    """Half as much again as the first rule, with a standard deviation of 0.3, is told within thirty units."""
-    rng, told = np.random.default_rng(2), 0
+    """Half as much again as the first rule, with a standard deviation of 0.3, is reported within thirty units."""
+    rng, reported = np.random.default_rng(2), 0
     for _ in range(50):
-        told += race.verdict(math.log(1.5) + 0.3 * rng.standard_normal(30)) == "worse"
-    assert told >= 45
+        reported += race.verdict(math.log(1.5) + 0.3 * rng.standard_normal(30)) == "worse"
+    assert reported >= 45
 
 
 def test_the_sequence_narrows_and_nothing_seen_is_everything(race: ModuleType) -> None:
@@ -99,7 +99,7 @@ def test_runs_are_paired_and_in_order(race: ModuleType) -> None:
 
 def test_units_count_only_when_whole(race: ModuleType) -> None:
     suite = race.suite_of("hard", 3)
-    runs = runs_of(race, suite, {"first": 1.0, "other": 2.0}, noise=0.0)
+    runs = runs_of(race, suite, {"first": 1.0, "other": 2.0}, noise_variance=0.0)
     assert race.unit_values(suite, runs, "other", "first") == pytest.approx([math.log(2)] * 3, rel=1e-5)
     del runs["other", race.HARD[3], race.FIRST_SEED + 1]
     assert len(race.unit_values(suite, runs, "other", "first")) == 1
@@ -147,7 +147,7 @@ def test_shares_get_a_verdict_from_250_runs_on(race: ModuleType) -> None:
 
 def test_the_report_says_what_was_found(race: ModuleType) -> None:
     suite = race.suite_of("hard", 10)
-    runs = runs_of(race, suite, {"first": 1.0, "double": 2.0}, noise=0.01)
+    runs = runs_of(race, suite, {"first": 1.0, "double": 2.0}, noise_variance=0.01)
     table = race.report(suite, runs, ["first", "double"], 100)
     columns = {str(column.header): list(column.cells) for column in table.columns}
     assert columns["rule"] == ["first", "double"]

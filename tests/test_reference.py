@@ -16,16 +16,16 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
 PACKAGES = (
     "edrbo",
-    "edrbo.acquisition.functional",
-    "edrbo.botorch",
-    "edrbo.context",
+    "edrbo.acquisition.risk",
+    "edrbo.integrations.botorch",
+    "edrbo.contexts",
     "edrbo.errors",
-    "edrbo.optuna",
+    "edrbo.integrations.optuna",
     "edrbo.plot",
     "edrbo.records.goals",
-    "edrbo.report",
+    "edrbo.lab.report",
     "edrbo.space",
-    "edrbo.study",
+    "edrbo.lab",
     "edrbo.theory",
 )
 

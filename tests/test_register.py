@@ -12,9 +12,9 @@ from torch import Tensor
 
 import edrbo
 from edrbo import errors
-from edrbo.acquisition import stored_parts
+from edrbo.acquisition import serialization
 from edrbo.acquisition.methods import METHODS, get_method
-from edrbo.acquisition.score import Score
+from edrbo.acquisition.scores import Score
 from edrbo.errors import EdrboWarning, InvalidValueError
 from edrbo.surrogate.ensemble import barycenter
 
@@ -38,7 +38,7 @@ METHOD = replace(METHODS["edrbo"], score=Squared(2.0))
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     yield
-    stored_parts.PARTS.pop("Squared", None)
+    serialization.PARTS.pop("Squared", None)
 
 
 def test_a_study_with_a_score_of_ones_own(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Several rows of one run in a study of several outcomes: as if they had been told one by one."""
+"""Several rows of one run in a study of several outcomes: as if they had been reported one by one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from edrbo import Limit, Maximize, Minimize, Optimizer, Space, Study
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import import_file, read_outcomes
 from edrbo.records.state import same_state
-from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_file, read_outcomes
 
 SPACE = Space({"speed": (0, 1)}, {"humidity": (0, 100)})
 OUTCOMES = {"gloss": Maximize(), "haze": Limit(upper=2.0), "price": Minimize(weight=0.1)}
@@ -31,11 +31,11 @@ def new() -> Optimizer:
 @pytest.mark.parametrize("values", [VALUES, by_row(VALUES)])
 def test_rows_at_once_are_rows_one_by_one(values: Any) -> None:
     once, looped = new(), new()
-    noise = {"gloss": [0.01, None, None], "haze": [0.04, 0.04, None]}
+    noise_variance = {"gloss": [0.01, None, None], "haze": [0.04, 0.04, None]}
     for k in range(3):
-        once.tell({"speed": k / 4}, contexts=CONTEXTS, values=values, noise=noise)
-        for c, y, s in zip(CONTEXTS, by_row(VALUES), by_row(noise), strict=True):
-            looped.tell({"speed": k / 4}, c, y, noise=s)
+        once.tell({"speed": k / 4}, contexts=CONTEXTS, values=values, noise_variance=noise_variance)
+        for c, y, s in zip(CONTEXTS, by_row(VALUES), by_row(noise_variance), strict=True):
+            looped.tell({"speed": k / 4}, c, y, noise_variance=s)
     assert (len(once), len(once.observations), len(once.context_log)) == (3, 6, 9)
     for name in ("gloss", "haze"):
         one, two = (found.state.of_outcome(name) for found in (once, looped))
@@ -45,14 +45,16 @@ def test_rows_at_once_are_rows_one_by_one(values: Any) -> None:
         assert len(one.log) == len(two.log) == 9
         answers = [found.predict({"speed": 0.4}, outcome=name).expected for found in (once, looped)]
         assert answers[0] == pytest.approx(answers[1], rel=1e-9)
-    assert not once.state.of_outcome("price").told
+    assert not once.state.of_outcome("price").reported
     run = once.runs[0]
     assert (run.value, dict(run.others)) == (1.25, {"haze": 0.2})
 
 
 def test_kept_exported_corrected(tmp_path: Path) -> None:
     study = Study.open(tmp_path / "a.db", SPACE, outcomes=OUTCOMES, initial=9)
-    study.tell(study.ask(), contexts=CONTEXTS, values=VALUES, noise={"gloss": 0.01} | {"haze": [None, 0.04, None]})
+    study.tell(
+        study.ask(), contexts=CONTEXTS, values=VALUES, noise_variance={"gloss": 0.01} | {"haze": [None, 0.04, None]}
+    )
     study.tell({"speed": 0.5}, contexts=CONTEXTS[:2], values={"price": [3.0, 4.0]}, cost=2.5)  # the main one is missing
     study.correct(0, row=1, value={"gloss": 1.2, "price": 5.0}, context={"humidity": 56})
     run = study.runs[0]
@@ -75,10 +77,10 @@ def test_kept_exported_corrected(tmp_path: Path) -> None:
 
 
 def test_a_table_of_rows(tmp_path: Path) -> None:
-    (tmp_path / "hour.csv").write_text("humidity,gloss,haze,noise:haze\n30,1.0,0.1,0.04\n55,,0.3,\n70,1.5,,\n")
+    (tmp_path / "hour.csv").write_text("humidity,gloss,haze,noise_variance:haze\n30,1.0,0.1,0.04\n55,,0.3,\n70,1.5,,\n")
     optimizer = new()
-    told = read_outcomes(optimizer.state, tmp_path / "hour.csv")
-    optimizer.tell({"speed": 0.5}, **told)
+    reported = read_outcomes(optimizer.state, tmp_path / "hour.csv")
+    optimizer.tell({"speed": 0.5}, **reported)
     series = optimizer.runs[0].series
     assert series is not None
     np.testing.assert_array_equal(series.values, [1.0, np.nan, 1.5])
@@ -86,7 +88,7 @@ def test_a_table_of_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("reported", "words"),
     [
         ({"values": [1.0, 2.0, 3.0]}, "there are several outcomes"),
         ({"values": {"gloss": 1.0}}, "lists by name"),
@@ -96,16 +98,16 @@ def test_a_table_of_rows(tmp_path: Path) -> None:
         ({"values": {"gloss": [1.0, "2", 3.0]}}, "not text"),
         ({"values": {"gloss": [1.0, 2.0]}}, "3 contexts for 2 values"),
         ({"values": {}}, "no value"),
-        ({"values": VALUES, "noise": 0.1}, "there are several outcomes"),
-        ({"values": VALUES, "noise": {"price": 0.1}}, "'price' has a noise and no value"),
-        ({"values": VALUES, "noise": {"gloss": [0.1, 0.1, 0.1]}}, "a noise and no value"),
-        ({"values": VALUES, "noise": {"gloss": [0.1, -1, None]}}, "noise variance"),
+        ({"values": VALUES, "noise_variance": 0.1}, "there are several outcomes"),
+        ({"values": VALUES, "noise_variance": {"price": 0.1}}, "'price' has a noise and no value"),
+        ({"values": VALUES, "noise_variance": {"gloss": [0.1, 0.1, 0.1]}}, "a noise and no value"),
+        ({"values": VALUES, "noise_variance": {"gloss": [0.1, -1, None]}}, "noise variance"),
     ],
 )
-def test_rows_that_cannot_be(told: dict[str, Any], words: str) -> None:
+def test_rows_that_cannot_be(reported: dict[str, Any], words: str) -> None:
     optimizer = new()
     with pytest.raises((InvalidValueError, UnknownNameError, EdrboError), match=words):
-        optimizer.tell({"speed": 0.5}, contexts=CONTEXTS, **told)
+        optimizer.tell({"speed": 0.5}, contexts=CONTEXTS, **reported)
     assert len(optimizer.runs) == 0
 
 
@@ -113,7 +115,11 @@ def test_corrections_that_cannot_be() -> None:
     optimizer = new()
     optimizer.tell({"speed": 0.5}, contexts=CONTEXTS, values=VALUES)
     haze = {"haze": 1.0}
-    wrong: list[dict[str, Any]] = [{"row": 3, "value": haze}, {"value": haze}, {"row": 0, "noise": {"price": 1.0}}]
+    wrong: list[dict[str, Any]] = [
+        {"row": 3, "value": haze},
+        {"value": haze},
+        {"row": 0, "noise_variance": {"price": 1.0}},
+    ]
     for correction in wrong:
         with pytest.raises(EdrboError):
             optimizer.correct(0, **correction)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from edrbo.acquisition.score import BETA, SQRT2, UCB, BarycenterUCB, DesignUCB
+from edrbo.acquisition.scores import BETA, SQRT2, UCB, BarycenterUCB, DesignUCB
 from edrbo.surrogate.ensemble import Surrogate, barycenter, radius, single_gp
 
 pytestmark = pytest.mark.torch_numeric

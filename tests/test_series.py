@@ -1,4 +1,4 @@
-"""Several rows of one run told at once: as if they had been told one by one, and kept as one run."""
+"""Several rows of one run reported at once: as if they had been reported one by one, and kept as one run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from edrbo.errors import (
     InvalidValueError,
     UnknownSuggestionError,
 )
+from edrbo.lab.report import report_page
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import import_file
+from edrbo.records.descriptions import describe_run
 from edrbo.records.events import from_dict
 from edrbo.records.state import same_state
-from edrbo.records.words import run_words
-from edrbo.report import report_page
-from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_file
 
 SPACE = Space({"speed": (0, 1)}, {"humidity": (0, 100), "shift": ["day", "night"]})
 
@@ -35,10 +35,10 @@ def hour(seed: int, count: int = 5) -> dict[str, list[Any]]:
 def test_rows_at_once_are_rows_one_by_one() -> None:
     once, looped = Optimizer(SPACE), Optimizer(SPACE)
     for k in range(4):
-        told = hour(k)
-        once.tell({"speed": k / 4}, **told, noise=[0.1, None, 0.2, 0.1, None])
-        for c, y, s in zip(*told.values(), [0.1, None, 0.2, 0.1, None], strict=True):
-            looped.tell({"speed": k / 4}, c, y, noise=s)
+        reported = hour(k)
+        once.tell({"speed": k / 4}, **reported, noise_variance=[0.1, None, 0.2, 0.1, None])
+        for c, y, s in zip(*reported.values(), [0.1, None, 0.2, 0.1, None], strict=True):
+            looped.tell({"speed": k / 4}, c, y, noise_variance=s)
     assert len(once) == 4
     assert len(looped) == 20
     for one, two in zip(vars(once.observations).values(), vars(looped.observations).values(), strict=True):
@@ -61,7 +61,7 @@ def test_one_suggestion_has_several_rows(tmp_path: Path) -> None:
     for k in range(3):
         study.tell(study.ask(), **hour(k))
     assert not study.pending
-    assert [run.status for run in study.runs] == ["told"] * 3
+    assert [run.status for run in study.runs] == ["reported"] * 3
     assert study.runs[0].value == pytest.approx(np.mean(hour(0)["values"]))
     again = Study.open(tmp_path / "hours.db")
     assert same_state(again.state, study.state)
@@ -72,7 +72,7 @@ def test_one_suggestion_has_several_rows(tmp_path: Path) -> None:
     assert frame.index.tolist() == [0] * 5 + [1] * 5 + [2] * 5
     assert frame["humidity"].tolist()[:5] == [c["humidity"] for c in hour(0)["contexts"]]
     assert "run 14" not in report_page(study)
-    assert "in 5 rows" in run_words(study.state, study.runs[0])
+    assert "in 5 rows" in describe_run(study.state, study.runs[0])
 
 
 def test_second_thoughts_about_rows(tmp_path: Path) -> None:
@@ -80,11 +80,11 @@ def test_second_thoughts_about_rows(tmp_path: Path) -> None:
     optimizer.tell({"speed": 0.5}, {"humidity": 30, "shift": "day"}, 1.0)
     optimizer.tell({"speed": 0.2}, **hour(1))
     before = optimizer.state
-    optimizer.correct(1, row=2, value=7.0, context={"humidity": 44}, noise=0.3)
+    optimizer.correct(1, row=2, value=7.0, context={"humidity": 44}, noise_variance=0.3)
     data = optimizer.observations
     assert data.y[3] == 7.0
     assert data.c[3].tolist() == [44.0, 1.0]
-    assert data.noise[3] == 0.3
+    assert data.noise_variance[3] == 0.3
     assert optimizer.runs[1].value == pytest.approx(data.y[1:].mean())
     optimizer.correct(1, design={"speed": 0.25})
     assert optimizer.observations.x[1:, 0].tolist() == [0.25] * 5
@@ -100,7 +100,7 @@ def test_second_thoughts_about_rows(tmp_path: Path) -> None:
     assert wider.name_contexts(optimizer.observations.c[-1:])[0]["shift"] == "night"
     back = Optimizer.from_json(optimizer.to_json())
     assert same_state(back.state, optimizer.state)
-    for _ in ("amended", "restored", "dropped", "told"):
+    for _ in ("amended", "restored", "dropped", "reported"):
         optimizer.undo()
     assert [run.id for run in optimizer.runs] == [0]
 
@@ -108,7 +108,7 @@ def test_second_thoughts_about_rows(tmp_path: Path) -> None:
 def test_tables_hold_rows(tmp_path: Path) -> None:
     study = Study.open(tmp_path / "one.db", SPACE)
     study.tell({"speed": 0.5}, {"humidity": 30}, 1.0)
-    study.tell({"speed": 0.2}, **hour(1), noise=[0.1, None, 0.2, 0.3, 0.4], note="an hour")
+    study.tell({"speed": 0.2}, **hour(1), noise_variance=[0.1, None, 0.2, 0.3, 0.4], note="an hour")
     study.tell({"speed": 0.1}, **hour(2))
     study.drop(2)
     study.observe_context([{"humidity": 30}, {"shift": "day"}])
@@ -125,24 +125,24 @@ SPACE_1 = Space({"speed": (0, 1)})
 
 
 @pytest.mark.parametrize(
-    ("told", "error", "words"),
+    ("reported", "error", "words"),
     [
         ({"contexts": [{"humidity": 1, "shift": "day"}], "values": [1, 2]}, InvalidContextError, "1 contexts for 2"),
         ({"values": [1, 2]}, InvalidContextError, "no contexts"),
         ({"contexts": [], "values": []}, InvalidValueError, "no value"),
         ({"contexts": [{"humidity": 1}], "values": 3.0}, InvalidValueError, "give a list"),
         ({"contexts": [{"humidity": 1}], "values": [float("nan")]}, InvalidValueError, "nan"),
-        ({"contexts": [{"humidity": 1}], "values": [1], "noise": [1, 2]}, InvalidValueError, "2 noise"),
-        ({"contexts": [{"humidity": 1}], "values": [1], "noise": [-1]}, InvalidValueError, "noise"),
+        ({"contexts": [{"humidity": 1}], "values": [1], "noise_variance": [1, 2]}, InvalidValueError, "2 noise"),
+        ({"contexts": [{"humidity": 1}], "values": [1], "noise_variance": [-1]}, InvalidValueError, "noise"),
         ({"contexts": [{}], "values": [1]}, InvalidContextError, "nothing is known"),
         ({"contexts": [{"humidity": 1}], "values": [1], "value": 2}, InvalidValueError, "one or the other"),
         ({"contexts": [{"humdity": 1}], "values": [1]}, InvalidContextError, "did you mean 'humidity'"),
     ],
 )
-def test_rows_that_cannot_be(told: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_rows_that_cannot_be(reported: dict[str, Any], error: type[Exception], words: str) -> None:
     optimizer = Optimizer(SPACE)
     with pytest.raises(error, match=words):
-        optimizer.tell({"speed": 0.5}, **told)
+        optimizer.tell({"speed": 0.5}, **reported)
     assert not optimizer.runs
 
 
@@ -158,7 +158,7 @@ def test_second_thoughts_that_cannot_be() -> None:
         optimizer.correct(1, row=0, value=2.0)
     with pytest.raises(InvalidContextError, match="known already"):
         optimizer.tell_context(0, {"humidity": 3})
-    record = {"kind": "told", "id": 9, "x": [0.5], "value": 1.0, "values": [1.0, 2.0], "contexts": [[30, 0]]}
+    record = {"kind": "reported", "id": 9, "x": [0.5], "value": 1.0, "values": [1.0, 2.0], "contexts": [[30, 0]]}
     with pytest.raises(InvalidEventError, match="1 contexts"):
         optimizer.apply(from_dict(record))
     with pytest.raises(InvalidContextError, match="not rows"):
@@ -177,8 +177,8 @@ def test_a_row_that_looks_wrong_is_asked_about() -> None:
     optimizer = Optimizer(SPACE)
     for k in range(4):
         optimizer.tell({"speed": k / 4}, **hour(k))
-    told = hour(9)
-    told["values"][3] = 900.0
+    reported = hour(9)
+    reported["values"][3] = 900.0
     with pytest.warns(ImplausibleWarning, match="row 3"):
-        optimizer.tell({"speed": 0.7}, **told)
-    assert optimizer.doubtful()[0].run == 4
+        optimizer.tell({"speed": 0.7}, **reported)
+    assert optimizer.implausible()[0].run == 4

@@ -11,15 +11,15 @@ import torch
 from scipy.stats import beta, binom
 
 import edrbo
-from edrbo.acquisition.goal import GoalAcquisition
+from edrbo.acquisition.goal_acquisition import GoalAcquisition
 from edrbo.acquisition.penalties import LimitPenalty, Margin, margin
-from edrbo.acquisition.score import UCB
-from edrbo.context.laws import ContextPoints
-from edrbo.context.uncertainty import LawBelief
+from edrbo.acquisition.scores import UCB
+from edrbo.contexts.distributions import ContextPoints
+from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
-from edrbo.optimizer.chance import Chance, allowed_share, probability_of
+from edrbo.optimizer.chance_constraint import Chance, allowed_share, probability_of
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.records.units import Units
+from edrbo.records.outcome_units import Units
 
 SPACE = edrbo.Space(design={"x": (0.0, 1.0)}, context={"c": (0.0, 1.0)})
 LIMIT = edrbo.Limit(upper=0.5, probability=0.9)
@@ -31,22 +31,22 @@ EDGE = 0.3
 def tell_rows(one: Any, n: int, seed: int = 0, *, missing: bool = False) -> None:
     rng = np.random.default_rng(seed)
     for k, (x, c) in enumerate(rng.random((n, 2))):
-        told = {"y": x * (1.2 - 0.4 * c), "g": x + 0.5 * (c - 0.5)}
+        reported = {"y": x * (1.2 - 0.4 * c), "g": x + 0.5 * (c - 0.5)}
         if missing and k % 3 == 1:
-            del told["g" if k % 2 else "y"]
-        one.tell({"x": x}, {"c": c}, told)
+            del reported["g" if k % 2 else "y"]
+        one.tell({"x": x}, {"c": c}, reported)
 
 
 @pytest.fixture(scope="module")
-def told() -> Optimizer:
+def reported() -> Optimizer:
     optimizer = Optimizer(SPACE, "erbo", outcomes=OUTCOMES, seed=1)  # one expert: sooner fitted
     tell_rows(optimizer, 34)
     return optimizer
 
 
 @pytest.fixture(scope="module")
-def found(told: Optimizer) -> edrbo.Recommendation:
-    return told.recommend()
+def found(reported: Optimizer) -> edrbo.Recommendation:
+    return reported.recommend()
 
 
 # -------------------------------------------------------------------- limits as something to search under
@@ -62,19 +62,19 @@ def test_a_margin_is_the_quantile_that_decides(lower: float | None, upper: float
         found = Margin(lower, upper, share + 1e-9).value(outcomes, weights, "maximize")
         assert ((found >= 0) == holds).all()
         gain = rng.random(outcomes.shape)
-        hopeful = Margin(lower, upper, share).optimistic(outcomes, gain, gain, weights, "maximize")
+        optimistic_value = Margin(lower, upper, share).optimistic(outcomes, gain, gain, weights, "maximize")
         moved = [Margin(lower, upper, share).value(outcomes + t * gain, weights, "maximize") for t in (-1.0, 0.0, 1.0)]
-        assert (hopeful >= np.max(moved, axis=0) - 1e-12).all()
+        assert (optimistic_value >= np.max(moved, axis=0) - 1e-12).all()
 
 
-def test_the_gradient_under_limits(told: Optimizer) -> None:
-    main, other = (told._model_of(name) for name in ("y", "g"))
-    belief = other.posterior(other.data(), (None, None), pending=[], asking=True)
-    points = ContextPoints(belief.points.atoms, belief.points.weights, belief.points.support[:0])
-    narrow = margin(belief.model, UCB(beta=-1.0), points, Margin(None, 0.5, 0.1), belief.model_goal.units)
+def test_the_gradient_under_limits(reported: Optimizer) -> None:
+    main, other = (reported._model_of(name) for name in ("y", "g"))
+    posterior = other.posterior(other.data(), (None, None), pending=[], asking=True)
+    points = ContextPoints(posterior.points.atoms, posterior.points.weights, posterior.points.support[:0])
+    narrow = margin(posterior.model, UCB(beta=-1.0), points, Margin(None, 0.5, 0.1), posterior.model_goal.units)
     assert isinstance(narrow, GoalAcquisition)
-    evidence = main.data()
-    wanted = main.posterior(evidence, (None, None), pending=[], asking=True).acquisition()
+    training_data = main.data()
+    wanted = main.posterior(training_data, (None, None), pending=[], asking=True).acquisition()
     limited = LimitPenalty(((2.0, wanted),), ((3.0, narrow),))
     x = torch.linspace(0.03, 0.97, 9, dtype=torch.float64)[:, None]
     value, gradient = limited.value_and_gradient(x)
@@ -90,8 +90,10 @@ def test_the_gradient_under_limits(told: Optimizer) -> None:
 # -------------------------------------------------------------------- chance constraints
 
 
-def law_of(n: int) -> LawBelief:
-    return LawBelief(torch.rand(n, 1, dtype=torch.float64), torch.full((n,), 1.0 / n, dtype=torch.float64), float(n))
+def distribution_of(n: int) -> DistributionUncertainty:
+    return DistributionUncertainty(
+        torch.rand(n, 1, dtype=torch.float64), torch.full((n,), 1.0 / n, dtype=torch.float64), float(n)
+    )
 
 
 def test_few_contexts_tell_little() -> None:
@@ -99,34 +101,43 @@ def test_few_contexts_tell_little() -> None:
     for n, p in ((20, 0.9), (60, 0.9), (60, 0.95), (58, 0.95), (59, 0.95)):
         broken = np.arange(0, n // 4) / n
         exact = binom.sf(np.arange(0, n // 4), n, 1.0 - p)
-        assert probability_of(broken, p, law_of(n)) == pytest.approx(exact, abs=1e-9)
-        allowed = allowed_share(edrbo.Limit(upper=1, probability=p, confidence=0.95), law_of(n))
+        assert probability_of(broken, p, distribution_of(n)) == pytest.approx(exact, abs=1e-9)
+        allowed = allowed_share(edrbo.Limit(upper=1, probability=p, confidence=0.95), distribution_of(n))
         most = max((k for k in range(n // 4) if binom.sf(k, n, 1.0 - p) >= 0.95), default=0)
         assert math.floor(allowed * n + 1e-6) == most
-    assert probability_of(np.array(0.0), 0.95, law_of(58)) < 0.95 < probability_of(np.array(0.0), 0.95, law_of(59))
+    assert (
+        probability_of(np.array(0.0), 0.95, distribution_of(58))
+        < 0.95
+        < probability_of(np.array(0.0), 0.95, distribution_of(59))
+    )
 
 
-def test_a_law_that_is_known_needs_no_caution() -> None:
-    exact = LawBelief(torch.rand(10, 1, dtype=torch.float64), torch.full((10,), 0.1, dtype=torch.float64), math.inf)
+def test_a_distribution_that_is_known_needs_no_caution() -> None:
+    exact = DistributionUncertainty(
+        torch.rand(10, 1, dtype=torch.float64), torch.full((10,), 0.1, dtype=torch.float64), math.inf
+    )
     assert probability_of(np.array([0.0, 0.1, 0.2]), 0.9, exact).tolist() == [1.0, 1.0, 0.0]
     assert allowed_share(LIMIT, exact) == pytest.approx(0.1)
 
 
-def test_the_probability_that_a_limit_holds_is_that_of_draws(told: Optimizer) -> None:
-    """f drawn from the joint posterior of each expert, laws from a bootstrap with one context that breaks the limit."""
-    known = told._known_outcomes(None, (None, None), 3)["g"]
+def test_the_probability_that_a_limit_holds_is_that_of_draws(reported: Optimizer) -> None:
+    """f drawn from the joint posterior of each expert, distributions from a bootstrap with one context that breaks the
+    limit."""
+    known = reported._known_outcomes(None, (None, None), 3)["g"]
     chance, model = Chance.of(LIMIT, known), known.worlds
     rng = np.random.default_rng(0)
     for place in (0.2, 0.26, 0.32):
         x = torch.tensor([[place]], dtype=torch.float64)
-        joint = torch.cat([x.expand(len(chance.law.contexts), 1), chance.law.contexts], dim=-1)
+        joint = torch.cat(
+            [x.expand(len(chance.context_distribution.contexts), 1), chance.context_distribution.contexts], dim=-1
+        )
         mean, covariance = (part.numpy() for part in model.gp.posterior(joint))
         found = []
         for m, k in zip(mean, covariance, strict=True):
             freedom, count = known.trust.freedom, 2000
-            noise = rng.multivariate_normal(np.zeros(len(m)), k, size=count, method="svd")
+            noise_variance = rng.multivariate_normal(np.zeros(len(m)), k, size=count, method="svd")
             scale = known.trust.stretch * np.sqrt(freedom / rng.chisquare(freedom, (count, 1)))
-            drawn = model.scaling.value(torch.from_numpy(m + scale * noise)).numpy()
+            drawn = model.scaling.value(torch.from_numpy(m + scale * noise_variance)).numpy()
             broken = (-drawn > LIMIT.upper).sum(1)  # the model maximizes
             shares = beta.rvs(broken + 1, np.maximum(len(m) - broken, 1e-9), random_state=rng)
             found.append(np.mean(shares <= 1.0 - LIMIT.probability))
@@ -147,11 +158,11 @@ def test_the_recommendation_keeps_its_limit(found: edrbo.Recommendation) -> None
     assert answer.expected == pytest.approx(found.design["x"], abs=0.05)
     assert found.outcomes["y"].expected == found.expected
     assert found.outcomes["y"].holds is None
-    assert 0 <= found.left_to_gain < 0.3  # without the limit twice as much could be had
+    assert 0 <= found.optimality_gap < 0.3  # without the limit twice as much could be had
 
 
-def test_less_confidence_is_bolder(told: Optimizer, found: edrbo.Recommendation) -> None:
-    bold = Optimizer.of(told.state)
+def test_less_confidence_is_bolder(reported: Optimizer, found: edrbo.Recommendation) -> None:
+    bold = Optimizer.of(reported.state)
     bold.amend(
         {
             "outcomes": {
@@ -163,18 +174,18 @@ def test_less_confidence_is_bolder(told: Optimizer, found: edrbo.Recommendation)
     assert bold.recommend().design["x"] > found.design["x"] + 0.01
 
 
-def test_what_is_known_of_the_law_is_used(told: Optimizer, found: edrbo.Recommendation) -> None:
-    """Ten thousand contexts of a forecast are the law itself."""
-    sure = told.recommend(forecast={"c": np.linspace(0.0, 1.0, 101)})
+def test_what_is_known_of_the_distribution_is_used(reported: Optimizer, found: edrbo.Recommendation) -> None:
+    """Ten thousand contexts of a forecast are the distribution itself."""
+    sure = reported.recommend(forecast={"c": np.linspace(0.0, 1.0, 101)})
     assert found.design["x"] < sure.design["x"] <= EDGE + 0.01
-    calm = told.recommend(context={"c": 0.0})  # then g = x − 0.25
+    calm = reported.recommend(context={"c": 0.0})  # then g = x − 0.25
     assert calm.design["x"] == pytest.approx(0.75, abs=0.05)
 
 
-def test_asking_is_hopeful_about_limits_and_not_more(told: Optimizer) -> None:
-    before = told.state
-    three = told.ask(3)
-    told.go_on(before)
+def test_asking_is_hopeful_about_limits_and_not_more(reported: Optimizer) -> None:
+    before = reported.state
+    three = reported.ask(3)
+    reported.go_on(before)
     assert EDGE - 0.03 < three[0]["x"] < EDGE + 0.08
     assert len({one["x"] for one in three}) == 3
     early = Optimizer(SPACE, "erbo", outcomes=OUTCOMES, seed=1, initial=3)
@@ -186,7 +197,7 @@ def test_the_ensemble_under_limits_and_its_stored_text() -> None:
     optimizer = Optimizer(SPACE, outcomes=OUTCOMES, seed=1)
     tell_rows(optimizer, 8)
     asked = optimizer.ask()
-    assert asked.expects is not None
+    assert asked.outcome_forecast is not None
     assert optimizer.fit is not None
     assert optimizer.fit.others["g"].rows == 8
     again = Optimizer.from_json(optimizer.to_json())
@@ -200,7 +211,7 @@ def test_the_ensemble_under_limits_and_its_stored_text() -> None:
 def test_outcomes_may_be_missing() -> None:
     optimizer = Optimizer(SPACE, "erbo", outcomes=OUTCOMES, seed=1)
     tell_rows(optimizer, 36, missing=True)
-    assert len(optimizer.state.of_outcome("g").told) < 36
+    assert len(optimizer.state.of_outcome("g").reported) < 36
     assert EDGE - 0.12 < optimizer.recommend().design["x"] <= EDGE
 
 
@@ -217,21 +228,21 @@ def test_weights_are_exchange_rates() -> None:
         assert optimizer.ask()["x"] == pytest.approx(0.4, abs=0.2)
 
 
-def test_predictions_of_each(told: Optimizer) -> None:
+def test_predictions_of_each(reported: Optimizer) -> None:
     designs = [{"x": 0.1}, {"x": 0.9}]
-    assert told.predict(designs, outcome="g").expected == pytest.approx([0.1, 0.9], abs=0.05)
-    assert told.predict(designs, outcome="g").value == pytest.approx([1.0, 0.0], abs=0.1)
-    assert told.predict(designs).expected == pytest.approx([0.1, 0.9], abs=0.05)
+    assert reported.predict(designs, outcome="g").expected == pytest.approx([0.1, 0.9], abs=0.05)
+    assert reported.predict(designs, outcome="g").value == pytest.approx([1.0, 0.0], abs=0.1)
+    assert reported.predict(designs).expected == pytest.approx([0.1, 0.9], abs=0.05)
     with pytest.raises(UnknownNameError, match="'h' is not an outcome"):
-        told.predict(designs, outcome="h")
+        reported.predict(designs, outcome="h")
 
 
-def test_what_cannot_be_answered(told: Optimizer) -> None:
+def test_what_cannot_be_answered(reported: Optimizer) -> None:
     with pytest.raises(InvalidValueError, match="takes contexts for noise"):
         Optimizer(SPACE, "ucb", outcomes=OUTCOMES)
     untold = Optimizer(SPACE, outcomes=OUTCOMES)
     untold.tell({"x": 0.5}, [0.5], {"y": 1.0})
-    with pytest.raises(EdrboError, match="'g' was never told"):
+    with pytest.raises(EdrboError, match="'g' was never reported"):
         untold.recommend()
     untold.tell({"x": 0.6}, [0.6], {"g": 1.0})
     for _ in range(6):
@@ -241,7 +252,7 @@ def test_what_cannot_be_answered(told: Optimizer) -> None:
     with pytest.raises(EdrboError, match="y and g have no single best design"):
         front.recommend()
     with pytest.raises(EdrboError, match="trade-off"):
-        told.tradeoff()
+        reported.tradeoff()
 
 
 def test_the_loop_takes_several_outcomes() -> None:
@@ -271,7 +282,7 @@ def test_whether_limits_hold_is_said_once(confidence: float) -> None:
     limit = edrbo.Limit(upper=0.5, probability=0.9, confidence=confidence)
     optimizer = Optimizer(SPACE, "erbo", outcomes={"y": edrbo.Maximize(), "g": limit}, seed=1)
     tell_rows(optimizer, 14)
-    answer = optimizer.recommend(ball=0.0)
+    answer = optimizer.recommend(radius=0.0)
     holds = answer.outcomes["g"].holds
     assert holds is not None
     assert answer.limits_hold == (holds >= confidence)

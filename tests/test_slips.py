@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.optimizer.training import Evidence
+from edrbo.optimizer.training_data import TrainingData
 from edrbo.records import events as e
 from edrbo.records.outliers import outliers
 from edrbo.records.settings import Settings
@@ -39,7 +39,7 @@ def data(f: Function, seed: int, n: int = 11) -> tuple[np.ndarray, np.ndarray]:
     return inputs, np.array([f(x, c) for x, c in inputs])
 
 
-def told(inputs: np.ndarray, y: np.ndarray, **choices: object) -> Optimizer:
+def reported(inputs: np.ndarray, y: np.ndarray, **choices: object) -> Optimizer:
     optimizer = Optimizer(SPACE, seed=0, **choices)  # type: ignore[arg-type]
     for (x, c), value in zip(inputs, y, strict=True):
         optimizer.tell({"x": float(x)}, {"c": float(c)}, float(value))
@@ -49,13 +49,13 @@ def told(inputs: np.ndarray, y: np.ndarray, **choices: object) -> Optimizer:
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("f", [valley, newsvendor, ridge])
 def test_the_model_sees_what_it_would_without_the_slip(f: Function, seed: int) -> None:
-    """Bit for bit: neither scale nor fit can change. Its context still belongs to the law."""
+    """Bit for bit: neither scale nor fit can change. Its context still belongs to the distribution."""
     inputs, y = data(f, seed)
     place = int(np.random.default_rng(seed).integers(len(y) + 1))
-    slipped = told(np.insert(inputs, place, [0.5, 0.5], axis=0), np.insert(y, place, -10_000.0))
-    assert [one.run for one in slipped.doubtful()] == [place]
-    assert "not learned from" in slipped.doubtful()[0].reasons[-1]
-    spoiled, clean = Evidence(slipped.state, True), Evidence(told(inputs, y).state, True)
+    slipped = reported(np.insert(inputs, place, [0.5, 0.5], axis=0), np.insert(y, place, -10_000.0))
+    assert [one.run for one in slipped.implausible()] == [place]
+    assert "not learned from" in slipped.implausible()[0].reasons[-1]
+    spoiled, clean = TrainingData(slipped.state, True), TrainingData(reported(inputs, y).state, True)
     assert spoiled.digest(len(y)) == clean.digest(len(y))
     assert torch.equal(spoiled.inputs(len(y)), clean.inputs(len(y)))
     assert spoiled.units == clean.units
@@ -66,9 +66,9 @@ def test_the_model_sees_what_it_would_without_the_slip(f: Function, seed: int) -
 
 def test_the_answer_is_right() -> None:
     inputs, y = data(valley, 0)
-    clean = told(inputs, y)
+    clean = reported(inputs, y)
     clean.observe_context([[0.5]])
-    slipped = told(np.vstack([inputs, [0.5, 0.5]]), np.append(y, -10_000.0))
+    slipped = reported(np.vstack([inputs, [0.5, 0.5]]), np.append(y, -10_000.0))
     one, two = slipped.recommend(), clean.recommend()
     assert one.design["x"] == pytest.approx(0.5, abs=0.05)
     assert one.expected == pytest.approx(two.expected, abs=0.02 * np.ptp(y))
@@ -81,12 +81,12 @@ def test_resumed_it_is_the_same_whenever_the_slip_came() -> None:
     """At first there are too few others to judge it by: it is learned, then not any more."""
     inputs, y = data(valley, 1, 11)
     y[2] = -10_000.0
-    optimizer = told(inputs[:8], y[:8])
-    assert Evidence(optimizer.state, True).kept.all()
+    optimizer = reported(inputs[:8], y[:8])
+    assert TrainingData(optimizer.state, True).kept.all()
     optimizer.ask()
     for (x, c), value in zip(inputs[8:], y[8:], strict=True):
         optimizer.tell({"x": float(x)}, {"c": float(c)}, float(value))
-    assert Evidence(optimizer.state, True).kept.tolist() == [i != 2 for i in range(11)]
+    assert TrainingData(optimizer.state, True).kept.tolist() == [i != 2 for i in range(11)]
     resumed = Optimizer.from_json(optimizer.to_json())
     fresh = Optimizer.of(optimizer.state)  # without any fit of before
     assert optimizer.ask() == resumed.ask() == fresh.ask()
@@ -101,7 +101,7 @@ def rows_of(y: list[float], x: list[float] | None = None, c: list[float] | None 
     contexts = np.linspace(0, 1, len(y)) if c is None else c
     for i, value in enumerate(y):
         here = {"x": np.array([designs[i]]), "context": np.array([contexts[i]])}
-        state = state.apply(e.Told(id=i, ref=str(i), value=float(value), **here))
+        state = state.apply(e.Reported(id=i, ref=str(i), value=float(value), **here))
     return np.flatnonzero(outliers(state)).tolist()
 
 

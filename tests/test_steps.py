@@ -1,4 +1,4 @@
-"""Steps, digits and units of variables: what is suggested, what may be told, how it is shown and stored."""
+"""Steps, digits and units of variables: what is suggested, what may be reported, how it is shown and stored."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
 
 
 def test_words_for_people() -> None:
-    assert Real(10, 60, unit="m/min", step=0.5).words() == "10 to 60 m/min in steps of 0.5"
-    assert Real(1e-4, 1, log=True).words() == "0.0001 to 1, on a logarithmic scale"
-    assert Real(0, None, unit="€").words() == "from 0 €"
-    assert Real().words() == "any number"
-    assert Integer(1, 8).words() == "1 to 8, whole numbers"
-    assert Categorical(("a", "b", "c")).words() == "a, b or c"
+    assert Real(10, 60, unit="m/min", step=0.5).describe() == "10 to 60 m/min in steps of 0.5"
+    assert Real(1e-4, 1, log=True).describe() == "0.0001 to 1, on a logarithmic scale"
+    assert Real(0, None, unit="€").describe() == "from 0 €"
+    assert Real().describe() == "any number"
+    assert Integer(1, 8).describe() == "1 to 8, whole numbers"
+    assert Categorical(("a", "b", "c")).describe() == "a, b or c"
     assert Real(0, 1, digits=2).text(0.5) == "0.50"

@@ -11,12 +11,12 @@ import torch
 from scipy.stats import norm
 
 from edrbo import Integer, Optimizer, Space
-from edrbo.context.laws import ContextPoints
-from edrbo.context.uncertainty import known_law
+from edrbo.contexts.distributions import ContextPoints
+from edrbo.contexts.uncertainty import known_distribution
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.stopping import ROUGHER, Rivals, _Expert, average, outlook
+from edrbo.optimizer.stopping import LENGTHSCALE_FACTOR, Rivals, _Expert, average, outlook
 from edrbo.optimizer.trust import Trust
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
@@ -24,22 +24,22 @@ TWO = Space(design={"level": Integer(0, 1)}, context={"c": (0, 1)})
 HALF = torch.tensor([[0.5]], dtype=torch.float64)
 
 
-def model_of() -> Ensemble:
+def model_of() -> ExpertEnsemble:
     """Level 0 was tried, level 1 hardly."""
     points = torch.tensor([[0.0, 0.2], [0.0, 0.5], [0.0, 0.9], [1.0, 0.0]], dtype=torch.float64)
     values = torch.tensor([0.3, 0.5, 0.2, 0.45], dtype=torch.float64)
     return Surrogate(experts=("se",)).fit(points, values)
 
 
-def sure(model: Ensemble) -> Trust:
-    return Trust(10**8, 1.0, model.gp.hyper.noise)  # Student is normal
+def sure(model: ExpertEnsemble) -> Trust:
+    return Trust(10**8, 1.0, model.gp.hyper.noise_variance)  # Student is normal
 
 
 def test_gains_of_two_designs_are_the_positive_part_of_a_normal() -> None:
     model = model_of()
     levels = torch.from_numpy(TWO.encode_designs([{"level": 0}, {"level": 1}]))
-    found = outlook(model, known_law(HALF), Rivals(TWO, levels[0], levels, seed=1), sure(model))
-    hyper = replace(model.gp.hyper, lengthscale=ROUGHER * model.gp.hyper.lengthscale)
+    found = outlook(model, known_distribution(HALF), Rivals(TWO, levels[0], levels, seed=1), sure(model))
+    hyper = replace(model.gp.hyper, lengthscale=LENGTHSCALE_FACTOR * model.gp.hyper.lengthscale)
     rougher = ExactGP.condition(model.gp.kernels, hyper, model.gp.x, model.gp.y)
     both = torch.cat([levels, HALF.expand(2, 1)], dim=1)
     mean, covariance = (part[0].numpy() for part in rougher.posterior(both))
@@ -60,12 +60,12 @@ def test_the_use_of_one_run_is_the_knowledge_gradient() -> None:
     points = ContextPoints(HALF, torch.ones(1).double(), HALF[:0])
     draws = [
         _Expert(model.scaling, mean, covariance, sure(model), points, average, seed).after(
-            torch.tensor([1]), model.gp.hyper.noise[0], 256
+            torch.tensor([1]), model.gp.hyper.noise_variance[0], 256
         )
         for seed in range(60)
     ]
-    noise = float(model.gp.hyper.noise[0])
-    change = float(covariance[1, 1] - covariance[0, 1]) / math.sqrt(float(covariance[1, 1]) + noise)
+    noise_variance = float(model.gp.hyper.noise_variance[0])
+    change = float(covariance[1, 1] - covariance[0, 1]) / math.sqrt(float(covariance[1, 1]) + noise_variance)
     apart = abs(float(mean[0] - mean[1]))
     exact = change * norm.pdf(apart / change) - apart * norm.cdf(-apart / change)
     assert np.mean(draws) == pytest.approx(model.scaling.scale * exact, rel=0.05)
@@ -75,7 +75,7 @@ def bowl(x: float, c: float) -> float:
     return -((x - 0.4 - 0.4 * c) ** 2)
 
 
-def told(designs: list[float], seed: int = 0) -> Optimizer:
+def reported(designs: list[float], seed: int = 0) -> Optimizer:
     optimizer = Optimizer(SPACE, seed=seed)
     rng = np.random.default_rng(seed)
     for x in designs:
@@ -85,27 +85,27 @@ def told(designs: list[float], seed: int = 0) -> Optimizer:
 
 
 def test_less_is_left_to_gain_the_more_is_known() -> None:
-    few = told(list(np.linspace(0, 0.35, 5))).recommend()
-    many = told(list(np.random.default_rng(1).random(60))).recommend()
-    assert many.left_to_gain < 0.2 * few.left_to_gain
-    assert many.ten_more_runs < few.ten_more_runs
+    few = reported(list(np.linspace(0, 0.35, 5))).recommend()
+    many = reported(list(np.random.default_rng(1).random(60))).recommend()
+    assert many.optimality_gap < 0.2 * few.optimality_gap
+    assert many.expected_improvement_10 < few.expected_improvement_10
     truth = np.mean([bowl(0.6, c) - bowl(few.design["x"], c) for c in np.linspace(0, 1, 101)])
-    assert truth <= few.left_to_gain
-    assert few.probability_best_within(0.0) <= few.probability_best_within(few.left_to_gain)
-    assert few.probability_best_within(few.left_to_gain) == pytest.approx(0.95)
+    assert truth <= few.optimality_gap
+    assert few.probability_best_within(0.0) <= few.probability_best_within(few.optimality_gap)
+    assert few.probability_best_within(few.optimality_gap) == pytest.approx(0.95)
     assert few.probability_best_within(1e9) == 1.0
     with pytest.raises(InvalidValueError):
         few.probability_best_within(-1.0)
 
 
 def test_one_outcome_leaves_everything_open() -> None:
-    answer = told([0.5]).recommend()
-    assert math.isinf(answer.left_to_gain)
+    answer = reported([0.5]).recommend()
+    assert math.isinf(answer.optimality_gap)
     assert answer.probability_best_within(1e6) == 0.0
 
 
 def test_minimizing_leaves_as_much_to_gain() -> None:
-    up, down = told(list(np.linspace(0, 1, 9))), Optimizer(SPACE, seed=0, direction="minimize")
+    up, down = reported(list(np.linspace(0, 1, 9))), Optimizer(SPACE, seed=0, direction="minimize")
     for x, c, y in zip(up.observations.x, up.observations.c, up.observations.y, strict=True):
         down.tell({"x": float(x[0])}, {"c": float(c[0])}, -float(y))
-    assert up.recommend().left_to_gain == pytest.approx(down.recommend().left_to_gain, rel=1e-9)
+    assert up.recommend().optimality_gap == pytest.approx(down.recommend().optimality_gap, rel=1e-9)

@@ -37,7 +37,7 @@ def test_a_hilltop_between_the_runs_is_untested() -> None:
     # three rings: of two, with their hyper-parameters in doubt, the hill may as well be flat on top
     answer = optimizer_with(np.concatenate([RINGS, around(0.24, 8)])).recommend()
     assert answer.expected > max(run.value for run in answer.nearest)
-    assert answer.unseen
+    assert answer.beats_observations
     text = answer_text(answer, SETTINGS)
     assert any("No run has come out as well" in doubt for doubt in text.doubts)
     assert f"gave {answer.nearest[0].value:.6g}" in text.nearest
@@ -47,7 +47,7 @@ def test_distance_is_measured_in_lengthscales() -> None:
     far = optimizer_with(RINGS).recommend()
     near = optimizer_with(np.concatenate([RINGS, around(0.02, 5)])).recommend()
     assert near.nearest[0].distance < far.nearest[0].distance
-    assert not near.untried
+    assert not near.is_extrapolation
     assert [run.distance for run in near.nearest] == sorted(run.distance for run in near.nearest)
     assert near.nearest[0].design["x"] == pytest.approx(0.5, abs=0.03)
     assert near.nearest[0].context == {"c": 0.5}

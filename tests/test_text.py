@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edrbo import Space
-from edrbo.optimizer.answer import OutcomeAnswer, TriedRun
+from edrbo.optimizer.answers import OutcomeAnswer, TriedRun
 from edrbo.records.settings import Settings
 from edrbo.text import answer_text, range_text, rounded
 
@@ -29,18 +29,18 @@ ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     interval=(88.962, 99.287),
     interval_parts={"model": 4.867, "contexts": 1.611, "experts": 0.0},
     outcome=(83.09, 103.04),
-    left_to_gain=23.64,
-    ten_more_runs=3.21,
+    optimality_gap=23.64,
+    expected_improvement_10=3.21,
     gain_quantiles=(),
-    untried=False,
-    unseen=False,
+    is_extrapolation=False,
+    beats_observations=False,
     nearest=(TriedRun(3, {"speed": 37.0}, {"humidity": 55.0}, 93.25, 0.1),),
     robust=93.24,
     worst_case=83.47,
-    ball=0.1,
+    radius=0.1,
     disagreement=0.3,
     context_effect={"humidity": 0.5896},
-    law_error=0.0,
+    distribution_error=0.0,
     observations=12,
     success=None,
     outcomes={},
@@ -100,8 +100,8 @@ def test_the_facts() -> None:
     assert found["moves with humidity"][0] == "± 0.59 GU"
     assert "succeeds with" not in found
     assert facts(success=0.834)["succeeds with"][0] == "83 %"
-    assert facts(ten_more_runs=0.0)["ten more runs would bring"][0] == "next to nothing"
-    assert "if conditions turn against us" not in facts(ball=0.0)
+    assert facts(expected_improvement_10=0.0)["ten more runs would bring"][0] == "next to nothing"
+    assert "if conditions turn against us" not in facts(radius=0.0)
 
 
 def test_the_goal_has_a_unit_of_its_own() -> None:
@@ -113,7 +113,7 @@ def test_the_goal_has_a_unit_of_its_own() -> None:
     assert answer_text(ANSWER, SETTINGS).price == ()
 
 
-def test_of_several_outcomes_each_is_told() -> None:
+def test_of_several_outcomes_each_is_reported() -> None:
     limit = OutcomeAnswer("≤ 2 um", "um", 1.783, (1.5, 2.06), (1.0, 2.5), 0.953, (0.9, 1.0), 0.87)
     main = replace(limit, holds=None)
     found = facts(outcomes={"gloss": main, "roughness": limit}, limits_hold=False)
@@ -125,7 +125,7 @@ def test_of_several_outcomes_each_is_told() -> None:
 
 def test_doubts_are_said_before_anybody_relies_on_the_answer() -> None:
     assert answer_text(ANSWER, SETTINGS).doubts == ()
-    assert len(answer_text(other(untried=True, unseen=True, success=0.3), SETTINGS).doubts) == 3
+    assert len(answer_text(other(is_extrapolation=True, beats_observations=True, success=0.3), SETTINGS).doubts) == 3
     assert answer_text(other(success=0.796), SETTINGS).doubts == ()  # 80 % when shown
     assert answer_text(ANSWER, SETTINGS).nearest == ("The nearest runs: run 3 (speed 37) gave 93.25 GU at humidity 55.")
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from edrbo import Optimizer
-from edrbo.acquisition.score import UCB
+from edrbo.acquisition.scores import UCB
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.kernels import EXPERTS
 from edrbo.theory import (
@@ -30,7 +30,7 @@ from edrbo.theory import (
     trivial_bound,
     unit_kernel,
 )
-from edrbo.theory.plot import draw_bounds
+from edrbo.theory.bound_figure import draw_bounds
 
 pytestmark = pytest.mark.torch_numeric
 
@@ -48,14 +48,14 @@ def outcomes(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("name", EXPERTS)
 def test_greedy_takes_the_best_next_point_and_bounds_the_maximum(name: str) -> None:
-    x, noise, steps = points(7, 2, 3), 0.1, 3
+    x, noise_variance, steps = points(7, 2, 3), 0.1, 3
     kernel = unit_kernel(name, 0.6)
     gram = kernel(x, x)
 
     def gain(rows: tuple[int, ...]) -> float:
-        return float(information_gain(gram[list(rows)][:, list(rows)], noise))
+        return float(information_gain(gram[list(rows)][:, list(rows)], noise_variance))
 
-    found = max_information_gain(kernel, x, steps, noise)
+    found = max_information_gain(kernel, x, steps, noise_variance)
     chosen: tuple[int, ...] = ()
     for t in range(steps):
         chosen = max(((*chosen, j) for j in range(7)), key=gain)
@@ -65,7 +65,7 @@ def test_greedy_takes_the_best_next_point_and_bounds_the_maximum(name: str) -> N
     assert float(found.gain[-1]) <= best * (1 + 1e-12)
     assert best <= float(found.upper[-1])
     assert float(found.upper[-1]) == pytest.approx(min(found.gain[-1] * math.e / (math.e - 1), 3 * math.log(11)))
-    halved = max_information_gain(kernel, x, steps, noise, halved=True)
+    halved = max_information_gain(kernel, x, steps, noise_variance, halved=True)
     torch.testing.assert_close(2 * halved.gain, found.gain)
 
 
@@ -81,18 +81,18 @@ def test_a_single_candidate_is_measured_again_and_again() -> None:
 
 @pytest.mark.parametrize("scaled", [True, False])
 def test_the_fixed_surrogate_is_the_posterior_of_the_paper(scaled: bool) -> None:
-    x, query, noise = points(14, 3, 4), points(6, 3, 5), 0.04
+    x, query, noise_variance = points(14, 3, 4), points(6, 3, 5), 0.04
     y = outcomes(x)
     lengthscale = (0.3, 0.5, 0.9)
-    model = FixedSurrogate(lengthscale=lengthscale, noise=noise, shape=2.0, scaled=scaled).fit(x, y)
+    model = FixedSurrogate(lengthscale=lengthscale, noise_variance=noise_variance, shape=2.0, scaled=scaled).fit(x, y)
     mean, sd = model.moments(query)
     for m, name in enumerate(EXPERTS):
         kernel = unit_kernel(name, torch.tensor(lengthscale, dtype=torch.float64), 2.0)
         cross = kernel(query, x)
-        inverse = torch.linalg.inv(kernel(x, x) + noise * torch.eye(14, dtype=torch.float64))
+        inverse = torch.linalg.inv(kernel(x, x) + noise_variance * torch.eye(14, dtype=torch.float64))
         variance = 1.0 - (cross @ inverse * cross).sum(-1)
         torch.testing.assert_close(mean[m], cross @ inverse @ y, rtol=1e-8, atol=1e-10)
-        torch.testing.assert_close(sd[m], (variance / (noise if scaled else 1.0)).sqrt(), rtol=1e-7, atol=0)
+        torch.testing.assert_close(sd[m], (variance / (noise_variance if scaled else 1.0)).sqrt(), rtol=1e-7, atol=0)
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -101,13 +101,13 @@ def test_extending_the_fixed_surrogate_is_conditioning_on_all(scaled: bool, know
     x = points(10, 2, 6)
     y = outcomes(x)
     variance = torch.linspace(0.01, 0.2, 10, dtype=torch.float64) if known else None
-    surrogate = FixedSurrogate(lengthscale=0.4, noise=0.02, scaled=scaled)
+    surrogate = FixedSurrogate(lengthscale=0.4, noise_variance=0.02, scaled=scaled)
     beginning = surrogate.fit(x[:7], y[:7], None if variance is None else variance[:7])
     grown, whole = surrogate.extend(beginning, x, y, variance), surrogate.fit(x, y, variance)
     for one, other in zip(grown.moments(points(5, 2, 7)), whole.moments(points(5, 2, 7)), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
     if known:  # in units of y, so the mean does not depend on the scaling
-        plain = FixedSurrogate(lengthscale=0.4, noise=0.02, scaled=False).fit(x, y, variance)
+        plain = FixedSurrogate(lengthscale=0.4, noise_variance=0.02, scaled=False).fit(x, y, variance)
         torch.testing.assert_close(whole.moments(x)[0], plain.moments(x)[0], rtol=1e-9, atol=1e-12)
 
 
@@ -143,21 +143,21 @@ def test_lipschitz_constants_bound_the_kernel_and_are_the_least(name: str, shape
 
 def test_the_acquisition_is_as_lipschitz_as_stated() -> None:
     """|Δμ_m| ≤ ‖μ_m‖ L_m ‖Δc‖ and |Δσ_m| ≤ λ^(−½) L_m ‖Δc‖, for the paper's σ."""
-    x, noise = points(12, 3, 4), 0.02
+    x, noise_variance = points(12, 3, 4), 0.02
     lengthscale = (0.5, 0.2, 0.4)
-    model = FixedSurrogate(lengthscale=lengthscale, noise=noise).fit(x, outcomes(x))
+    model = FixedSurrogate(lengthscale=lengthscale, noise_variance=noise_variance).fit(x, outcomes(x))
     constants = lipschitz_constants(EXPERTS, torch.tensor(lengthscale, dtype=torch.float64)[1:].expand(4, 2))
     here = points(500, 3, 5)
     there = torch.cat([here[:, :1], points(500, 2, 6)], dim=-1)
     apart = (here - there).norm(dim=-1)
     (mean, sd), (mean_there, sd_there) = model.moments(here), model.moments(there)
-    assert bool(((sd - sd_there).abs() <= constants[:, None] / math.sqrt(noise) * apart * (1 + 1e-9)).all())
+    assert bool(((sd - sd_there).abs() <= constants[:, None] / math.sqrt(noise_variance) * apart * (1 + 1e-9)).all())
     norms = posterior_norm(model)
     assert bool(((mean - mean_there).abs() <= (norms * constants)[:, None] * apart * (1 + 1e-9)).all())
-    weight = max(float(norms.max()) * math.sqrt(noise), 1.0)
+    weight = max(float(norms.max()) * math.sqrt(noise_variance), 1.0)
     score = UCB(weight)
     change = (score(mean, sd) - score(mean_there, sd_there)).abs()
-    assert bool((change <= acquisition_lipschitz(weight, noise, constants) * apart).all())
+    assert bool((change <= acquisition_lipschitz(weight, noise_variance, constants) * apart).all())
     assert acquisition_lipschitz(2.0, 0.25, torch.tensor([1.0, 3.0])) == pytest.approx(24.0)
 
 
@@ -175,7 +175,7 @@ def test_bounds_along_a_run() -> None:
     x = points(6, 2, 0)
     model = FixedSurrogate(lengthscale=0.4).fit(x, outcomes(x))
     regret = [3.0, 1.0, 2.0, 0.5, 0.0, 0.5]
-    found = regret_bounds(model, regret, 3.0, beta=1.5, noise=0.1, delta=0.1)
+    found = regret_bounds(model, regret, 3.0, beta=1.5, noise_variance=0.1, delta=0.1)
     np.testing.assert_allclose(found.regret, [3, 4, 6, 6.5, 6.5, 7])
     np.testing.assert_allclose(found.trivial, [3, 6, 9, 12, 15, 18])
     for t in (1, 6):
@@ -185,7 +185,7 @@ def test_bounds_along_a_run() -> None:
     assert [axes.get_title() for axes in figure.axes] == ["left", "right"]
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), found.theorem)
     with pytest.raises(InvalidValueError, match="one for each"):
-        regret_bounds(model, regret[:3], 3.0, beta=1.5, noise=0.1)
+        regret_bounds(model, regret[:3], 3.0, beta=1.5, noise_variance=0.1)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_bounds_along_a_run() -> None:
         lambda: acquisition_lipschitz(1.0, -1.0, torch.ones(1)),
         lambda: regret_bound(0, 1.0, 1.0, 1.0, 4, 0.1),
         lambda: regret_bound(5, 1.0, 1.0, 0.5, 4, 0.1),
-        lambda: FixedSurrogate(noise=0.0),
+        lambda: FixedSurrogate(noise_variance=0.0),
         lambda: FixedSurrogate(lengthscale=(0.1, -0.1)),
         lambda: FixedSurrogate(lengthscale=(0.1, 0.2)).hyperparameters(3),
         lambda: UCB("practice"),  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from edrbo import EDRBOSampler, Optimizer, Space, Study
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer import outcome_model, recommendation
-from edrbo.optimizer.forecasts import leave_one_out
+from edrbo.optimizer.cross_validation import leave_one_out
 from edrbo.threads import VARIABLE, engine_threads
 
 CALLERS = 3  # threads that the caller has; no machine has to have as many cores
@@ -39,16 +39,16 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of threads whenever a belief is made, which every answer begins with."""
     found: list[int] = []
 
-    def believe(*words: Any, **named: Any) -> Any:
+    def condition(*words: Any, **named: Any) -> Any:
         found.append(torch.get_num_threads())
         return made(*words, **named)
 
-    made = outcome_model.believe
-    monkeypatch.setattr(outcome_model, "believe", believe)
+    made = outcome_model.condition
+    monkeypatch.setattr(outcome_model, "condition", condition)
     return found
 
 
-def told(**choices: Any) -> Optimizer:
+def reported(**choices: Any) -> Optimizer:
     optimizer = Optimizer(Space({"x": (0, 1)}, {"c": (0, 1)}), "erbo", seed=0, initial=2, **choices)
     for x, c in ((0.2, 0.4), (0.6, 0.7), (0.9, 0.1), (0.4, 0.8)):
         optimizer.tell({"x": x}, {"c": c}, -((x - c) ** 2))
@@ -66,7 +66,7 @@ def told(**choices: Any) -> Optimizer:
     ],
 )
 def test_every_answer_is_made_on_one_thread(call: Callable[[Optimizer], Any], seen: list[int]) -> None:
-    call(told())
+    call(reported())
     assert seen
     assert set(seen) == {1}
     assert torch.get_num_threads() == CALLERS
@@ -74,9 +74,9 @@ def test_every_answer_is_made_on_one_thread(call: Callable[[Optimizer], Any], se
 
 def test_what_is_computed_when_it_is_read_is_so_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     found, made = [], recommendation.outlook
-    recommended = told().recommend()
+    recommended = reported().recommend()
     monkeypatch.setattr(recommendation, "outlook", lambda *words: found.append(torch.get_num_threads()) or made(*words))
-    assert np.isfinite(recommended.left_to_gain)
+    assert np.isfinite(recommended.optimality_gap)
     assert found == [1]
     assert torch.get_num_threads() == CALLERS
 
@@ -115,21 +115,21 @@ def test_a_sampler_thinks_on_one_thread(seen: list[int]) -> None:
 
 
 def test_models_of_botorch_think_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    from edrbo.acquisition.functional import Expectation
-    from edrbo.acquisition.score import UCB
-    from edrbo.botorch import Ensemble, RobustAcquisition
-    from edrbo.context.laws import ContextPoints
+    from edrbo.acquisition.risk import Expectation
+    from edrbo.acquisition.scores import UCB
+    from edrbo.contexts.distributions import ContextPoints
+    from edrbo.integrations.botorch import Ensemble, RobustAcquisition
     from edrbo.surrogate import ensemble
 
     found: list[int] = []
     for name in ("joint", "with_modelled", "paired_with"):
-        whole = getattr(ensemble.Ensemble, name)
+        whole = getattr(ensemble.ExpertEnsemble, name)
 
         def watched(self: Any, *words: Any, whole: Any = whole, **named: Any) -> Any:
             found.append(torch.get_num_threads())
             return whole(self, *words, **named)
 
-        monkeypatch.setattr(ensemble.Ensemble, name, watched)
+        monkeypatch.setattr(ensemble.ExpertEnsemble, name, watched)
     x = torch.from_numpy(np.random.default_rng(0).random((6, 2)))
     model = Ensemble.fit(x, x.sum(-1, keepdim=True))
     model.posterior(x)
@@ -141,7 +141,7 @@ def test_models_of_botorch_think_on_one_thread(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_looks_at_a_model_are_taken_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, found = told().model, []
+    model, found = reported().model, []
     assert model is not None
     whole = type(model).leave_one_out
 
@@ -189,9 +189,9 @@ def test_threads_of_python_do_not_disturb_each_other() -> None:
 
 def test_the_environment_or_a_call_around_may_want_more(monkeypatch: pytest.MonkeyPatch, seen: list[int]) -> None:
     monkeypatch.setenv(VARIABLE, "2")
-    told().recommend()
+    reported().recommend()
     with engine_threads(4):
-        told().recommend()
+        reported().recommend()
     assert set(seen[: len(seen) // 2]) == {2}
     assert set(seen[len(seen) // 2 :]) == {4}
 
@@ -200,14 +200,14 @@ def test_the_environment_or_a_call_around_may_want_more(monkeypatch: pytest.Monk
 def test_a_number_of_threads_that_is_none(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, wrong)
     with pytest.raises(InvalidValueError, match=VARIABLE):
-        told().recommend()
+        reported().recommend()
 
 
 def test_suggestions_do_not_hang_on_the_callers_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit for bit as with one thread; with more threads in the engine only rounding differs."""
-    own = told().ask()
+    own = reported().ask()
     torch.set_num_threads(1)
-    assert told().ask() == own
+    assert reported().ask() == own
     torch.set_num_threads(CALLERS)
     monkeypatch.setenv(VARIABLE, "2")
-    assert told().ask()["x"] == pytest.approx(own["x"], abs=1e-5)
+    assert reported().ask()["x"] == pytest.approx(own["x"], abs=1e-5)

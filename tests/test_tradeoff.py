@@ -45,7 +45,7 @@ def test_without_a_goal_it_is_the_tail(lever: edrbo.Optimizer) -> None:
     assert lever.tradeoff("robust:0.1").goal == "robust:0.1"
 
 
-def test_nothing_told_nothing_traded() -> None:
+def test_nothing_reported_nothing_traded() -> None:
     with pytest.raises(EdrboError, match="nothing"):
         edrbo.Optimizer(SPACE).tradeoff()
 

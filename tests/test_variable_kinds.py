@@ -11,7 +11,7 @@ import pytest
 
 from edrbo import Categorical, Optimizer, Space
 from edrbo.errors import InvalidContextError, InvalidDesignError
-from edrbo.space.tables import AnyArray, Array, read_numbers
+from edrbo.space.point_tables import AnyArray, Array, read_numbers
 from edrbo.space.variable import Scalar, Variable
 
 
@@ -27,7 +27,7 @@ class Sizes(Variable):
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return ", ".join(map(self.text, self.values))
 
     def text(self, value: Any) -> str:
@@ -52,7 +52,7 @@ class Sizes(Variable):
     def encode(self, name: str, values: AnyArray) -> Array:
         numbers = read_numbers(name, values, "design", InvalidDesignError)
         if not np.isin(numbers, self.values).all():
-            raise InvalidDesignError(f"{name!r} has no such size", f"they are {self.words()}")
+            raise InvalidDesignError(f"{name!r} has no such size", f"they are {self.describe()}")
         coded: Array = self.levels()[np.searchsorted(self.values, numbers)]
         return coded
 

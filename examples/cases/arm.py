@@ -1,8 +1,8 @@
 """The pendulum as an arm that swings parts up and comes back without: one set of gains for empty and full.
 
-Simulator, controller and outcome are those of pendulum.py; only the law of the masses is another. Every second swing
-is empty: the arm with its gripper weighs about half a kilogram. Every other one it holds a part, and parts are of many
-kinds: with them it weighs anything from one kilogram to two. That makes one kilogram on average, which is what the
+Simulator, controller and outcome are those of pendulum.py; only the distribution of the masses is another. Every second
+swing is empty: the arm with its gripper weighs about half a kilogram. Every other one it holds a part, and parts are of
+many kinds: with them it weighs anything from one kilogram to two. That makes one kilogram on average, which is what the
 controller believes. The motor is the same for all, so a full arm needs more swings and can be held only near the top.
 
     python examples/cases/arm.py

@@ -1,4 +1,5 @@
-"""What the real cases have in common: a simulator that others wrote, a law of contexts, and what people do today."""
+"""What the real cases have in common: a simulator that others wrote, a distribution of contexts, and what people do
+today."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ Context = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """``outcome(design, context, rng)`` is one experiment, None if it failed. ``law`` (N × d_c) are the contexts that
-    the design will live with, all equally likely; the truth about a design is its ``mean`` over them. ``archive`` says
-    that this table is known before the first experiment, as a weather record is."""
+    """``outcome(design, context, rng)`` is one experiment, None if it failed. ``context_distribution`` (N × d_c) are
+    the contexts that the design will live with, all equally likely; the truth about a design is its ``mean`` over them.
+    ``archive`` says that this table is known before the first experiment, as a weather record is."""
 
     name: str
     space: edrbo.Space
     direction: str
     outcome: Callable[[Design, Context, np.random.Generator], float | None]
-    law: np.ndarray
+    context_distribution: np.ndarray
     mean: Callable[[Design], float]
     usual: Design  # what a textbook or the maker's manual says
     archive: bool = False
@@ -34,7 +35,7 @@ class Case:
         return 1.0 if self.direction == "maximize" else -1.0
 
     def draw(self, rng: np.random.Generator) -> Context:
-        return tuple(map(float, self.law[rng.integers(len(self.law))]))
+        return tuple(map(float, self.context_distribution[rng.integers(len(self.context_distribution))]))
 
 
 def run(case: Case, method: str, evaluations: int, seed: int) -> Design:
@@ -43,11 +44,11 @@ def run(case: Case, method: str, evaluations: int, seed: int) -> Design:
     if method == "random":
         return _random(case, evaluations, seed, contexts, noise)
     choices: dict[str, Any] = {"direction": case.direction, "seed": seed, "method": method}
-    if method == "edrbo-identify":  # the default, told that only the design in the end counts
+    if method == "edrbo-identify":  # the default, reported that only the design in the end counts
         choices |= {"method": "edrbo-mean", "aim": "identify", "evaluations": evaluations}
     optimizer = edrbo.Optimizer(case.space, **choices)
     if case.archive and method != "ucb":  # which knows of no contexts
-        optimizer.observe_context(case.law.tolist())
+        optimizer.observe_context(case.context_distribution.tolist())
     for _ in range(evaluations):
         suggestion, context = optimizer.ask(), case.draw(contexts)
         value = case.outcome(suggestion.design, context, noise)

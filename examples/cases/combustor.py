@@ -3,8 +3,8 @@
 Simulator: Cantera, two well-stirred reactors in a row with the mechanism GRI-Mech 3.0 that comes with it (53 species).
 The first stage burns lean; the rest of the fuel that the load asks for joins in the second. The context is the load of
 the hour (as richness) and the temperature of the air outside. Hot makes nitric oxide, lean or short leaves carbon
-monoxide, or the flame goes out, which is told as a failure; long stages cost. The outcome, to be made small, is the sum
-of both as shares of their limits, 25 and 100 ppm of dry gas at 15 % oxygen, and of what the stages cost.
+monoxide, or the flame goes out, which is reported as a failure; long stages cost. The outcome, to be made small, is the
+sum of both as shares of their limits, 25 and 100 ppm of dry gas at 15 % oxygen, and of what the stages cost.
 
     python examples/cases/combustor.py
 """
@@ -115,7 +115,7 @@ CASE = Case(
     space=SPACE,
     direction="minimize",
     outcome=outcome,
-    law=hours(),
+    context_distribution=hours(),
     mean=mean,
     usual={"first richness": 0.5, "first stay": 8.0, "second stay": 8.0},  # by eye, for full load on a mild day
 )

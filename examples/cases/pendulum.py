@@ -70,11 +70,11 @@ def normal(column: int) -> np.ndarray:
 
 def carrying(name: str, masses: np.ndarray, least: float, most: float) -> Case:
     """The case with these masses, which the space has between ``least`` and ``most``; lengths differ by a sixteenth."""
-    law = np.stack([masses, np.clip(1.0 + normal(1) * 0.0625, 0.75, 1.25)], axis=1)
-    angles = np.random.default_rng(0).uniform(-0.3, 0.3, size=len(law))
+    context_distribution = np.stack([masses, np.clip(1.0 + normal(1) * 0.0625, 0.75, 1.25)], axis=1)
+    angles = np.random.default_rng(0).uniform(-0.3, 0.3, size=len(context_distribution))
 
     def mean(design: Design) -> float:
-        pairs = zip(law.tolist(), angles.tolist(), strict=True)
+        pairs = zip(context_distribution.tolist(), angles.tolist(), strict=True)
         return float(np.mean([episode(design, tuple(load), angle) for load, angle in pairs]))
 
     context = {"mass": edrbo.Real(least, most, unit="kg"), "length": edrbo.Real(0.7, 1.3, unit="m")}
@@ -83,7 +83,7 @@ def carrying(name: str, masses: np.ndarray, least: float, most: float) -> Case:
         space=edrbo.Space(design=DESIGN, context=context),
         direction="maximize",
         outcome=outcome,
-        law=law,
+        context_distribution=context_distribution,
         mean=mean,
         usual={"pump": 1.0, "spring": 20.0, "damping": 4.0, "catch": 0.5},  # by hand, for mass and length one
     )

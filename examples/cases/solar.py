@@ -22,7 +22,7 @@ import edrbo
 
 WEATHER = Path(pvlib.__file__).parent / "data" / "723170TYA.CSV"
 LATITUDE, LONGITUDE = 36.1, -79.95
-PRICE = np.where((np.arange(24) >= 16) & (np.arange(24) < 21), 0.36, 0.12)  # per kWh; evenings are dear
+PRICE = np.where((np.arange(24) >= 16) & (np.arange(24) < 21), 0.36, 0.12)  # per kWh; evenings are expensive
 PANELS = 10.0  # kW of panels
 INVERTER = 0.065  # per kW of inverter and day: 470 per kW over twenty years
 
@@ -91,7 +91,7 @@ CASE = Case(
     space=SPACE,
     direction="maximize",
     outcome=outcome,
-    law=days(),
+    context_distribution=days(),
     mean=lambda design: float(incomes(design).mean()),
     usual=USUAL,
     archive=True,

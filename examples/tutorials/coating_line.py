@@ -31,7 +31,7 @@ def spoiled(speed, heat):
 # %% [markdown]
 # ## The study
 #
-# Variables with units; the weather of last year, which costs nothing and tells the law of the contexts.
+# Variables with units; the weather of last year, which costs nothing and tells the distribution of the contexts.
 
 # %%
 space = edrbo.Space(
@@ -46,7 +46,7 @@ study.observe_context([[float(humidity)] for humidity in HUMIDITIES])
 # %% [markdown]
 # ## Forty days
 #
-# A run that spoiled is told as failed: there is no gloss to tell, and the optimizer learns to keep away.
+# A run that spoiled is reported as failed: there is no gloss to tell, and the optimizer learns to keep away.
 
 # %%
 for _ in range(40):

@@ -19,10 +19,10 @@ def loads(day, count, rng):
     return 2 + 0.2 * day + 0.5 * rng.random((count, 1))
 
 
-def season(forgetting=None, forecasts=False):
+def season(context_half_life=None, forecasts=False):
     """The setting recommended for the day after the last."""
     rng = np.random.default_rng(3)
-    optimizer = edrbo.Optimizer(space, "erbo", seed=3, forgetting=forgetting)
+    optimizer = edrbo.Optimizer(space, "erbo", seed=3, context_half_life=context_half_life)
     for day in range(DAYS):
         suggestion = optimizer.ask(forecast=loads(day, 20, rng)) if forecasts else optimizer.ask()
         load = float(loads(day, 1, rng)[0, 0])
@@ -35,12 +35,12 @@ def season(forgetting=None, forecasts=False):
 # ## Three seasons
 #
 # The method is `erbo`, which goes on exploring at the edge of what is known; the default is more cautious just there.
-# With `forgetting=5` a load counts half after five later ones. A forecast is a sample of what tomorrow may bring, given
-# to `ask` and to `recommend`.
+# With `context_half_life=5` a load counts half after five later ones. A forecast is a sample of what tomorrow may
+# bring, given to `ask` and to `recommend`.
 
 # %%
 lagging, _ = season()
-following, _ = season(forgetting=5)
+following, _ = season(context_half_life=5)
 foreseeing, optimizer = season(forecasts=True)
 best = 2 + 0.2 * DAYS + 0.25  # tomorrow's mean load
 print(f"all loads the same: {lagging:.2f}; forgetting: {following:.2f}")
@@ -63,7 +63,7 @@ figure
 # %% [markdown]
 # ## How near is that to the best?
 #
-# A law of all loads lags half a season behind and forgetting some days; the forecast is there.
+# A distribution of all loads lags half a season behind and forgetting some days; the forecast is there.
 
 # %%
 print(f"short of the best by {best - lagging:.2f}, {best - following:.2f} and {abs(best - foreseeing):.2f}")

@@ -14,7 +14,7 @@ rng = np.random.default_rng(1)
 
 
 def demand():
-    """One day's: a Burr law with shapes 2 and 20, as in the paper, of which the optimizer knows nothing."""
+    """One day's: a Burr distribution with shapes 2 and 20, as in the paper, of which the optimizer knows nothing."""
     return min(float(np.sqrt((1 - rng.random()) ** (-1 / 20) - 1)), 1.0)
 
 
@@ -43,7 +43,7 @@ print(f"{answer.expected:.3f} a day, with 95 % between {low:.3f} and {high:.3f}"
 # %% [markdown]
 # ## What it believes
 #
-# The expected profit along the order, with its band, and the days that were told.
+# The expected profit along the order, with its band, and the days that were reported.
 
 # %%
 figure = edrbo.plot.slices(optimizer)

@@ -23,7 +23,7 @@ def run(*words: str) -> str:
 
 
 def some_runs() -> edrbo.Optimizer:
-    """An optimizer that was asked and told four times, the last two by its model."""
+    """An optimizer that was asked and reported four times, the last two by its model."""
     optimizer = edrbo.Optimizer(SPACE, seed=0, initial=2)
     for i in range(4):
         suggestion = optimizer.ask()

@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edrbo.acquisition.methods import Method, method_names
-    from edrbo.acquisition.stored_parts import register
-    from edrbo.botorch import Ensemble, RobustAcquisition
+    from edrbo.acquisition.serialization import register
+    from edrbo.integrations.botorch import Ensemble, RobustAcquisition
+    from edrbo.integrations.optuna import EDRBOSampler
+    from edrbo.lab import Study
     from edrbo.optimizer.loop import Result, maximize, minimize
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.recommendation import Recommendation
-    from edrbo.optuna import EDRBOSampler
     from edrbo.records.goals import (
         CVaR,
         Expected,
         Goal,
-        Hit,
         MeanSd,
+        ProbabilityBetterThan,
+        ProbabilityWithin,
         Quantile,
-        Reach,
         Robust,
+        TargetLoss,
         Utility,
-        Within,
         WorstCase,
     )
     from edrbo.records.observations import Observations
     from edrbo.records.outcomes import Limit, Maximize, Minimize
     from edrbo.records.suggestion import Suggestion
     from edrbo.space import Categorical, Integer, Real, Space
-    from edrbo.study import Study
     from edrbo.surrogate.ensemble import Surrogate
 
 __version__ = "0.3.0"
@@ -44,11 +44,11 @@ __version__ = "0.3.0"
 _HOME = {
     "CVaR": "edrbo.records.goals",
     "Categorical": "edrbo.space",
-    "EDRBOSampler": "edrbo.optuna",
-    "Ensemble": "edrbo.botorch",
+    "EDRBOSampler": "edrbo.integrations.optuna",
+    "Ensemble": "edrbo.integrations.botorch",
     "Expected": "edrbo.records.goals",
     "Goal": "edrbo.records.goals",
-    "Hit": "edrbo.records.goals",
+    "TargetLoss": "edrbo.records.goals",
     "Integer": "edrbo.space",
     "Limit": "edrbo.records.outcomes",
     "Maximize": "edrbo.records.outcomes",
@@ -58,23 +58,23 @@ _HOME = {
     "Observations": "edrbo.records.observations",
     "Optimizer": "edrbo.optimizer.optimizer",
     "Quantile": "edrbo.records.goals",
-    "Reach": "edrbo.records.goals",
+    "ProbabilityBetterThan": "edrbo.records.goals",
     "Real": "edrbo.space",
     "Recommendation": "edrbo.optimizer.recommendation",
     "Result": "edrbo.optimizer.loop",
-    "RobustAcquisition": "edrbo.botorch",
+    "RobustAcquisition": "edrbo.integrations.botorch",
     "Robust": "edrbo.records.goals",
     "Space": "edrbo.space",
-    "Study": "edrbo.study",
+    "Study": "edrbo.lab",
     "Suggestion": "edrbo.records.suggestion",
     "Surrogate": "edrbo.surrogate.ensemble",
     "Utility": "edrbo.records.goals",
-    "Within": "edrbo.records.goals",
+    "ProbabilityWithin": "edrbo.records.goals",
     "WorstCase": "edrbo.records.goals",
     "maximize": "edrbo.optimizer.loop",
     "method_names": "edrbo.acquisition.methods",
     "minimize": "edrbo.optimizer.loop",
-    "register": "edrbo.acquisition.stored_parts",
+    "register": "edrbo.acquisition.serialization",
 }
 
 __all__ = [
@@ -84,7 +84,6 @@ __all__ = [
     "Ensemble",
     "Expected",
     "Goal",
-    "Hit",
     "Integer",
     "Limit",
     "Maximize",
@@ -93,8 +92,9 @@ __all__ = [
     "Minimize",
     "Observations",
     "Optimizer",
+    "ProbabilityBetterThan",
+    "ProbabilityWithin",
     "Quantile",
-    "Reach",
     "Real",
     "Recommendation",
     "Result",
@@ -104,8 +104,8 @@ __all__ = [
     "Study",
     "Suggestion",
     "Surrogate",
+    "TargetLoss",
     "Utility",
-    "Within",
     "WorstCase",
     "maximize",
     "method_names",

@@ -47,7 +47,7 @@ class UnknownNameError(EdrboError, KeyError):
 
 
 class UnknownSuggestionError(EdrboError, KeyError):
-    """A suggestion was told that was never asked, or has been told already."""
+    """A suggestion was reported that was never asked, or has been reported already."""
 
 
 class MissingExtraError(EdrboError, ImportError):

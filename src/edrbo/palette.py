@@ -23,7 +23,7 @@ BLACK = "#000000"
 OLIVE = "#B8AB00"
 OKABE_ITO = (VERMILION, BLUE, GREEN, PURPLE, ORANGE, SKY, BLACK, OLIVE)
 
-GRAY = "#555555"  # what is not the point: truths, bounds, laws
+GRAY = "#555555"  # what is not the point: truths, bounds, distributions
 EITHER = "#848484"  # ink of pictures that stand on light and on dark pages: 3.7 to 1 on both
 GRID = "#E6E6E6"
 COLOR_MAP = "cividis"

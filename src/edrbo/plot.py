@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidSpaceError
-from edrbo.optimizer.forecasts import Z95, leave_one_out
+from edrbo.optimizer.cross_validation import Z95, leave_one_out
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.palette import BLUE, COLOR_MAP, GRAY, GREEN, GRID, VERMILION, notebook_figure
+from edrbo.records.descriptions import heading
 from edrbo.records.goals import Goal
-from edrbo.records.units import Units
-from edrbo.records.words import heading
+from edrbo.records.outcome_units import Units
 from edrbo.space import Variable
-from edrbo.space.tables import close_match
+from edrbo.space.point_tables import close_match
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +35,8 @@ MOST_COLUMNS = 3  # of pictures beside each other
 
 
 def progress(of: Any) -> Figure:
-    """Told values in order, the best so far, and the expected value of the recommendation with its interval."""
-    optimizer = _told(of)
+    """Reported values in order, the best so far, and the expected value of the recommendation with its interval."""
+    optimizer = _reported(of)
     y = optimizer.observations.y
     sign = 1.0 if optimizer.direction == "maximize" else -1.0
     order = np.arange(1, len(y) + 1)
@@ -45,15 +45,15 @@ def progress(of: Any) -> Figure:
     axes.axhspan(*answer.interval, color=GREEN, alpha=0.15, lw=0, label="95 % interval")
     axes.axhline(answer.expected, color=GREEN, ls="--", label="expected of the recommendation")
     axes.plot(order, sign * np.maximum.accumulate(sign * y), color=GRAY, drawstyle="steps-post", label="best so far")
-    axes.plot(order, y, "o", color=BLUE, ms=4, label="told")
-    axes.set(xlabel="run told", ylabel=_outcome(optimizer), title="Progress")
+    axes.plot(order, y, "o", color=BLUE, ms=4, label="reported")
+    axes.set(xlabel="run reported", ylabel=_outcome(optimizer), title="Progress")
     axes.legend(fontsize="small", loc="upper left")
     return figure
 
 
 def slices(of: Any, names: list[str] | None = None) -> Figure:
     """The expected value along each design variable (or those of ``names``), the others as recommended."""
-    optimizer = _told(of)
+    optimizer = _reported(of)
     answer, space = optimizer.recommend(), optimizer.space
     chosen = list(space.design_names) if names is None else [_design_name(optimizer, name) for name in names]
     tried, y = space.decode_designs(optimizer.observations.x), optimizer.observations.y
@@ -61,16 +61,16 @@ def slices(of: Any, names: list[str] | None = None) -> Figure:
     for axes, name in zip(many, chosen, strict=True):
         variable = space.design[name]
         values = variable.grid(POINTS)
-        belief = optimizer.predict([{**answer.design, name: value} for value in values])
+        posterior = optimizer.predict([{**answer.design, name: value} for value in values])
         places = _places(variable, values)
         axes.plot(_places(variable, [row[name] for row in tried]), y, ".", color=GRAY, alpha=0.5)
         if not variable.numeric:
-            reach = [belief.expected - belief.lower, belief.upper - belief.expected]
-            axes.errorbar(places, belief.expected, yerr=reach, fmt="o", color=BLUE, capsize=4)
+            reach = [posterior.expected - posterior.lower, posterior.upper - posterior.expected]
+            axes.errorbar(places, posterior.expected, yerr=reach, fmt="o", color=BLUE, capsize=4)
             axes.set_xticks(places, [str(value) for value in values])
         else:
-            axes.fill_between(places, belief.lower, belief.upper, color=BLUE, alpha=0.2, lw=0)
-            axes.plot(places, belief.expected, color=BLUE)
+            axes.fill_between(places, posterior.lower, posterior.upper, color=BLUE, alpha=0.2, lw=0)
+            axes.plot(places, posterior.expected, color=BLUE)
             axes.set_xscale("log" if variable.log else "linear")
         axes.axvline(_places(variable, [answer.design[name]])[0], color=VERMILION, ls=":")
         axes.set(xlabel=heading(name, variable.unit), ylabel=_outcome(optimizer))
@@ -78,7 +78,7 @@ def slices(of: Any, names: list[str] | None = None) -> Figure:
 
 
 def contexts(of: Any) -> Figure:
-    """Each context variable in the order of arrival, and its law."""
+    """Each context variable in the order of arrival, and its distribution."""
     optimizer = _optimizer(of)
     space = optimizer.space
     if not space.d_c:
@@ -86,7 +86,7 @@ def contexts(of: Any) -> Figure:
     rows = [row for batch in optimizer.context_log.batches for row in batch.rows]
     if not rows:
         raise EdrboError("no context was seen yet", "tell one")
-    law, weights = optimizer.context_log.weighted(space.d_c, optimizer.settings.forgetting)
+    context_distribution, weights = optimizer.context_log.weighted(space.d_c, optimizer.settings.context_half_life)
     figure, many = _figure(2 * space.d_c, (4.4, 3.0), columns=2)
     for k, (name, variable) in enumerate(space.context.items()):
         over_time, share = many[2 * k], many[2 * k + 1]
@@ -97,34 +97,40 @@ def contexts(of: Any) -> Figure:
             share.set_xticks(range(len(labels)), labels)
             bins = np.arange(len(labels) + 1) - 0.5
         over_time.set(xlabel="context, in order of arrival", ylabel=heading(name, variable.unit))
-        known = np.isfinite(law[:, k])
-        share.hist(law[known, k], bins=bins, weights=weights[known] / weights[known].sum(), color=GREEN, alpha=0.7)
-        share.set(xlabel=heading(name, variable.unit), ylabel="share of the law")
+        known = np.isfinite(context_distribution[:, k])
+        share.hist(
+            context_distribution[known, k],
+            bins=bins,
+            weights=weights[known] / weights[known].sum(),
+            color=GREEN,
+            alpha=0.7,
+        )
+        share.set(xlabel=heading(name, variable.unit), ylabel="share of the distribution")
     return figure
 
 
 def calibration(of: Any) -> Figure:
-    """Outcomes against what is foretold of each from the others, with 95 % intervals."""
-    optimizer = _told(of)
+    """Outcomes against what is predicted of each from the others, with 95 % intervals."""
+    optimizer = _reported(of)
     model = optimizer.model
     if model is None or len(optimizer) < 2:
         raise EdrboError("two outcomes with their contexts are needed to judge the model", "tell more")
     found, units = leave_one_out(model), Units.of(optimizer.direction, optimizer.observations.y)
-    actual, foretold, reach = units.to_user(found.y), units.to_user(found.mean), units.spread_to_user(Z95 * found.sd)
+    actual, predicted, reach = units.to_user(found.y), units.to_user(found.mean), units.spread_to_user(Z95 * found.sd)
     figure, (axes,) = _figure(1, (4.6, 4.4))
-    ends = [min(actual.min(), foretold.min()), max(actual.max(), foretold.max())]
+    ends = [min(actual.min(), predicted.min()), max(actual.max(), predicted.max())]
     axes.plot(ends, ends, color=GRAY, ls="--")
-    inside = np.abs(actual - foretold) <= reach
+    inside = np.abs(actual - predicted) <= reach
     for rows, color in ((inside, BLUE), (~inside, VERMILION)):
-        axes.errorbar(foretold[rows], actual[rows], xerr=reach[rows], fmt="o", color=color, ms=4, elinewidth=0.7)
+        axes.errorbar(predicted[rows], actual[rows], xerr=reach[rows], fmt="o", color=color, ms=4, elinewidth=0.7)
     words = f"Calibration: {inside.sum()} of {len(inside)} inside"
-    axes.set(xlabel="foretold from the others", ylabel=f"observed {_outcome(optimizer)}", title=words)
+    axes.set(xlabel="predicted from the others", ylabel=f"observed {_outcome(optimizer)}", title=words)
     return figure
 
 
 def tradeoff(of: Any, goal: Goal | str | None = None) -> Figure:
     """What robustness costs: designs from the best on average to the best under a goal."""
-    return _told(of).tradeoff(goal).draw()
+    return _reported(of).tradeoff(goal).draw()
 
 
 def surface(of: Any, x: str | None = None, y: str | None = None) -> Figure:
@@ -132,7 +138,7 @@ def surface(of: Any, x: str | None = None, y: str | None = None) -> Figure:
 
     Designs that break a constraint stay blank.
     """
-    optimizer = _told(of)
+    optimizer = _reported(of)
     space = optimizer.space
     numeric = [name for name, variable in space.design.items() if variable.numeric]
     given = [_design_name(optimizer, name) for name in (x, y) if name is not None]
@@ -168,10 +174,10 @@ def _optimizer(of: Any) -> Optimizer:
     return found
 
 
-def _told(of: Any) -> Optimizer:
+def _reported(of: Any) -> Optimizer:
     optimizer = _optimizer(of)
     if len(optimizer) == 0:
-        raise EdrboError("nothing was told yet, so nothing can be drawn", "tell at least one value")
+        raise EdrboError("nothing was reported yet, so nothing can be drawn", "tell at least one value")
     return optimizer
 
 

@@ -1,7 +1,7 @@
 """What is said of an answer, made once: terminal, page, report and job card show these facts, and JSON holds them.
 
 A fact is a label, a value and what the value means. Numbers are rounded to their interval: 91, sure between 86 and 96.
-Sentences about what was entered are in ``records.words``.
+Sentences about what was entered are in ``records.descriptions``.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from edrbo.records.descriptions import describe_context, describe_design, format_outcome, heading, outcome_headings
 from edrbo.records.goals import parse_goal
 from edrbo.records.settings import Settings
-from edrbo.records.words import context_words, design_words, heading, outcome_headings, outcome_words
 from edrbo.space.steps import number_text
 
 if TYPE_CHECKING:
-    from edrbo.optimizer.answer import OutcomeAnswer, TriedRun
-    from edrbo.optimizer.front import Front, FrontPoint
+    from edrbo.optimizer.answers import OutcomeAnswer, TriedRun
+    from edrbo.optimizer.pareto import ParetoFront, ParetoPoint
     from edrbo.optimizer.recommendation import Recommendation
 
 ROUNDING = 0.005  # of a probability shown in per cent
@@ -70,7 +70,7 @@ def answer_text(found: Recommendation, settings: Settings) -> AnswerText:
         tuple(_sources(found, settings)),
         tuple(_doubts(found, settings)),
         tuple(_price(found, settings)),
-        nearest_words(settings, found),
+        describe_nearest(settings, found),
     )
 
 
@@ -139,15 +139,17 @@ def _facts(found: Recommendation, settings: Settings) -> list[Fact]:
 
     facts.append(Fact("expected on average", fine(found.expected), sure_text(found.interval, unit)))
     single = "95 % of single results lie in this range"
-    facts.append(Fact("the next single run", range_text(found.outcome, unit), single))
-    if math.isfinite(found.ten_more_runs) and math.isfinite(found.left_to_gain):
+    facts.append(Fact("the next single run", range_text(found.outcome_interval, unit), single))
+    if math.isfinite(found.expected_improvement_10) and math.isfinite(found.optimality_gap):
         more = (
-            f"about {with_unit(_two(found.ten_more_runs), goal_unit)}" if found.ten_more_runs > 0 else "next to nothing"
+            f"about {with_unit(_two(found.expected_improvement_10), goal_unit)}"
+            if found.expected_improvement_10 > 0
+            else "next to nothing"
         )
         facts.append(Fact("ten more runs would bring", more, "how much better the answer is then expected to be"))
     facts.append(Fact("on the safe side", fine(found.robust), "the average, allowing for models that disagree"))
-    if found.context_effect and found.ball > 0:  # otherwise it is the expected value, and no bound
-        moved = f"the average if conditions move by {percent(found.ball)} of their range in the worst way; 95 % sure"
+    if found.context_effect and found.radius > 0:  # otherwise it is the expected value, and no bound
+        moved = f"the average if conditions move by {percent(found.radius)} of their range in the worst way; 95 % sure"
         facts.append(Fact("if conditions turn against us", fine(found.worst_case), moved))
     facts += [
         _outcome_fact(name, one)
@@ -174,8 +176,8 @@ def _sources(found: Recommendation, settings: Settings) -> list[Fact]:
     if math.isfinite(found.interval[1] - found.interval[0]):
         each = "its part of the 95 %; they add in squares"
         lines += [Fact(label, _half(found.interval_parts[key], unit), each) for key, label in SOURCES.items()]
-    if math.isfinite(found.left_to_gain):
-        most = f"at most {with_unit(_two(found.left_to_gain), goal_unit)}"
+    if math.isfinite(found.optimality_gap):
+        most = f"at most {with_unit(_two(found.optimality_gap), goal_unit)}"
         lines.append(Fact("left to gain", most, "95 % sure that no other settings are better by more"))
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
@@ -184,9 +186,9 @@ def _sources(found: Recommendation, settings: Settings) -> list[Fact]:
 
 def _doubts(found: Recommendation, settings: Settings) -> list[str]:
     doubts = []
-    if found.untried:
+    if found.is_extrapolation:
         doubts.append("Nothing like this was tried: even the nearest run is far away. Try it before relying on it.")
-    if found.unseen:
+    if found.beats_observations:
         doubts.append("No run has come out as well as this is expected to on average. Try it before relying on it.")
     if found.limits_hold is False:
         names = " and ".join(f"the limit on {name}" for name, one in found.outcomes.items() if one.holds is not None)
@@ -213,21 +215,21 @@ def _price(found: Recommendation, settings: Settings) -> list[Fact]:
     ]
 
 
-def nearest_words(settings: Settings, found: Recommendation) -> str:
+def describe_nearest(settings: Settings, found: Recommendation) -> str:
     """The runs that were most like it."""
     return f"The nearest runs: {'; '.join(_run(settings, one) for one in found.nearest)}."
 
 
 def _run(settings: Settings, one: TriedRun) -> str:
-    met = "" if one.context is None else f" at {context_words(settings.space, one.context)}"
-    design = design_words(settings.space, one.design)
-    return f"run {one.run} ({design}) gave {outcome_words(settings, one.value)}{met}"
+    met = "" if one.context is None else f" at {describe_context(settings.space, one.context)}"
+    design = describe_design(settings.space, one.design)
+    return f"run {one.run} ({design}) gave {format_outcome(settings, one.value)}{met}"
 
 
 # -------------------------------------------------------------------- a front
 
 
-def front_table(settings: Settings, front: Front) -> tuple[list[str], list[list[str]]]:
+def front_table(settings: Settings, front: ParetoFront) -> tuple[list[str], list[list[str]]]:
     """Headings, and the cells of each design: what to set, what to expect of each main outcome with its 95 % interval,
     and how sure each limit is."""
     design, outcomes = settings.space.design, outcome_headings(settings)
@@ -242,7 +244,7 @@ def front_table(settings: Settings, front: Front) -> tuple[list[str], list[list[
     return heads, rows
 
 
-def _expected(point: FrontPoint, name: str) -> str:
+def _expected(point: ParetoPoint, name: str) -> str:
     value, (low, high) = point.values[name], point.intervals[name]
     return (
         f"{rounded(value, (low, high))} ({range_text((low, high))})"
@@ -251,12 +253,12 @@ def _expected(point: FrontPoint, name: str) -> str:
     )
 
 
-def volume_words(front: Front) -> str:
+def describe_hypervolume(front: ParetoFront) -> str:
     """What the designs of a front dominate together."""
     behind = ", ".join(f"{name} {value:.4g}" for name, value in front.reference.items())
     return f"They dominate a hypervolume of {front.hypervolume:.4g}, down to {behind}."
 
 
-def doubt_words(front: Front) -> str | None:
+def describe_doubt(front: ParetoFront) -> str | None:
     """What is to be said of limits that may not hold."""
     return None if front.sure else "No settings are known yet that keep all limits as surely as was asked for."

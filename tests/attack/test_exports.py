@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_fuzz import tally
 
+from edrbo.lab import Study
+from edrbo.lab.tables.cell_text import COMPUTED, shielded, unshielded
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import import_file
+from edrbo.lab.tables.sheet import read_sheet
+from edrbo.lab.tables.spreadsheet import escaped, export_xlsx, read_xlsx
 from edrbo.records.state import State, same_state
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.cell_text import COMPUTED, shielded, unshielded
-from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_file
-from edrbo.study.sheet import read_sheet
-from edrbo.study.spreadsheet import escaped, export_xlsx, read_xlsx
 
 LIVE = ("=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", '=HYPERLINK("http://x","y")', " =1+1", "\t=1+1", "\uff1d1+1")
 PLAIN = (" a", "a ", "'", "''", "'=1", "' a", "_x0041_", "-5", "1e5", "'-5", "a\nb", "a,b;c\td", "it's", "\x07bell")
@@ -126,8 +126,8 @@ def test_dates_and_other_kinds_of_cells(tmp_path: Path) -> None:
     when = datetime(2026, 3, 14, 15, 30)
     book.worksheets[0].append([when, when.date(), time(7, 30), timedelta(hours=30), True, "=1+1", 1.0, 0.1])
     book.save(tmp_path / "t.xlsx")
-    told = [when.isoformat(), "2026-03-14T00:00:00", "07:30:00", "1 day, 6:00:00", "True", "", "1", "0.1"]
-    assert read_xlsx(tmp_path / "t.xlsx") == [told]
+    reported = [when.isoformat(), "2026-03-14T00:00:00", "07:30:00", "1 day, 6:00:00", "True", "", "1", "0.1"]
+    assert read_xlsx(tmp_path / "t.xlsx") == [reported]
 
 
 @pytest.fixture(scope="session")

@@ -21,14 +21,14 @@ PLAIN = Space({"x": (0.0, 1.0), "y": (0.0, 1.0)}, {"c": (0.0, 1.0)})
 Case = Callable[[], Optimizer]
 
 
-def told(
+def reported(
     space: Space,
     value: Callable[[int, dict[str, Any], np.ndarray], Any],
     count: int = 12,
     context: Callable[[int], list[Any]] | None = None,
     **choices: Any,
 ) -> Optimizer:
-    """An optimizer that has been told ``count`` outcomes, of designs of its own."""
+    """An optimizer that has been reported ``count`` outcomes, of designs of its own."""
     optimizer = Optimizer(space, initial=count, seed=3, **choices)
     rng = np.random.default_rng(5)
     for k in range(count):
@@ -44,7 +44,7 @@ def hill(k: int, design: dict[str, Any], rng: np.random.Generator) -> float:
 
 
 def scaled(by: float, shift: float = 0.0) -> Case:
-    return lambda: told(PLAIN, lambda *given: by * hill(*given) + shift)
+    return lambda: reported(PLAIN, lambda *given: by * hill(*given) + shift)
 
 
 def repeated(count: int) -> Case:
@@ -60,55 +60,55 @@ def repeated(count: int) -> Case:
 def outcomes(**aims: Any) -> Case:
     def make() -> Optimizer:
         values = lambda *given: {"gloss": hill(*given), "haze": hill(*given) ** 2}  # noqa: E731
-        return told(PLAIN, values, outcomes={"gloss": Maximize(), **aims})
+        return reported(PLAIN, values, outcomes={"gloss": Maximize(), **aims})
 
     return make
 
 
 def goal(text: str) -> Case:
-    return lambda: told(PLAIN, hill, goal=text)
+    return lambda: reported(PLAIN, hill, goal=text)
 
 
 def wide(count: int) -> Case:
     space = Space({f"x{k}": (0.0, 1.0) for k in range(count)}, {"c": (0.0, 1.0)})
-    return lambda: told(space, lambda k, design, rng: -sum((part - 0.4) ** 2 for part in design.values()), 15)
+    return lambda: reported(space, lambda k, design, rng: -sum((part - 0.4) ** 2 for part in design.values()), 15)
 
 
 def levels(count: int) -> Case:
     space = Space({"kind": [f"level {k}" for k in range(count)], "x": (0.0, 1.0)}, {"c": (0.0, 1.0)})
-    return lambda: told(space, lambda k, design, rng: len(design["kind"]) - design["x"], 15)
+    return lambda: reported(space, lambda k, design, rng: len(design["kind"]) - design["x"], 15)
 
 
 def within(*constraints: str) -> Case:
     variables = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
-    return lambda: told(Space(variables, {"c": (0.0, 1.0)}, list(constraints)), hill)
+    return lambda: reported(Space(variables, {"c": (0.0, 1.0)}, list(constraints)), hill)
 
 
 CASES: dict[str, Case] = {
-    "constant outcomes": lambda: told(PLAIN, lambda *_: 7.0),
-    "constant outcomes of zero": lambda: told(PLAIN, lambda *_: 0.0),
-    "constant but for one": lambda: told(PLAIN, lambda k, *_: float(k == 3)),
+    "constant outcomes": lambda: reported(PLAIN, lambda *_: 7.0),
+    "constant outcomes of zero": lambda: reported(PLAIN, lambda *_: 0.0),
+    "constant but for one": lambda: reported(PLAIN, lambda k, *_: float(k == 3)),
     "scale of 1e300": scaled(1e300),
     "scale of 1e-300": scaled(1e-300),
     "scale of 1e-310, subnormal": scaled(1e-310),
     "a small hill on 1e15": scaled(1.0, 1e15),
-    "one outlier of 1e300": lambda: told(PLAIN, lambda k, *rest: 1e300 if k == 4 else hill(k, *rest)),
-    "both ends of floats": lambda: told(PLAIN, lambda k, *_: (-1.0) ** k * 1.7e308),
+    "one outlier of 1e300": lambda: reported(PLAIN, lambda k, *rest: 1e300 if k == 4 else hill(k, *rest)),
+    "both ends of floats": lambda: reported(PLAIN, lambda k, *_: (-1.0) ** k * 1.7e308),
     "300 duplicates": repeated(300),
     "one observation": repeated(1),
     "two observations": repeated(2),
-    "all failed": lambda: told(PLAIN, lambda *_: None),
-    "all failed but one": lambda: told(PLAIN, lambda k, *rest: hill(k, *rest) if k == 5 else None),
-    "constant contexts": lambda: told(PLAIN, hill, context=lambda k: [0.5]),
-    "contexts that differ by 1e-12": lambda: told(PLAIN, hill, context=lambda k: [0.5 + k * 1e-12]),
-    "contexts of 1e300": lambda: told(
+    "all failed": lambda: reported(PLAIN, lambda *_: None),
+    "all failed but one": lambda: reported(PLAIN, lambda k, *rest: hill(k, *rest) if k == 5 else None),
+    "constant contexts": lambda: reported(PLAIN, hill, context=lambda k: [0.5]),
+    "contexts that differ by 1e-12": lambda: reported(PLAIN, hill, context=lambda k: [0.5 + k * 1e-12]),
+    "contexts of 1e300": lambda: reported(
         Space({"x": (0.0, 1.0), "y": (0.0, 1.0)}, {"c": None}), hill, context=lambda k: [k * 1e300 / 12]
     ),
-    "contexts far outside": lambda: told(PLAIN, hill, context=lambda k: [1e6 * k]),
-    "bounds of 1e300": lambda: told(
+    "contexts far outside": lambda: reported(PLAIN, hill, context=lambda k: [1e6 * k]),
+    "bounds of 1e300": lambda: reported(
         Space({"x": (-1e300, 1e300), "y": (0.0, 1.0)}, {"c": (0.0, 1.0)}), lambda k, d, r: d["x"] / 1e300 + d["y"]
     ),
-    "bounds of 1e-300": lambda: told(
+    "bounds of 1e-300": lambda: reported(
         Space({"x": (0.0, 1e-300), "y": (0.0, 1.0)}, {"c": (0.0, 1.0)}), lambda k, d, r: d["x"] * 1e300 + d["y"]
     ),
     "60 design variables": wide(60),
@@ -166,10 +166,10 @@ def settings(space: Space, design: dict[str, Any]) -> list[float]:
     return [float(part) for part in space.encode_designs([design])[0]]
 
 
-def answer(space: Space, found: Any, told: int) -> list[float]:
+def answer(space: Space, found: Any, reported: int) -> list[float]:
     """Every number of it. Of one outcome nobody knows how far another may be: its intervals hold everything."""
-    ends = [*found.value_interval, *found.interval, *found.outcome]
-    if told == 1:
+    ends = [*found.value_interval, *found.interval, *found.outcome_interval]
+    if reported == 1:
         assert ends == [-math.inf, math.inf] * 3
         ends = []
     return [*settings(space, found.design), found.value, found.expected, found.robust, found.worst_case, *ends]

@@ -15,8 +15,12 @@ import pytest
 from mutations import HOSTILE, mutate, spoil_bytes
 from typer.testing import CliRunner
 
-from edrbo.cli import make_app
 from edrbo.errors import EdrboError, InvalidValueError, StudyError
+from edrbo.lab import Study
+from edrbo.lab.cli import make_app
+from edrbo.lab.config import read_toml
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import import_file
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records import events as e
 from edrbo.records.checksum import signed
@@ -24,10 +28,6 @@ from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.settings import Settings
 from edrbo.records.state import State, same_state
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_file
-from edrbo.study.toml_file import read_toml
 
 SPACE = Space(design={"speed": (1.0, 9.0), "kind": ["a", "b"]}, context={"humidity": (0.0, 1.0)})
 WIDER = Space(design={"speed": (1.0, 12.0), "kind": ["a", "b"]}, context={"humidity": (0.0, 1.0)})
@@ -37,7 +37,7 @@ def live(one: Any) -> None:
     """Every kind of event."""
     one.observe_context([[0.1], [0.9]], weights=[1.0, 2.0])
     for value in (1.0, 3.0, 2.0):
-        one.tell(one.ask(), [value / 4], value, noise=0.1, cost=value)
+        one.tell(one.ask(), [value / 4], value, noise_variance=0.1, cost=value)
     one.tell({"speed": 2.0, "kind": "b"}, None, 2.5, note="by hand")
     one.tell_context(3, [0.5])
     one.tell(one.ask(), failed=True, why="it broke")
@@ -93,11 +93,11 @@ def test_events_of_several_outcomes() -> None:
     outcomes = {"gloss": Maximize(), "cost": Minimize(weight=0.5), "haze": Limit(upper=1.0)}
     optimizer = Optimizer(SPACE, "erbo", initial=100, outcomes=outcomes)
     for value in ({"gloss": 1.0, "haze": 0.1}, {"haze": 0.2}, {"gloss": 2.0, "cost": 1.0, "haze": 0.3}):
-        optimizer.tell(optimizer.ask(), [0.5], value, noise=dict.fromkeys(value, 0.1))
+        optimizer.tell(optimizer.ask(), [0.5], value, noise_variance=dict.fromkeys(value, 0.1))
     rows = {"gloss": [1.0, None], "haze": [0.2, 0.3]}
-    optimizer.tell(optimizer.ask(), contexts=[[0.4], [0.6]], values=rows, noise={"haze": [0.1, None]})
+    optimizer.tell(optimizer.ask(), contexts=[[0.4], [0.6]], values=rows, noise_variance={"haze": [0.1, None]})
     optimizer.correct(1, value={"cost": 2.0})
-    optimizer.correct(3, row=1, value={"cost": 2.0}, noise={"cost": 0.1})
+    optimizer.correct(3, row=1, value={"cost": 2.0}, noise_variance={"cost": 0.1})
     records = [event.to_dict() for event in optimizer.state.history]
     start = State.start(optimizer.settings)
     for _ in range(600):
@@ -163,7 +163,22 @@ def test_tables(tmp_path: Path) -> None:
     cells = [line.split(",") for line in out.getvalue().splitlines()]
     table, where = tmp_path / "table.csv", tmp_path / "study.db"
     study = Study.open(where, WIDER, method="ucb", initial=100)
-    words = ["", "nan", "inf", "-1", "1e9", "1e400", "text", '"', "\x00", "told", "[0.5]", "9" * 5000, "-inf", "true"]
+    words = [
+        "",
+        "nan",
+        "inf",
+        "-1",
+        "1e9",
+        "1e400",
+        "text",
+        '"',
+        "\x00",
+        "reported",
+        "[0.5]",
+        "9" * 5000,
+        "-inf",
+        "true",
+    ]
     for _ in range(400):
         spoiled = [list(row) for row in cells]
         row = spoiled[rng.integers(len(spoiled))]
@@ -195,7 +210,7 @@ storage = "coating.db"
 direction = "maximize"
 method = "ucb"
 seed = 3
-forgetting = 20.0
+context_half_life = 20.0
 initial = 5
 [design]
 speed = [1.0, 9.0]
@@ -281,14 +296,14 @@ def test_arguments() -> None:
     optimizer = Optimizer(SPACE, "ucb", initial=100)
     optimizer.tell(optimizer.ask(), [0.5], 1.0)
     own = {"speed": 2.0, "kind": "a"}
-    thinker = Optimizer(SPACE, "ucb", initial=100)  # learns once, since nothing is told to it below
-    thinker.tell(thinker.ask(), [0.5], 1.0)
+    outcome_model = Optimizer(SPACE, "ucb", initial=100)  # learns once, since nothing is reported to it below
+    outcome_model.tell(outcome_model.ask(), [0.5], 1.0)
     several = Optimizer(SPACE, "erbo", initial=1000, outcomes={"gloss": Maximize(), "haze": Limit(upper=1.0)})
     calls = {
         "id": lambda word: optimizer.tell(word, [0.5], 1.0),
         "value": lambda word: optimizer.tell(optimizer.ask(), [0.5], word),
         "context": lambda word: optimizer.tell(optimizer.ask(), word, 1.0),
-        "noise": lambda word: optimizer.tell(own, [0.5], 1.0, noise=word),
+        "noise_variance": lambda word: optimizer.tell(own, [0.5], 1.0, noise_variance=word),
         "cost": lambda word: optimizer.tell(own, [0.5], 1.0, cost=word),
         "cost of designs": lambda word: Optimizer(SPACE, cost=word),
         "design": lambda word: optimizer.tell({"speed": word, "kind": "a"}, [0.5], 1.0),
@@ -301,15 +316,15 @@ def test_arguments() -> None:
         "ref": lambda word: optimizer.undo(word),
         "amend": lambda word: optimizer.amend({"seed": word}),
         "seed": lambda word: Optimizer(SPACE, seed=word),
-        "forgetting": lambda word: Optimizer(SPACE, forgetting=word),
+        "context_half_life": lambda word: Optimizer(SPACE, context_half_life=word),
         "initial": lambda word: Optimizer(SPACE, initial=word),
         "method": lambda word: Optimizer(SPACE, word),
         "bounds": lambda word: Space(design={"x": word}),
         "bound": lambda word: Space(design={"x": (0, word)}),
-        "count": lambda word: thinker.ask(word),
-        "forecast": lambda word: thinker.ask(forecast=word),
-        "ball": lambda word: thinker.recommend(ball=word),
-        "predict": lambda word: thinker.predict(word),
+        "count": lambda word: outcome_model.ask(word),
+        "forecast": lambda word: outcome_model.ask(forecast=word),
+        "radius": lambda word: outcome_model.recommend(radius=word),
+        "predict": lambda word: outcome_model.predict(word),
         "outcomes": lambda word: Optimizer(SPACE, outcomes=word),
         "aim": lambda word: Optimizer(SPACE, outcomes={"gloss": Maximize(), "haze": word}),
         "limit": lambda word: Limit(upper=word),
@@ -341,6 +356,6 @@ def test_arguments() -> None:
                 except Exception as problem:
                     raise AssertionError(f"{name} = {word!r}: {type(problem).__name__}") from problem
             counts["taken"] += 1
-    for one in (optimizer, thinker, several):
+    for one in (optimizer, outcome_model, several):
         assert same_state(Optimizer.from_json(one.to_json()).state, one.state)
     tally("arguments", counts)

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 from test_fuzz import tally
 
-from edrbo.context.known import known_contexts
+from edrbo.contexts.known_distribution import known_contexts
 from edrbo.errors import EdrboError
 from edrbo.records import quantiles as q
-from edrbo.records.law import as_law
-from edrbo.records.named_law import check_law
+from edrbo.records.known_distribution import as_known_distribution
+from edrbo.records.scipy_distributions import check_distribution
 from edrbo.space import Space
 
 SPACE = Space({"x": (0.0, 1.0)}, {"c": None})
@@ -33,10 +33,10 @@ FINE = (
 
 
 def contexts(text: str) -> tuple[np.ndarray, np.ndarray]:
-    law = as_law({"c": text}, SPACE)
-    assert law is not None
-    check_law(law, SPACE)
-    return known_contexts(law, SPACE, np.empty((0, 1)), np.empty(0))
+    context_distribution = as_known_distribution({"c": text}, SPACE)
+    assert context_distribution is not None
+    check_distribution(context_distribution, SPACE)
+    return known_contexts(context_distribution, SPACE, np.empty((0, 1)), np.empty(0))
 
 
 def spent() -> float:

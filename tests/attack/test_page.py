@@ -21,10 +21,10 @@ from live import Client, study_server
 from edrbo import Optimizer, Space, Study
 from edrbo.cancellation import cancellable
 from edrbo.errors import StoppedError
-from edrbo.web.guard import MOST_AT_ONCE, Rules
-from edrbo.web.jobs import GONE_AFTER, PATIENCE, Threads, Worker
-from edrbo.web.limits import Allowance, Guesses
-from edrbo.web.server import LogFormatter
+from edrbo.lab.web.jobs import GONE_AFTER, PATIENCE, Threads, Worker
+from edrbo.lab.web.rate_limit import Allowance, Guesses
+from edrbo.lab.web.security import MOST_AT_ONCE, Rules
+from edrbo.lab.web.server import LogFormatter
 
 OLD, NEW = "the-token-before-it", "the-token-of-today"
 SPACE = Space({"speed": (1.0, 9.0)}, {"humidity": (0.0, 1.0)})
@@ -194,7 +194,7 @@ def test_nothing_of_a_request_reaches_the_log_unescaped(
     out = io.StringIO()
     handler = logging.StreamHandler(out)
     handler.setFormatter(LogFormatter())
-    monkeypatch.setattr("edrbo.web.views.overview", broken)
+    monkeypatch.setattr("edrbo.lab.web.views.overview", broken)
     logger = logging.getLogger("uvicorn")
     try:
         with study_server(tmp_path / "coating.db") as client:
@@ -223,7 +223,7 @@ def test_one_session_cannot_hold_all_threads_that_answer(
         assert gate.wait(60)
         return {}
 
-    monkeypatch.setattr("edrbo.web.views.overview", waits)
+    monkeypatch.setattr("edrbo.lab.web.views.overview", waits)
     with study_server(tmp_path / "coating.db") as greedy:
         greedy.get("/")
         answers: list[int] = []

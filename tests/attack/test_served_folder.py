@@ -18,13 +18,13 @@ pytest.importorskip("fastapi", reason="needs edrbo[web]")
 from live import study_server
 
 from edrbo import Space, Study
-from edrbo.cli import make_app
 from edrbo.errors import EdrboError
+from edrbo.lab.cli import make_app
+from edrbo.lab.config import read_toml, write_toml
+from edrbo.lab.store.event_store import EventStore
+from edrbo.lab.tables.file_kind import file_kind
+from edrbo.lab.web.registry import StudyRegistry
 from edrbo.records.settings import Settings
-from edrbo.study.file_kind import file_kind
-from edrbo.study.store.event_store import EventStore
-from edrbo.study.toml_file import read_toml, write_toml
-from edrbo.web.places import Places
 
 SPACE = Space({"speed": (1.0, 9.0)})
 STRANGER = "postgresql://lab@stranger.example:5432/lab"
@@ -95,7 +95,7 @@ def folder(tmp_path: Path) -> Path:
 def test_what_cannot_be_opened_is_listed_and_the_rest_is_served(
     folder: Path, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edrbo.web.desk.LOOK_AGAIN", -1.0)
+    monkeypatch.setattr("edrbo.lab.web.session.LOOK_AGAIN", -1.0)
     make = {**KINDS, **SILENT}
     if os.getuid() == 0:  # to whom nothing is locked
         del make["locked.db"]
@@ -128,7 +128,7 @@ def test_each_kind_alone_is_an_error_of_ours(tmp_path: Path) -> None:
     for name in set(KINDS) - own - locked:
         KINDS[name](tmp_path / name)
         with pytest.raises(EdrboError):
-            Places(str(tmp_path / name)).open("x")
+            StudyRegistry(str(tmp_path / name)).open("x")
         if name.endswith(".toml"):
             with pytest.raises(EdrboError):
                 read_toml(tmp_path / name)
@@ -138,8 +138,8 @@ def test_each_kind_alone_is_an_error_of_ours(tmp_path: Path) -> None:
 
 def test_a_database_of_a_folder_must_be_named(folder: Path) -> None:
     (folder / "pg.toml").write_text(f"storage = '{STRANGER}'\n[design]\nx = [0, 1]\n")
-    assert "name that with --database" in Places(str(folder)).problems()["pg.toml"]
-    places = Places(str(folder), (STRANGER,))
+    assert "name that with --database" in StudyRegistry(str(folder)).problems()["pg.toml"]
+    places = StudyRegistry(str(folder), (STRANGER,))
     assert "pg.toml" not in places.problems()
     assert "pg" in places.names()
 
@@ -167,7 +167,7 @@ def test_a_file_of_a_stranger_is_asked_about(
 
 
 def test_a_yes_is_remembered_until_the_file_leads_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from edrbo.cli.trust import described_at
+    from edrbo.lab.cli.trust import described_at
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "lab").mkdir()

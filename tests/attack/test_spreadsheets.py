@@ -18,7 +18,7 @@ from spreadsheets import bombs, sound
 from test_fuzz import tally
 
 from edrbo.errors import StudyError
-from edrbo.study.spreadsheet import read_xlsx
+from edrbo.lab.tables.spreadsheet import read_xlsx
 
 MOST_SECONDS = 1.0  # of CPU
 MOST_MEMORY = 200  # MB of the whole process
@@ -27,7 +27,7 @@ import json, re, sys, time
 from pathlib import Path
 import openpyxl
 from edrbo.errors import EdrboError
-from edrbo.study.sheet import read_sheet
+from edrbo.lab.tables.sheet import read_sheet
 for path in sys.argv[1:]:
     begun = time.process_time()
     try:
@@ -47,8 +47,8 @@ def test_bombs(tmp_path: Path) -> None:
         paths.append(tmp_path / f"{name}.xlsx")
         paths[-1].write_bytes(data)
     words = [sys.executable, "-c", READ, *map(str, paths)]
-    told = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120).stdout.splitlines()
-    for path, line in zip(paths, told, strict=True):
+    reported = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120).stdout.splitlines()
+    for path, line in zip(paths, reported, strict=True):
         said, seconds, memory = json.loads(line)
         size = path.stat().st_size / 1000
         print(f"{path.stem}, {size:.0f} kB: {seconds:.2f} s, at most {memory:.0f} MB so far; {said}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.analysis.results import Results, Run
+from edrbo.bench.analysis.results import ReplicateRun, Results
 from edrbo.bench.run.judge import ROBUST_REGRETS
 
 PROBLEMS = ("newsvendor", "ackley", "hartmann")
@@ -20,5 +20,7 @@ def made_up(seeds: int = 6, steps: int = 20, methods: dict[str, float] | None = 
             for seed in range(100, 100 + seeds):
                 regret = scale * level * rng.random(steps) / np.arange(1, steps + 1)
                 recommended = {kind: float(scale * level * rng.random()) for kind in ("simple", *ROBUST_REGRETS)}
-                runs.append(Run(problem, method + suffix, seed, regret, level * rng.random(steps), recommended))
+                runs.append(
+                    ReplicateRun(problem, method + suffix, seed, regret, level * rng.random(steps), recommended)
+                )
     return Results(tuple(runs))

@@ -12,8 +12,8 @@ from edrbo.bench import problems
 from edrbo.bench.problems.portfolio import data as portfolio_data
 from edrbo.bench.problems.portfolio import problem as portfolio_problem
 from edrbo.bench.problems.portfolio.data import COLUMNS, ENVIRONMENT_VARIABLE
-from edrbo.cli.bench import app
 from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.lab.cli.bench import app
 
 
 @pytest.fixture(autouse=True)

@@ -13,12 +13,12 @@ import pytest
 
 from edrbo.bench.run import dask_cluster
 from edrbo.bench.run.dask_cluster import Answer, compute, connect, run_on_dask
-from edrbo.bench.run.execute import Event
+from edrbo.bench.run.execute import SweepEvent
 from edrbo.bench.run.journal import Failure, Journal, journal_path, read_journal
-from edrbo.bench.run.replicate import Evaluation, Replicate, Settings, run_replicate
+from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateSettings, run_replicate
 from edrbo.errors import EdrboError
 
-SETTINGS = Settings(evaluations=6)
+SETTINGS = ReplicateSettings(evaluations=6)
 REPLICATES = [Replicate("newsvendor", method, seed, SETTINGS) for seed in range(2) for method in ("random", "ucb")]
 
 
@@ -52,7 +52,7 @@ def test_a_killed_worker_costs_nothing(cluster: distributed.LocalCluster, tmp_pa
     with Journal(out, REPLICATES[1]) as journal:
         for one in begun[:3]:  # half of this replicate was done before, by processes of this machine
             journal.add(one)
-    events: list[Event] = []
+    events: list[SweepEvent] = []
     with connect(cluster.scheduler_address) as client:
         victim = next(iter(client.run(os.getpid).values()))
         for event in run_on_dask(REPLICATES, out, client):

@@ -16,16 +16,16 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from edrbo.bench.problems import further_names, names
-from edrbo.bench.run.execute import Event, carry_out, record_failure, run_on_processes
+from edrbo.bench.run.execute import SweepEvent, carry_out, record_failure, run_on_processes
 from edrbo.bench.run.journal import Failure, Journal, Record, journal_path, make_header, read_journal
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin
 from edrbo.bench.run.progress import Progress
-from edrbo.bench.run.replicate import Evaluation, Replicate, Settings, run_replicate
+from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateSettings, run_replicate
 from edrbo.bench.run.sweep import all_replicates, make_plan, read_seeds, sole_writer
-from edrbo.cli.bench import app
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
+from edrbo.lab.cli.bench import app
 
-SETTINGS = Settings(evaluations=6)
+SETTINGS = ReplicateSettings(evaluations=6)
 PLUGIN = """
 import os
 from edrbo.bench.learners.adapters import RandomSearch
@@ -101,20 +101,20 @@ def test_the_row_of_a_dead_worker_follows_what_it_wrote(tmp_path: Path) -> None:
     record_failure(replicate, tmp_path, Failure("gone", "gone"))
     record = complete(tmp_path, replicate)
     assert (record.evaluations, record.failure) == ([one], Failure("gone", "gone"))
-    other = replace(replicate, settings=Settings(evaluations=7))
+    other = replace(replicate, settings=ReplicateSettings(evaluations=7))
     record_failure(other, tmp_path, Failure("gone", "gone"))
     assert complete(tmp_path, other).evaluations == []
 
 
 def test_an_unwritable_directory_is_a_failure_and_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / "replicates").write_text("in the way")
-    events: list[Event] = []
+    events: list[SweepEvent] = []
     carry_out(Replicate("newsvendor", "random", 0, SETTINGS), tmp_path, events.append)
     assert [event.kind for event in events] == ["failed"]
 
 
 PROGRAM = """
-from edrbo.cli.bench import app
+from edrbo.lab.cli.bench import app
 app()
 """
 
@@ -145,7 +145,7 @@ def stop_at(process: subprocess.Popen[str], path: Path, lines: int, kind: signal
 
 @pytest.mark.usefixtures("in_this_process")  # the third run, the first two are processes of their own
 def test_kill_and_interrupt_leave_a_run_that_resumes_bit_for_bit(tmp_path: Path) -> None:
-    replicates = [Replicate("newsvendor", m, 5, Settings(16)) for m in ("ucb", "tpe")]
+    replicates = [Replicate("newsvendor", m, 5, ReplicateSettings(16)) for m in ("ucb", "tpe")]
     path = journal_path(tmp_path, replicates[0])
     first = start(tmp_path)
     stop_at(first, path, 4, signal.SIGKILL)
@@ -173,7 +173,7 @@ def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
     assert (plan.finished, plan.todo) == (1, (*replicates[:2], replicates[3]))
     with pytest.raises(EdrboError, match="holds results already"):
         make_plan(replicates, tmp_path, resume=False)
-    longer = all_replicates("newsvendor", "random,tpe", "1:3", Settings(evaluations=7))
+    longer = all_replicates("newsvendor", "random,tpe", "1:3", ReplicateSettings(evaluations=7))
     assert make_plan(longer, tmp_path, resume=True).finished == 0
 
 
@@ -228,30 +228,30 @@ def test_run_shows_failures_at_the_end_and_says_so_in_its_status(tmp_path: Path)
 
 
 def test_progress_counts_and_estimates() -> None:
-    todo = [Replicate("newsvendor", m, 0, Settings(10)) for m in ("ucb", "tpe")]
+    todo = [Replicate("newsvendor", m, 0, ReplicateSettings(10)) for m in ("ucb", "tpe")]
     text = StringIO()
     with Progress(todo, 3, 2, Console(file=text, width=200)) as progress:
         assert progress.seconds_left() is None
-        progress.update(Event("started", todo[0], t=4))
-        progress.update(Event("evaluated", todo[0], t=5, seconds=2.0))
+        progress.update(SweepEvent("started", todo[0], t=4))
+        progress.update(SweepEvent("evaluated", todo[0], t=5, seconds=2.0))
         # ucb: 5 evaluations left at 2 s; tpe: 10 left at the only speed known; two workers.
         assert progress.seconds_left() == pytest.approx((5 * 2.0 + 10 * 2.0) / 2)
         assert progress.line().startswith("3 of 5 replicates done, 3 of them before, 1 running, 0 failed")
-        progress.update(Event("finished", todo[0], t=10))
-        progress.update(Event("started", todo[1]))
-        progress.update(Event("evaluated", todo[1], t=1, seconds=1.0))
-        progress.update(Event("failed", todo[1], failure=Failure("x", "y")))
+        progress.update(SweepEvent("finished", todo[0], t=10))
+        progress.update(SweepEvent("started", todo[1]))
+        progress.update(SweepEvent("evaluated", todo[1], t=1, seconds=1.0))
+        progress.update(SweepEvent("failed", todo[1], failure=Failure("x", "y")))
     assert text.getvalue().startswith("4 of 5 replicates done")
     assert "1 failed" in text.getvalue()
 
 
 def test_progress_draws_on_a_terminal() -> None:
-    todo = [Replicate("newsvendor", "ucb", 0, Settings(10))]
+    todo = [Replicate("newsvendor", "ucb", 0, ReplicateSettings(10))]
     text = StringIO()
     console = Console(file=text, width=120, force_terminal=True)
     with Progress(todo, 0, 1, console) as progress:
-        progress.update(Event("started", todo[0]))
-        progress.update(Event("evaluated", todo[0], t=1, seconds=0.5))
+        progress.update(SweepEvent("started", todo[0]))
+        progress.update(SweepEvent("evaluated", todo[0], t=1, seconds=0.5))
         console.print(progress.render())
         shown = text.getvalue()
     assert "0 of 1 replicates done, 1 running" in shown

@@ -29,9 +29,9 @@ def test_the_benchmark_stays_the_nine_of_the_paper() -> None:
         assert problems.get(name).name == name
 
 
-def test_laws_are_not_those_of_the_nine() -> None:
-    known = {problems.get(name).law for name in problems.names()}
-    assert not known & {problems.get(name).law for name in problems.further_names()}
+def test_distributions_are_not_those_of_the_nine() -> None:
+    known = {problems.get(name).context_distribution for name in problems.names()}
+    assert not known & {problems.get(name).context_distribution for name in problems.further_names()}
 
 
 def test_noise_is_a_twentieth_of_the_range_and_only_in_what_is_seen() -> None:

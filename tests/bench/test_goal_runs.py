@@ -1,4 +1,4 @@
-"""Replicates under a goal: what is told to the methods, what is measured, and what tables call it."""
+"""Replicates under a goal: what is reported to the methods, what is measured, and what tables call it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from made_up import made_up
 from typer.testing import CliRunner
 
 from edrbo.bench import problems
-from edrbo.bench.analysis.plot import draw_regret
+from edrbo.bench.analysis.figures import draw_regret
 from edrbo.bench.analysis.report.data import page_data
 from edrbo.bench.analysis.results import export, load_results
 from edrbo.bench.analysis.tables import render
@@ -20,9 +20,9 @@ from edrbo.bench.learners.learner import Setup
 from edrbo.bench.problems.oracle.goals import goal_regret
 from edrbo.bench.run.journal import read_journal
 from edrbo.bench.run.plugin import make_learner
-from edrbo.bench.run.replicate import Replicate, Settings, run_replicate
-from edrbo.cli.bench import app
+from edrbo.bench.run.replicate import Replicate, ReplicateSettings, run_replicate
 from edrbo.errors import EdrboError, UnknownNameError
+from edrbo.lab.cli.bench import app
 from edrbo.records.goals import CVaR, Expected
 
 pytestmark = pytest.mark.torch_numeric
@@ -30,7 +30,9 @@ pytestmark = pytest.mark.torch_numeric
 
 def test_regrets_are_those_under_the_goal() -> None:
     problem, found = problems.get("newsvendor"), []
-    result = run_replicate(Replicate("newsvendor", "random", 1, Settings(6, goal="cvar:0.1")), (), found.append)
+    result = run_replicate(
+        Replicate("newsvendor", "random", 1, ReplicateSettings(6, goal="cvar:0.1")), (), found.append
+    )
     designs = np.array([one.x for one in found])
     np.testing.assert_allclose([one.regret for one in found], goal_regret(problem, CVaR(0.1), designs), rtol=1e-12)
     assert result.simple_regret == pytest.approx(
@@ -39,7 +41,7 @@ def test_regrets_are_those_under_the_goal() -> None:
     assert not np.allclose([one.regret for one in found], problem.regret(designs))
 
 
-def test_the_goal_is_told_to_edrbo() -> None:
+def test_the_goal_is_reported_to_edrbo() -> None:
     """The same evaluations, another recommendation: a newsvendor's bad days want a smaller order."""
     recommended = []
     for goal in (Expected(), CVaR(0.1)):
@@ -54,11 +56,11 @@ def test_the_goal_is_told_to_edrbo() -> None:
 def test_the_mean_is_stored_as_before_there_were_goals() -> None:
     plain = Replicate("newsvendor", "edrbo", 0)
     assert "goal" not in plain.record()["settings"]
-    under = replace(plain, settings=Settings(goal="cvar:0.10"))
+    under = replace(plain, settings=ReplicateSettings(goal="cvar:0.10"))
     assert under.record()["settings"]["goal"] == "cvar:0.1"
     assert under.settings_hash() != plain.settings_hash()
     with pytest.raises(UnknownNameError):
-        Settings(goal="luck")
+        ReplicateSettings(goal="luck")
 
 
 @pytest.mark.usefixtures("in_this_process")

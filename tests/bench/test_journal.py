@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 from edrbo.bench.run import journal as journal_module
 from edrbo.bench.run.journal import Failure, Journal, is_finished, journal_path, journal_paths, read_journal
 from edrbo.bench.run.provenance import reachable_modules
-from edrbo.bench.run.replicate import Evaluation, Replicate, Result, Settings
+from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateResult, ReplicateSettings
 
-REPLICATE = Replicate("newsvendor", "random", 1, Settings(4, initial=2))
+REPLICATE = Replicate("newsvendor", "random", 1, ReplicateSettings(4, initial=2))
 EVALUATIONS = [Evaluation(t, (0.1 + t / 7,), (1 / 3,), -t / 3, 0.1**t, 1e-3) for t in range(4)]
-RESULT = Result((0.1,), 0.25, {"spread": 0.5}, 1.5)
+RESULT = ReplicateResult((0.1,), 0.25, {"spread": 0.5}, 1.5)
 
 
-def write(directory: Path, entries: list[Evaluation | Result | Failure], replicate: Replicate = REPLICATE) -> Path:
+def write(
+    directory: Path, entries: list[Evaluation | ReplicateResult | Failure], replicate: Replicate = REPLICATE
+) -> Path:
     with Journal(directory, replicate) as journal:
         for entry in entries:
             journal.add(entry)
@@ -101,7 +103,7 @@ def test_a_failure_is_read_and_its_replicate_tried_again(tmp_path: Path) -> None
 def test_changed_settings_never_read_as_done(tmp_path: Path) -> None:
     path = write(tmp_path, [*EVALUATIONS, RESULT])
     old = path.read_bytes()
-    other = replace(REPLICATE, settings=Settings(4, initial=3))
+    other = replace(REPLICATE, settings=ReplicateSettings(4, initial=3))
     assert is_finished(REPLICATE, tmp_path)
     assert not is_finished(other, tmp_path)
     with Journal(tmp_path, other) as journal:
@@ -128,7 +130,7 @@ def test_the_code_that_counts_is_what_a_replicate_can_reach() -> None:
         "edrbo.bench.problems.camel",
     } <= found.keys()
     assert (
-        not {"edrbo.bench.analysis.table", "edrbo.bench.run.execute", "edrbo.bench.analysis.report", "edrbo.cli"}
+        not {"edrbo.bench.analysis.table", "edrbo.bench.run.execute", "edrbo.bench.analysis.report", "edrbo.lab.cli"}
         & found.keys()
     )
 

@@ -20,15 +20,15 @@ from edrbo.bench.analysis.curves import (
     seeds_text,
     smoothed_regret,
 )
+from edrbo.bench.analysis.figures import STRONG, THIN, draw_regret, draw_seconds, save_figures
 from edrbo.bench.analysis.method_style import DASHES, FIXED, style
-from edrbo.bench.analysis.plot import STRONG, THIN, draw_regret, draw_seconds, save_figures
 from edrbo.bench.analysis.rank_diagram import draw_ranks
 from edrbo.bench.analysis.results import export
 from edrbo.bench.analysis.stats import rank, summarize
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.run.plugin import PAPER_METHODS, method_names
-from edrbo.cli.bench import app
 from edrbo.errors import InvalidValueError
+from edrbo.lab.cli.bench import app
 from edrbo.palette import BLACK, DARK, OKABE_ITO
 
 
@@ -74,7 +74,7 @@ def test_the_best_rival_is_of_our_own_runs() -> None:
     assert best_rival({"edrbo": 1.0}, "edrbo") is None
 
 
-def test_seeds_and_days_are_told() -> None:
+def test_seeds_and_days_are_reported() -> None:
     results = made_up(seeds=3)
     assert seeds_text(results) == "3 seeds (100–102)"
     assert seeds_text(replace(results, runs=results.runs[:1])) == "1 seed (100)"

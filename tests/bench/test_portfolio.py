@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.problems.portfolio import data as portfolio_data
 from edrbo.bench.problems.portfolio import problem as portfolio_problem
 from edrbo.bench.problems.portfolio.data import (
@@ -160,11 +160,11 @@ def test_surrogate_is_minus_the_posterior_mean() -> None:
 
 def test_expectation_factorizes() -> None:
     surrogate = PortfolioSurrogate.of(small_data(), SCALES)
-    law = iid(clipped_normal(0.4, 0.3), 2)
-    nodes, weights = law.quadrature(panels=4, order=12)
+    context_distribution = iid(clipped_normal(0.4, 0.3), 2)
+    nodes, weights = context_distribution.quadrature(panels=4, order=12)
     x = np.random.default_rng(2).random((5, 3))
     by_tensor_rule = surrogate.objective(x[:, None, :], nodes) @ weights
-    np.testing.assert_allclose(surrogate.expectation(x, law), by_tensor_rule, atol=1e-9)
+    np.testing.assert_allclose(surrogate.expectation(x, context_distribution), by_tensor_rule, atol=1e-9)
 
 
 def test_likelihood_and_its_gradient() -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.numpy_numeric
 
 # How far from the value of another solver the design lets a back-test be, in percent a year.
 AGREEMENT = 0.006
-# Corners and interior: free leverage, dear shorting, timid, a typical optimum.
+# Corners and interior: free leverage, expensive shorting, timid, a typical optimum.
 POINTS = np.array(
     [
         [0.0, 0.0, 0.0, 0.0, 0.0],
@@ -205,8 +205,8 @@ def test_solver_agrees_with_clarabel(market: Market) -> None:
 
 def test_unworthy_trades_are_exactly_zero(market: Market) -> None:
     weights = np.full((1, market.n_assets), 0.01)
-    dear = np.array([[0.5, 1.0, 0.5, 1.0, 0.5]])
-    trades = solve(_plans(market, dear, weights, day=0)).trades
+    expensive = np.array([[0.5, 1.0, 0.5, 1.0, 0.5]])
+    trades = solve(_plans(market, expensive, weights, day=0)).trades
     assert np.count_nonzero(trades == 0.0) > market.n_assets / 2
 
 

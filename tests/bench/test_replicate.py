@@ -22,13 +22,13 @@ from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.run.journal import Journal
 from edrbo.bench.run.judge import ROBUST_REGRETS, robust_regrets
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, make_learner, method_names
-from edrbo.bench.run.replicate import Evaluation, Replicate, Result, Settings, run_replicate
+from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateResult, ReplicateSettings, run_replicate
 from edrbo.bench.run.sweep import read_noise
 from edrbo.errors import InvalidDesignError, InvalidValueError, UnknownNameError
 
 pytestmark = pytest.mark.torch_numeric
 
-SETTINGS = Settings(evaluations=9)
+SETTINGS = ReplicateSettings(evaluations=9)
 RESUMED = ["edrbo", "ucb", "sbo-kde", *ADAPTERS]
 
 
@@ -36,7 +36,7 @@ class Killed(Exception):
     pass
 
 
-def run(replicate: Replicate, past: list[Evaluation] | None = None) -> tuple[list[Evaluation], Result]:
+def run(replicate: Replicate, past: list[Evaluation] | None = None) -> tuple[list[Evaluation], ReplicateResult]:
     """All evaluations, those of ``past`` included, and the result, without the seconds."""
     new: list[Evaluation] = []
     result = run_replicate(replicate, past or [], new.append)
@@ -66,7 +66,7 @@ def hash_of(text: str) -> int:
 
 
 def test_all_methods_see_the_same_initial_designs_and_contexts() -> None:
-    runs = {m: run(Replicate("newsvendor", m, 100, Settings(6)))[0] for m in ("edrbo", "ucb", *ADAPTERS)}
+    runs = {m: run(Replicate("newsvendor", m, 100, ReplicateSettings(6)))[0] for m in ("edrbo", "ucb", *ADAPTERS)}
     first = runs.pop("edrbo")
     for evaluations in runs.values():
         assert [one.c for one in evaluations] == [one.c for one in first]
@@ -126,9 +126,9 @@ def test_settings_hash_changes_with_everything_that_changes_results(tmp_path: Pa
         replace(base, problem="ackley"),
         replace(base, method="edrbo-published"),
         replace(base, seed=1),
-        replace(base, settings=Settings(201)),
-        replace(base, settings=Settings(initial=6)),
-        replace(base, settings=Settings(noise=0.1)),
+        replace(base, settings=ReplicateSettings(201)),
+        replace(base, settings=ReplicateSettings(initial=6)),
+        replace(base, settings=ReplicateSettings(noise=0.1)),
     ]
     hashes = {one.settings_hash() for one in [base, *others]}
     assert len(hashes) == len(others) + 1
@@ -139,7 +139,7 @@ def test_the_number_of_threads_is_put_back() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        run_replicate(Replicate("newsvendor", "random", 0, Settings(5)))
+        run_replicate(Replicate("newsvendor", "random", 0, ReplicateSettings(5)))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -147,7 +147,7 @@ def test_the_number_of_threads_is_put_back() -> None:
 
 def test_noise_may_be_a_share_of_the_range() -> None:
     wide = problems.get("newsvendor").value_range
-    one, other = Settings(6, noise=0.05 * wide), Settings(6, noise_share=0.05)
+    one, other = ReplicateSettings(6, noise=0.05 * wide), ReplicateSettings(6, noise_share=0.05)
     found = [[e.y for e in run(Replicate("newsvendor", "random", 1, settings))[0]] for settings in (one, other)]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
     assert (
@@ -160,18 +160,18 @@ def test_noise_may_be_a_share_of_the_range() -> None:
         with pytest.raises(InvalidValueError, match="noise"):
             read_noise(wrong)
     with pytest.raises(InvalidValueError, match="noise"):
-        Settings(6, noise_share=-0.1)
+        ReplicateSettings(6, noise_share=-0.1)
 
 
 @pytest.mark.parametrize("settings", [(0, 1), (5, 0), (4, 5)])
 def test_impossible_settings_are_refused(settings: tuple[int, int]) -> None:
     with pytest.raises(InvalidValueError):
-        Settings(*settings)
+        ReplicateSettings(*settings)
 
 
 PLUGIN = """
 import numpy as np
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.learners.learner import Learner
 from edrbo.bench.problems.problem import Problem
 from edrbo.acquisition.methods import METHODS as KNOWN
@@ -194,7 +194,7 @@ METHODS = {"middle": Middle, "outside": Outside, "my-ucb": KNOWN["ucb"], "nothin
 
 def valley():
     return Problem(
-        name="valley", description="", d_x=2, law=iid(clipped_normal(0.5, 0.2)),
+        name="valley", description="", d_x=2, context_distribution=iid(clipped_normal(0.5, 0.2)),
         objective=lambda x, c: -((x - 0.25) ** 2).sum(-1) * (1 + c[..., 0]),
     )
 
@@ -210,12 +210,12 @@ def write_plugin(path: Path, change: Callable[[str], str] = lambda text: text) -
 
 def test_methods_and_problems_of_a_plugin_run_with_the_rest(tmp_path: Path) -> None:
     plugin = write_plugin(tmp_path)
-    evaluations, result = run(Replicate("valley", "middle", 0, Settings(6), plugin))
+    evaluations, result = run(Replicate("valley", "middle", 0, ReplicateSettings(6), plugin))
     # E f(x) = −‖x − ¼‖² · 1.5, since the context is 0.5 on average.
     assert [one.regret for one in evaluations] == pytest.approx([0.125 * 1.5] * 6)
     assert result.simple_regret == pytest.approx(0.125 * 1.5)
-    ours, _ = run(Replicate("valley", "my-ucb", 0, Settings(6), plugin))
-    assert ours == run(Replicate("valley", "ucb", 0, Settings(6), plugin))[0]
+    ours, _ = run(Replicate("valley", "my-ucb", 0, ReplicateSettings(6), plugin))
+    assert ours == run(Replicate("valley", "ucb", 0, ReplicateSettings(6), plugin))[0]
     changed = write_plugin(tmp_path, lambda text: text.replace("0.5)", "0.4)"))
     before, after = (
         Replicate("valley", "middle", 0, SETTINGS, plugin),
@@ -228,10 +228,10 @@ DATACLASS_PLUGIN = """
 from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
-from edrbo.context.laws import Empirical
-from edrbo.acquisition.functional import Expectation
+from edrbo.contexts.distributions import Empirical
+from edrbo.acquisition.risk import Expectation
 from edrbo.acquisition.methods import Method
-from edrbo.acquisition.score import UCB
+from edrbo.acquisition.scores import UCB
 from edrbo.surrogate.ensemble import single_gp
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ METHODS = {"eager": Method(single_gp(), Eager(), Empirical(), Expectation())}
 
 def test_a_plugin_may_define_dataclasses(tmp_path: Path) -> None:
     plugin = write_plugin(tmp_path, lambda text: DATACLASS_PLUGIN)
-    evaluations, _ = run(Replicate("newsvendor", "eager", 0, Settings(7), plugin))
+    evaluations, _ = run(Replicate("newsvendor", "eager", 0, ReplicateSettings(7), plugin))
     assert len(evaluations) == 7
 
 
@@ -253,7 +253,7 @@ def test_the_ablation_is_a_plugin_that_works() -> None:
     plugin = Plugin.read(Path(__file__).parents[2] / "research" / "ablation.py")
     assert len(plugin.table("METHODS")) >= 16
     for method in ("prior=published", "experts=evidence", "integrated+beta=3"):
-        evaluations, _ = run(Replicate("newsvendor", method, 0, Settings(7), plugin))
+        evaluations, _ = run(Replicate("newsvendor", method, 0, ReplicateSettings(7), plugin))
         assert len(evaluations) == 7
 
 
@@ -262,14 +262,14 @@ def test_the_plugin_of_the_documentation_works(tmp_path: Path) -> None:
     (source,) = re.findall(r"```python\n(# my_method.py\n.*?)```", page, flags=re.S)
     plugin = write_plugin(tmp_path, lambda text: source)
     for method in plugin.table("METHODS"):
-        evaluations, _ = run(Replicate("valley", method, 0, Settings(6), plugin))
+        evaluations, _ = run(Replicate("valley", method, 0, ReplicateSettings(6), plugin))
         assert len(evaluations) == 6
 
 
 def test_mistakes_in_a_plugin_are_named(tmp_path: Path) -> None:
     plugin = write_plugin(tmp_path)
     with pytest.raises(InvalidDesignError, match="suggested"):
-        run_replicate(Replicate("valley", "outside", 0, Settings(5), plugin))
+        run_replicate(Replicate("valley", "outside", 0, ReplicateSettings(5), plugin))
     with pytest.raises(InvalidValueError, match="NoneType"):
         make_learner("nothing", Setup(1, 1, 0, 5), plugin)
     with pytest.raises(InvalidValueError, match="taken"):
@@ -294,18 +294,18 @@ def test_every_name_makes_a_learner_that_begins_in_the_cube() -> None:
 
 def test_looks_on_the_way_are_what_shorter_runs_recommend() -> None:
     """A look changes nothing of the run, is the same after an interruption, and counts the goals besides its own."""
-    settings = Settings(9, looks=(7,), also=("cvar:0.2",))
+    settings = ReplicateSettings(9, looks=(7,), also=("cvar:0.2",))
     for method in ("edrbo-mean", "random"):
         replicate = Replicate("newsvendor", method, 3, settings)
         evaluations, result = run(replicate)
-        plain, _ = run(replace(replicate, settings=Settings(9)))
+        plain, _ = run(replace(replicate, settings=ReplicateSettings(9)))
         assert [one.x for one in evaluations] == [one.x for one in plain]
         assert [(look.evaluations, look.goal) for look in result.looks] == [
             (7, "expected"),
             (7, "cvar:0.2"),
             (9, "cvar:0.2"),
         ]
-        shorter, under = (run(replace(replicate, settings=Settings(n, also=("cvar:0.2",))))[1] for n in (7, 9))
+        shorter, under = (run(replace(replicate, settings=ReplicateSettings(n, also=("cvar:0.2",))))[1] for n in (7, 9))
         assert result.looks[0].recommendation == shorter.recommendation
         assert result.looks[0].regret == shorter.simple_regret
         assert result.looks[1:] == (*shorter.looks, *under.looks)
@@ -313,7 +313,7 @@ def test_looks_on_the_way_are_what_shorter_runs_recommend() -> None:
 
 
 def test_looks_are_kept_in_journals_and_tables(tmp_path: Path) -> None:
-    replicate = Replicate("newsvendor", "random", 3, Settings(9, looks=(7, 6, 7), also=("cvar:0.2",)))
+    replicate = Replicate("newsvendor", "random", 3, ReplicateSettings(9, looks=(7, 6, 7), also=("cvar:0.2",)))
     evaluations, result = run(replicate)
     with Journal(tmp_path, replicate) as journal:
         for entry in (*evaluations, result):
@@ -332,7 +332,7 @@ def test_looks_are_kept_in_journals_and_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize("looks", [(0,), (9,), (3, 12)])
 def test_looks_outside_the_run_are_refused(looks: tuple[int, ...]) -> None:
     with pytest.raises(InvalidValueError, match="look"):
-        Settings(9, looks=looks)
+        ReplicateSettings(9, looks=looks)
 
 
 def test_identifying_knows_how_many_evaluations_there_will_be() -> None:

@@ -20,7 +20,7 @@ from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import STATISTICS, critical_difference, rank, summarize
 from edrbo.bench.analysis.table import format_pair
 from edrbo.bench.run.journal import Failure
-from edrbo.cli.bench import app
+from edrbo.lab.cli.bench import app
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 EVIL = "</script><script>window.broken = 1</script>"

@@ -20,8 +20,8 @@ from edrbo.bench.analysis.stats import STATISTICS, summarize
 from edrbo.bench.analysis.table import BEST, CSV_COLUMNS, SECOND, Entry, Row, Table, format_pair
 from edrbo.bench.analysis.tables import notes, render
 from edrbo.bench.run.journal import Failure
-from edrbo.cli.bench import app
 from edrbo.errors import UnknownNameError
+from edrbo.lab.cli.bench import app
 
 
 def table_of(results: Results, statistic: str = "final") -> Table:

@@ -10,9 +10,9 @@ from scipy.optimize import linprog
 
 from edrbo.bench import problems
 from edrbo.bench.problems.oracle import transport
-from edrbo.bench.problems.oracle.laws import Product, clipped_burr, clipped_normal, tensor_nodes
+from edrbo.bench.problems.oracle.context_distributions import Product, clipped_burr, clipped_normal, tensor_nodes
 from edrbo.bench.problems.oracle.robust import expected_loss, loss_on_line
-from edrbo.bench.problems.oracle.shift import shift_law
+from edrbo.bench.problems.oracle.shift import shift_distribution
 from edrbo.bench.problems.oracle.transport import maximize_concave
 from edrbo.errors import InvalidValueError
 
@@ -68,7 +68,7 @@ FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def test_a_function_of_one_context_is_a_problem_of_one_context(name: str, d_c: int) -> None:
     """Moving mass along contexts that do not matter is a waste, so the answer is that of the line."""
     function, first = FUNCTIONS[name], clipped_burr(2, 5)
-    law = Product((first, *(clipped_normal(0.4, 0.3),) * (d_c - 1)))
+    context_distribution = Product((first, *(clipped_normal(0.4, 0.3),) * (d_c - 1)))
     line, weights = first.quadrature()
     line, weights = np.append(line, 0.0), np.append(weights, 0.0)
     order = np.argsort(line)
@@ -76,7 +76,11 @@ def test_a_function_of_one_context_is_a_problem_of_one_context(name: str, d_c: i
     accuracy = {2: 3e-4, 3: 3e-3}[d_c] * np.ptp(function(line))
     for radius in (0.02, 0.1, 0.3) if d_c == 2 else (0.1,):
         found = expected_loss(
-            lambda x, lines: function(tensor_nodes(lines)[:, 0])[None], law, (), np.zeros((1, 1)), radius
+            lambda x, lines: function(tensor_nodes(lines)[:, 0])[None],
+            context_distribution,
+            (),
+            np.zeros((1, 1)),
+            radius,
         )
         by_line = loss_on_line(function(line)[None], line, weights, radius)
         assert found == pytest.approx(by_line, abs=accuracy)
@@ -105,20 +109,20 @@ def test_over_a_grid_is_point_by_point() -> None:
 
 
 def test_more_than_three_contexts_are_refused() -> None:
-    law = Product((clipped_normal(0.5, 0.2),) * 4)
+    context_distribution = Product((clipped_normal(0.5, 0.2),) * 4)
     with pytest.raises(InvalidValueError, match="4 context variables"):
-        expected_loss(lambda x, lines: np.zeros((1, 1)), law, (), np.zeros((1, 1)), 0.1)
+        expected_loss(lambda x, lines: np.zeros((1, 1)), context_distribution, (), np.zeros((1, 1)), 0.1)
 
 
 @pytest.mark.parametrize("name", ["six-hump-camel", "newsvendor", "modified-branin"])
 def test_no_shift_within_the_radius_is_worse(name: str) -> None:
-    """Moving every context by s moves the law by at most s·√d_c."""
+    """Moving every context by s moves the distribution by at most s·√d_c."""
     problem = problems.get(name)
     x = np.random.default_rng(3).random((10, problem.d_x))
     worst = problem.worst_case(x, 0.1)
     for sign in (-1, 1):
-        moved = shift_law(problem.law, mean_shift=sign * 0.1 / np.sqrt(problem.d_c))
-        assert (worst <= problem.expected(x, law=moved) + 1e-6).all()
+        moved = shift_distribution(problem.context_distribution, mean_shift=sign * 0.1 / np.sqrt(problem.d_c))
+        assert (worst <= problem.expected(x, context_distribution=moved) + 1e-6).all()
 
 
 @pytest.mark.parametrize("radius", [-0.1, float("nan"), float("inf")])

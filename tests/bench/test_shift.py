@@ -1,4 +1,4 @@
-"""Noise, shifted laws and drift."""
+"""Noise, shifted distributions and drift."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edrbo.bench import problems
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import Normal
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
-from edrbo.bench.problems.oracle.shift import Drift, DriftingProblem, shift_law, shifted, with_noise
+from edrbo.bench.problems.oracle.shift import Drift, DriftingProblem, shift_distribution, shifted, with_noise
 from edrbo.errors import InvalidValueError
 
 pytestmark = pytest.mark.numpy_numeric
@@ -51,7 +51,7 @@ def test_impossible_noise_is_refused(sd: float) -> None:
 
 @pytest.mark.parametrize("name", FORMULAS)
 @pytest.mark.parametrize("change", SHIFTS, ids=lambda change: "-".join(change))
-def test_expectation_under_the_shifted_law_matches_monte_carlo(name: str, change: dict[str, float]) -> None:
+def test_expectation_under_the_shifted_distribution_matches_monte_carlo(name: str, change: dict[str, float]) -> None:
     problem = shifted(problems.get(name), **change)
     x = np.random.default_rng(1).random((2, problem.d_x))
     contexts = problem.sample_contexts(100_000, np.random.default_rng(2))
@@ -60,25 +60,27 @@ def test_expectation_under_the_shifted_law_matches_monte_carlo(name: str, change
         assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(len(values))
 
 
-def test_judging_a_design_under_another_law_is_the_shifted_problem() -> None:
+def test_judging_a_design_under_another_distribution_is_the_shifted_problem() -> None:
     problem = problems.get("newsvendor")
     other = shifted(problem, mean_shift=0.2)
     x = np.linspace(0, 1, 9)[:, None]
-    np.testing.assert_array_equal(problem.expected(x, law=other.law), other.expected(x))
+    np.testing.assert_array_equal(
+        problem.expected(x, context_distribution=other.context_distribution), other.expected(x)
+    )
     assert other.x_star[0] == pytest.approx(problem.x_star[0] + 0.2, abs=1e-6)
     assert other.optimum >= other.expected(problem.x_star)
 
 
-def test_shifted_normal_law_is_the_normal_law_with_the_new_moments() -> None:
-    moved = shift_law(iid(clipped_normal(0.5, 0.2)), mean_shift=0.1, spread=1.5)
+def test_shifted_normal_distribution_is_the_normal_distribution_with_the_new_moments() -> None:
+    moved = shift_distribution(iid(clipped_normal(0.5, 0.2)), mean_shift=0.1, spread=1.5)
     c = np.linspace(0, 1, 11)
     np.testing.assert_allclose(moved.components[0].cdf(c), clipped_normal(0.6, 0.3).cdf(c), atol=1e-14)
 
 
-def test_shifted_law_shares_its_random_numbers() -> None:
-    law = iid(clipped_normal(0.5, 0.05))
-    moved = shift_law(law, mean_shift=0.1)
-    before, after = (one.sample(100, np.random.default_rng(4)) for one in (law, moved))
+def test_shifted_distribution_shares_its_random_numbers() -> None:
+    context_distribution = iid(clipped_normal(0.5, 0.05))
+    moved = shift_distribution(context_distribution, mean_shift=0.1)
+    before, after = (one.sample(100, np.random.default_rng(4)) for one in (context_distribution, moved))
     np.testing.assert_allclose(after - before, 0.1, atol=1e-12)
 
 
@@ -89,7 +91,7 @@ def test_shifted_law_shares_its_random_numbers() -> None:
 )
 def test_half_given_shifts_are_refused(change: dict[str, float]) -> None:
     with pytest.raises(InvalidValueError):
-        shift_law(iid(clipped_normal(0.5, 0.2)), **change)
+        shift_distribution(iid(clipped_normal(0.5, 0.2)), **change)
 
 
 @given(step=st.integers(0, 500), amplitude=st.floats(-0.5, 0.5), period=st.integers(1, 200))
@@ -107,7 +109,7 @@ def test_sine_drift_comes_back_after_a_period(step: int) -> None:
     assert drift.mean_shift(step) == pytest.approx(drift.mean_shift(step + 100), abs=1e-12)
 
 
-def test_drifting_contexts_follow_the_law_of_their_step() -> None:
+def test_drifting_contexts_follow_the_distribution_of_their_step() -> None:
     problem = problems.get("three-hump-camel")
     drifting = DriftingProblem(problem, Drift(0.2, 10))
     still = problem.sample_contexts(20, np.random.default_rng(7))

@@ -14,7 +14,7 @@ from made_up import METHODS, PROBLEMS, made_up
 from scipy import stats as scipy_stats
 
 from edrbo.bench.analysis.relative import relative, relative_table
-from edrbo.bench.analysis.results import Results, Run, export, load_published, load_results, only_problems
+from edrbo.bench.analysis.results import ReplicateRun, Results, export, load_published, load_results, only_problems
 from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import (
     STATISTICS,
@@ -31,14 +31,14 @@ from edrbo.bench.analysis.stats import (
 from edrbo.bench.run.execute import carry_out
 from edrbo.bench.run.journal import Failure, Journal
 from edrbo.bench.run.judge import ROBUST_REGRETS
-from edrbo.bench.run.replicate import Replicate, Settings
+from edrbo.bench.run.replicate import Replicate, ReplicateSettings
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 
 pytestmark = pytest.mark.numpy_numeric
 
 
-def run(method: str, regret: list[float], problem: str = "p", seed: int = 0, initial: int = 2) -> Run:
-    return Run(problem, method, seed, np.array(regret), np.ones(len(regret)), {"simple": regret[-1]}, initial)
+def run(method: str, regret: list[float], problem: str = "p", seed: int = 0, initial: int = 2) -> ReplicateRun:
+    return ReplicateRun(problem, method, seed, np.array(regret), np.ones(len(regret)), {"simple": regret[-1]}, initial)
 
 
 def test_both_readings_of_cumulative_regret_by_hand() -> None:
@@ -191,7 +191,7 @@ def test_cliques_are_maximal_groups_within_the_difference() -> None:
 
 
 def test_results_are_read_from_journals(tmp_path: Path) -> None:
-    done, broken, half = (Replicate("newsvendor", m, 1, Settings(6)) for m in ("random", "tpe", "ucb"))
+    done, broken, half = (Replicate("newsvendor", m, 1, ReplicateSettings(6)) for m in ("random", "tpe", "ucb"))
     carry_out(done, tmp_path, lambda event: None)
     with Journal(tmp_path, broken) as journal:
         journal.add(Failure("Error: no", "Traceback"))

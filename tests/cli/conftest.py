@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from edrbo.cli import main
+from edrbo.lab.cli import main
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import typer
 
-from edrbo.cli.completion import complete_contexts, complete_designs, complete_ids, complete_pending
-from edrbo.entry.variables import read_specification, read_variable_word, specification
 from edrbo.errors import InvalidSpaceError
+from edrbo.lab import Study
+from edrbo.lab.cli.completion import complete_contexts, complete_designs, complete_ids, complete_pending
+from edrbo.lab.config import read_toml
+from edrbo.lab.entry.variables import read_specification, read_variable_argument, specification
 from edrbo.space import Categorical, Integer, Real, Space
-from edrbo.study import Study
-from edrbo.study.toml_file import read_toml
 
 Run = Callable[..., Any]
 Talk = Callable[..., Any]
@@ -162,7 +162,7 @@ def test_variables_that_cannot_be_read() -> None:
     problems = {"x=fast": "neither a range", "x=1:2.5:int": "2.5 is not", "x=:5:int": "both bounds", "x=9:1": "9"}
     for word, problem in problems.items():
         with pytest.raises(InvalidSpaceError, match=problem):
-            read_variable_word(word)
+            read_variable_argument(word)
 
 
 # -------------------------------------------------------------------- completion
@@ -201,10 +201,10 @@ def test_eleven_variables_on_eighty_columns(edrbo: Run, monkeypatch: pytest.Monk
     words = [word for k in range(8) for word in ("-d", f"temperature_{k}=100:900 °C")]
     words += [word for name in ("humidity", "pressure", "dust") for word in ("-c", f"{name}=0:1")]
     edrbo("new", "s.toml", *words)
-    told = [word for k in range(8) for word in ("-d", f"temperature_{k}=123.456")]
-    told += ["-c", "humidity=0.1", "-c", "pressure=0.2", "-c", "dust=0.3"]
-    edrbo("tell", *told, "-v", 1)
-    edrbo("tell", *told, "--failed", "--why", "it tore")
+    reported = [word for k in range(8) for word in ("-d", f"temperature_{k}=123.456")]
+    reported += ["-c", "humidity=0.1", "-c", "pressure=0.2", "-c", "dust=0.3"]
+    edrbo("tell", *reported, "-v", 1)
+    edrbo("tell", *reported, "--failed", "--why", "it tore")
     edrbo("ask")
     monkeypatch.setenv("COLUMNS", "80")
     shown = edrbo("show").out

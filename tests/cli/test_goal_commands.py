@@ -11,9 +11,9 @@ import optuna
 import pytest
 
 import edrbo as package
-from edrbo.report import report_page
-from edrbo.study import Study
-from edrbo.study.toml_file import read_toml
+from edrbo.lab import Study
+from edrbo.lab.config import read_toml
+from edrbo.lab.report import report_page
 
 Run = Callable[..., Any]
 
@@ -63,8 +63,8 @@ def test_what_is_left_to_gain_is_in_the_unit_of_the_goal(goal: str, unit: str, s
 
 
 def test_a_bound_is_called_so_only_where_it_is_one(study: Study, edrbo: Run) -> None:
-    assert "if conditions move by 20 % of their range" in edrbo("recommend", "--ball", "0.2").out
-    assert "if conditions turn" not in edrbo("recommend", "--ball", "0").out
+    assert "if conditions move by 20 % of their range" in edrbo("recommend", "--radius", "0.2").out
+    assert "if conditions turn" not in edrbo("recommend", "--radius", "0").out
     assert edrbo("new", "alone.toml", "-d", "x=0:1", "--goal", "hit:1").code == 0
     for x, value in ((0.2, 0.5), (0.6, 1.5)):
         edrbo("tell", "--study", "alone.toml", "-d", f"x={x}", "--value", str(value))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from edrbo.lab import Study
 from edrbo.space import Categorical, Integer, Real
-from edrbo.study import Study
 
 Run = Any
 
 
-def test_levels_are_made_told_shown_and_amended(edrbo: Run, folder: Path) -> None:
+def test_levels_are_made_reported_shown_and_amended(edrbo: Run, folder: Path) -> None:
     words = ["shift=day,night", "pallets=1:8:int", "size=small<medium<large", "humidity=0:100 %"]
     made = edrbo("new", "press.toml", "-d", "speed=10:60", *(part for word in words for part in ("-c", word)))
     assert made.code == 0, made.err
@@ -23,8 +23,8 @@ def test_levels_are_made_told_shown_and_amended(edrbo: Run, folder: Path) -> Non
         "humidity": Real(0, 100, unit="%"),
     }
     met = ["shift=Night", "pallets=4", "size=large", "humidity=40"]
-    told = edrbo("tell", "--design", "speed=30", "-v", 5, *(part for word in met for part in ("-c", word)))
-    assert told.code == 0, told.err
+    reported = edrbo("tell", "--design", "speed=30", "-v", 5, *(part for word in met for part in ("-c", word)))
+    assert reported.code == 0, reported.err
     wrong = edrbo("tell", "--design", "speed=30", "-v", 5, *(p for w in ["shift=nigt", *met[1:]] for p in ("-c", w)))
     assert wrong.code != 0
     assert "did you mean 'night'" in wrong.err
@@ -41,15 +41,15 @@ def test_levels_are_made_told_shown_and_amended(edrbo: Run, folder: Path) -> Non
 def test_rows_of_a_run_and_parts_of_a_context(edrbo: Run, folder: Path) -> None:
     words = ["-d", "speed=10:60", "-c", "humidity=0:100", "-c", "shift=day,night"]
     assert edrbo("new", "press.toml", *words).code == 0
-    (folder / "hour.csv").write_text("humidity,shift,value,noise\n40,day,1.5,\n41,,1.75,0.1\n")
-    told = edrbo("tell", "-d", "speed=30", "--rows", "hour.csv")
-    assert told.code == 0, told.err
-    assert "in 2 rows gave value 1.625 on average" in told.out
+    (folder / "hour.csv").write_text("humidity,shift,value,noise_variance\n40,day,1.5,\n41,,1.75,0.1\n")
+    reported = edrbo("tell", "-d", "speed=30", "--rows", "hour.csv")
+    assert reported.code == 0, reported.err
+    assert "in 2 rows gave value 1.625 on average" in reported.out
     assert edrbo("tell", "-d", "speed=30", "--rows", "hour.csv", "-v", 3).code != 0
     (run,) = edrbo("show", "--json").json["runs"]
     assert run["rows"] == [
-        {"context": {"humidity": 40.0, "shift": "day"}, "value": 1.5, "noise": None},
-        {"context": {"humidity": 41.0}, "value": 1.75, "noise": 0.1},
+        {"context": {"humidity": 40.0, "shift": "day"}, "value": 1.5, "noise_variance": None},
+        {"context": {"humidity": 41.0}, "value": 1.75, "noise_variance": 0.1},
     ]
     assert edrbo("edit", 0, "--row", 1, "-v", 2, "-c", "shift=night", "--yes").code == 0
     assert edrbo("show", "--json").json["runs"][0]["rows"][1]["context"] == {"humidity": 41.0, "shift": "night"}

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from edrbo.lab import Study
+from edrbo.lab.store.database import SQLite
+from edrbo.lab.store.event_store import EVENTS
 from edrbo.records.reducer import Draft
-from edrbo.study import Study
-from edrbo.study.store.database import SQLite
-from edrbo.study.store.event_store import EVENTS
 
 Run = Callable[..., Any]
 
@@ -59,7 +59,7 @@ def coating(edrbo: Run, folder: Path) -> Run:
 # One after the other in a process that has loaded nothing else, each in a copy of the folder.
 RUN_ALL = """
 import json, os, shutil, sys
-from edrbo.cli import main
+from edrbo.lab.cli import main
 heavy, commands = json.loads(sys.argv[1])
 home, before, ended = os.getcwd(), set(), []
 for number, words in enumerate(commands):

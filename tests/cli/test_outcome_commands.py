@@ -20,10 +20,10 @@ def test_a_study_of_several_outcomes(edrbo: Edrbo, folder: Path) -> None:
     assert 'roughness = {aim = "limit", upper = 2.0, probability = 0.9}' in text
     assert "then: edrbo tell 0 --value gloss=… --value roughness=… --context humidity=…" in edrbo("ask").out
     assert edrbo("tell", 0, "-v", "gloss=1.2", "-v", "roughness=0.3", "-c", "humidity=0.4").code == 0
-    told = edrbo(
-        "tell", "-d", "speed=0.5", "--value", "roughness=0.4", "-c", "humidity=0.5", "--noise", "roughness=0.1"
+    reported = edrbo(
+        "tell", "-d", "speed=0.5", "--value", "roughness=0.4", "-c", "humidity=0.5", "--noise-variance", "roughness=0.1"
     )
-    assert "gave roughness 0.4" in told.out
+    assert "gave roughness 0.4" in reported.out
     shown = edrbo("show")
     assert "roughness ≤ 2 in 90 % of contexts" in shown.out
     assert "gloss [GU]" in shown.out
@@ -86,7 +86,7 @@ def test_a_front(edrbo: Edrbo, folder: Path) -> None:
     assert "no single best design" in edrbo("recommend").err
 
 
-def test_an_outcome_told_once_has_no_scale(edrbo: Edrbo, folder: Path) -> None:
+def test_an_outcome_reported_once_has_no_scale(edrbo: Edrbo, folder: Path) -> None:
     edrbo("new", "a.toml", "-d", "speed=0:1", "--method", "erbo", "--goal", "cvar:0.2", "-c", "humidity=0:1")
     assert edrbo("tell", "-d", "speed=0.5", "-v", 1.5, "-c", "humidity=0.5").code == 0
     shown = edrbo("recommend").out
@@ -98,8 +98,8 @@ def test_rows_of_several_outcomes(edrbo: Edrbo, folder: Path) -> None:
     start = ("new", "a.toml", "-d", "speed=0:1", "-c", "humidity=0:1", "--outcome", "gloss=maximize")
     assert edrbo(*start, "--outcome", "haze=limit,upper=2").code == 0
     (folder / "hour.csv").write_text("humidity,gloss,haze\n0.3,1.0,0.1\n0.5,,0.3\n")
-    told = edrbo("tell", "-d", "speed=0.5", "--rows", "hour.csv")
-    assert "in 2 rows gave gloss 1, haze 0.2 on average" in told.out
+    reported = edrbo("tell", "-d", "speed=0.5", "--rows", "hour.csv")
+    assert "in 2 rows gave gloss 1, haze 0.2 on average" in reported.out
     (run,) = edrbo("show", "--json").json["runs"]
     assert [row["outcomes"] for row in run["rows"]] == [{"gloss": 1.0, "haze": 0.1}, {"haze": 0.3}]
     assert edrbo("edit", 0, "--row", 1, "--value", "gloss=1.5", "--yes").code == 0

@@ -1,4 +1,4 @@
-"""Who waits at a terminal is told what for; scripts are not, and nobody waits for a file that cannot be written."""
+"""Who waits at a terminal is reported what for; scripts are not, and nobody waits for a file that cannot be written."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from edrbo.cli import progress as shown
 from edrbo.errors import StudyError
-from edrbo.study import Study
+from edrbo.lab import Study
+from edrbo.lab.cli import progress as shown
 
 Edrbo = Callable[..., Any]
 
 # The command line, with answers that wait for a byte from the test and a line that does not wait.
 WAITING = """
 import os, select, sys
-from edrbo.cli import main, progress
-from edrbo.study import Study
+from edrbo.lab.cli import main, progress
+from edrbo.lab import Study
 progress.DELAY = 0.0
 answer, gate = Study.recommend, int(sys.argv[1])
 def recommend(*words, **named):
@@ -206,8 +206,8 @@ def nothing_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name in ("recommend", "tradeoff"):
         monkeypatch.setattr(Study, name, refuse)
-    monkeypatch.setattr("edrbo.study.csv_file.export_csv", refuse)
-    monkeypatch.setattr("edrbo.study.spreadsheet.export_xlsx", refuse)
+    monkeypatch.setattr("edrbo.lab.tables.csv_export.export_csv", refuse)
+    monkeypatch.setattr("edrbo.lab.tables.spreadsheet.export_xlsx", refuse)
 
 
 TARGETS = [("report", "--out"), ("tradeoff", "--out"), ("export",)]
@@ -240,7 +240,7 @@ def test_a_picture_of_an_unknown_kind(edrbo: Edrbo, coating: Path) -> None:
 
 
 def test_a_target_that_can_be_written(tmp_path: Path) -> None:
-    from edrbo.cli.files import check_new
+    from edrbo.lab.cli.files import check_new
 
     check_new(tmp_path / "new.html", force=False)
     (tmp_path / "old.html").write_text("")

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from edrbo.errors import InvalidValueError, StudyError
+from edrbo.lab import Study
+from edrbo.lab.runner import Runner, fill, read_answer
 from edrbo.optimizer.optimizer import Suggestion
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.runner import Runner, fill, read_answer
 
 SIMULATE = """
 import json, sys
@@ -68,7 +68,7 @@ def test_a_simulator(study: Study) -> None:
         ('print(\'{"value": "high"}\')', "its value is high"),
         ("print('{\"value\": NaN}')", "its value is nan"),
         ('print(\'{"value": 1, "context": {"wind": 1}}\')', "'wind' is not a context variable"),
-        ('print(\'{"value": 1, "context": 0.5, "noise": -1}\')', "its context is not an object"),
+        ('print(\'{"value": 1, "context": 0.5, "noise_variance": -1}\')', "its context is not an object"),
     ],
 )
 def test_failed_evaluations(study: Study, text: str, problem: str) -> None:
@@ -124,8 +124,8 @@ def test_fill() -> None:
 
 def test_contexts_beside_the_value_and_several_lines(space: Space) -> None:
     suggestion = Suggestion(0, {"speed": 2.0})
-    flat = read_answer(suggestion, '{"value": 2, "humidity": 0.25, "noise": 0.5}\n', space)
-    assert (flat.context, flat.value, flat.noise) == ({"humidity": 0.25}, 2.0, 0.5)
+    flat = read_answer(suggestion, '{"value": 2, "humidity": 0.25, "noise_variance": 0.5}\n', space)
+    assert (flat.context, flat.value, flat.noise_variance) == ({"humidity": 0.25}, 2.0, 0.5)
     pretty = read_answer(suggestion, json.dumps({"value": 3}, indent=2), space)
     assert (pretty.context, pretty.value, pretty.problem) == (None, 3.0, None)
 
@@ -133,16 +133,16 @@ def test_contexts_beside_the_value_and_several_lines(space: Space) -> None:
 def test_pending_suggestions_first(study: Study) -> None:
     left = study.ask()
     Runner(study, python(SIMULATE, "{speed}")).run(2, [left])
-    assert list(study.state.told) == [0, 1]
+    assert list(study.state.reported) == [0, 1]
 
 
-def test_told_by_somebody_else_meanwhile(study: Study) -> None:
+def test_reported_by_somebody_else_meanwhile(study: Study) -> None:
     left = study.ask()
     study.tell(left, [0.25], 1.0)
     answers: list[Any] = []
     runner = Runner(study, python(SIMULATE, "{speed}"), report=answers.append)
     runner.run(1, [left])
-    assert "told already" in answers[0].problem
+    assert "reported already" in answers[0].problem
     assert study.observations.y.tolist() == [1.0]
 
 
@@ -161,12 +161,12 @@ def test_by_command_line(edrbo: Callable[..., Any], folder: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(study: Study, tmp_path: Path, number: signal.Signals) -> None:
-    """Ctrl-C and kill: commands end, what was told stays, suggestions under way stay pending."""
+    """Ctrl-C and kill: commands end, what was reported stays, suggestions under way stay pending."""
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     text = f"import os, time; open({str(begun)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     words = ["run", str(tmp_path / "study.db"), "-n", "5", "--", *python(text)]
-    program = "import sys; from edrbo.cli import main; sys.argv[0] = 'edrbo'; main()"
+    program = "import sys; from edrbo.lab.cli import main; sys.argv[0] = 'edrbo'; main()"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     edrbo = subprocess.Popen(
         [sys.executable, "-c", program, *words], stderr=subprocess.PIPE, text=True, env=environment
@@ -215,8 +215,8 @@ HOSTILE = {
     "braces": ("print('{\"value\":' * 200_000)", "it printed no JSON object"),
     "text": ('print(\'{"value": "0.5"}\')', "its value is 0.5"),
     "truth": ("print('{\"value\": true}')", "its value is True"),
-    "noise of text": ('print(\'{"value": 1, "noise": "a"}\')', "its noise is not a number"),
-    "negative noise": ('print(\'{"value": 1, "noise": -1}\')', "noise variance"),
+    "noise of text": ('print(\'{"value": 1, "noise_variance": "a"}\')', "its noise is not a number"),
+    "negative noise": ('print(\'{"value": 1, "noise_variance": -1}\')', "noise variance"),
     "context of text": ('print(\'{"value": 1, "context": "wet"}\')', "its context is not an object"),
     "two contexts": ('print(\'{"value": 1, "context": [1, 2]}\')', "its context is not an object"),
     "nested context": ('print(\'{"value": 1, "context": {"humidity": {"a": [1]}}}\')', "humidity"),
@@ -249,8 +249,8 @@ def test_a_flood_of_output_takes_little_memory(tmp_path: Path, space: Space) -> 
 import resource, sys
 from pathlib import Path
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.runner import Runner
+from edrbo.lab import Study
+from edrbo.lab.runner import Runner
 study = Study.open({str(tmp_path / "study.db")!r}, Space({{"speed": (1.0, 9.0)}}), initial=100)
 import edrbo.optimizer.optimizer
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

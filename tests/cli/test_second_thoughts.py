@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import typer
 
-from edrbo.study import Study
-from edrbo.study.toml_file import read_toml
+from edrbo.lab import Study
+from edrbo.lab.config import read_toml
 
 Run = Callable[..., Any]
 
@@ -69,7 +69,7 @@ def test_a_history_with_who_when_and_why(coating: Run, folder: Path) -> None:
     ):
         assert text in shown.out
     history = coating("show", 0, "--json").json["history"]
-    assert [event["kind"] for event in history] == ["asked", "told", "corrected", "dropped", "noted"]
+    assert [event["kind"] for event in history] == ["asked", "reported", "corrected", "dropped", "noted"]
     assert [event["by"] for event in history][:4] == ["Ana", "Ana", "Ben", "Ben"]
     assert len(Study.open(folder / "coating.db")) == 0
     coating("restore", 0)
@@ -131,7 +131,7 @@ WORDS = ["tell", "-d", "speed=38", "-d", "kind=plain"]
         (["-v", "65", "-c", "humidity=155"], "humidity is 155 %, outside 0 to 100 %"),
         (
             ["-v", "650", "-c", "humidity=50"],
-            "gloss is 650 GU, far from the 60 GU to 68 GU told so far; did you mean 65?",
+            "gloss is 650 GU, far from the 60 GU to 68 GU reported so far; did you mean 65?",
         ),
     ],
 )
@@ -163,13 +163,13 @@ def test_what_is_plausible_is_not_questioned(experienced: Run, terminal: list[st
 
 
 def test_doubtful_runs_are_listed_with_reasons(experienced: Run) -> None:
-    assert experienced("show", "--doubtful").out.strip() == "no run looks doubtful"
+    assert experienced("show", "--implausible").out.strip() == "no run looks doubtful"
     experienced(*WORDS, "-v", 650, "-c", "humidity=50", "--yes")
     experienced(*WORDS, "-v", 50, "-c", "humidity=65", "--yes")  # which might be meant
-    ended = experienced("show", "--doubtful")
+    ended = experienced("show", "--implausible")
     assert "gave gloss 650 GU" in ended.out
-    assert "gloss is 650 GU, far from the 50 GU to 68 GU told so far; did you mean 65?" in ended.out
-    assert [found["id"] for found in experienced("show", "--doubtful", "--json").json] == [9]
+    assert "gloss is 650 GU, far from the 50 GU to 68 GU reported so far; did you mean 65?" in ended.out
+    assert [found["id"] for found in experienced("show", "--implausible", "--json").json] == [9]
 
 
 def test_narrow_contexts_are_said_once_and_shown(experienced: Run) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from edrbo import Space, Study
-from edrbo.cli import serve
+from edrbo.lab.cli import serve
 
 Command = Callable[..., Any]
 
@@ -33,7 +33,7 @@ def test_what_cannot_be_served_is_said(edrbo: Command, folder: Path, words: list
 
 def test_the_network_gets_a_token_and_a_code(edrbo: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastapi")
-    from edrbo.web import server
+    from edrbo.lab.web import server
 
     class Stopped:
         def run(self, sockets: object) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edrbo.study import Study
+from edrbo.lab import Study
 
 Run = Callable[..., Any]
 
@@ -21,9 +21,9 @@ def test_constraints_are_made_shown_followed_and_amended(edrbo: Run, folder: Pat
     for suggestion in edrbo("ask", "-n", 3, "--json").json:
         assert suggestion["design"]["speed"] * suggestion["design"]["dose"] <= 80
         assert suggestion["design"]["dose"] >= 2
-    told = edrbo("tell", "-d", "speed=60", "-d", "dose=9", "-v", 1)
-    assert told.code == 0
-    assert "breaks 'speed * dose <= 80'; it is kept as it was run" in told.err
+    reported = edrbo("tell", "-d", "speed=60", "-d", "dose=9", "-v", 1)
+    assert reported.code == 0
+    assert "breaks 'speed * dose <= 80'; it is kept as it was run" in reported.err
     ended = edrbo("amend", "--no-constraint", "dose>=2", "--constraint", "speed >= 3 * dose", "--yes")
     assert ended.code == 0
     assert "dose >= 2 need not hold any more" in ended.out
@@ -90,10 +90,15 @@ def test_what_runs_cost_is_kept_and_said(edrbo: Run, folder: Path) -> None:
     assert "the cost is 'much'" in edrbo("tell", *much).err
 
 
-def test_a_known_law_is_shown(edrbo: Run, folder: Path) -> None:
-    assert edrbo("new", "a.toml", "-d", "speed=10:60", "-c", "humidity=0:100", "--law", "norm(55, 12)").code == 0
-    assert 'law = {humidity = {name = "norm", args = [55.0, 12.0]}}' in (folder / "a.toml").read_text()
+def test_a_known_distribution_is_shown(edrbo: Run, folder: Path) -> None:
+    assert (
+        edrbo(
+            "new", "a.toml", "-d", "speed=10:60", "-c", "humidity=0:100", "--context-distribution", "norm(55, 12)"
+        ).code
+        == 0
+    )
+    assert 'context_distribution = {humidity = {name = "norm", args = [55.0, 12.0]}}' in (folder / "a.toml").read_text()
     assert "conditions are known to follow humidity = norm(55, 12)" in edrbo("show").out
-    assert edrbo("amend", "--law", "none", "--yes").code == 0
+    assert edrbo("amend", "--context-distribution", "none", "--yes").code == 0
     assert "known to follow" not in edrbo("show").out
-    assert "did you mean" in edrbo("amend", "--law", "norml(55, 12)", "--yes").err
+    assert "did you mean" in edrbo("amend", "--context-distribution", "norml(55, 12)", "--yes").err

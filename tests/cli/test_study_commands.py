@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from edrbo.cli.files import safe_file_name
+from edrbo.lab import Study
+from edrbo.lab.cli.files import safe_file_name
+from edrbo.lab.config import read_toml
 from edrbo.space import Categorical, Integer, Real, Space
-from edrbo.study import Study
-from edrbo.study.toml_file import read_toml
 
 Run = Callable[..., Any]  # gives an Ended of tests/cli/conftest.py
 
@@ -52,7 +52,18 @@ def test_from_new_to_recommend(coating: Run, folder: Path) -> None:
 
 def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
     words = ["-d", "speed=1:9", "-d", "rate=1e-4:1:log", "-d", "layers=1:8:int", "-d", "kind=a,b,c"]
-    words += ["-c", "humidity=0:1", "-c", "price", "-c", "load=0:", "--direction", "minimize", "--forgetting", "20"]
+    words += [
+        "-c",
+        "humidity=0:1",
+        "-c",
+        "price",
+        "-c",
+        "load=0:",
+        "--direction",
+        "minimize",
+        "--context-half-life",
+        "20",
+    ]
     words += ["--least-success", "0.9"]
     assert edrbo("new", "study.toml", *words).code == 0
     described = read_toml(folder / "study.toml")
@@ -65,7 +76,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         },
         {"humidity": (0.0, 1.0), "price": None, "load": Real(0.0, None)},
     )
-    assert (described.settings.direction, described.settings.forgetting) == ("minimize", 20.0)
+    assert (described.settings.direction, described.settings.context_half_life) == ("minimize", 20.0)
     assert described.settings.least_success == 0.9
     assert described.open().settings == Study.open(folder / "study.db").settings
     for name in ("study.toml", "study.db"):
@@ -104,12 +115,12 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         (["tell", "-d", "sped=1", "--value", "1"], "not a setting"),
         (["tell", "-d", "speed=11", "--value", "1"], "outside its bounds"),
         (["tell", "-d", "speed=2", "--value", "nan"], "tell a failed run as failed"),
-        (["recommend"], "nothing was told yet"),
+        (["recommend"], "nothing was reported yet"),
         (["context", "add", "missing.csv"], "No such file"),
         (["import", "missing.csv"], "No such file"),
         (["export", "coating.toml"], "exists already"),
         (["report", "--out", "coating.toml"], "exists already"),
-        (["report", "--out", "page.html"], "nothing was told yet"),
+        (["report", "--out", "page.html"], "nothing was reported yet"),
         (["run", "coating.toml", "--", "./simulate", "{sped}"], "did you mean 'speed'"),
         (["run", "coating.toml", "--", "./missing", "{speed}"], "cannot start './missing'"),
     ],
@@ -141,14 +152,14 @@ def test_which_study_is_meant(coating: Run, folder: Path, monkeypatch: pytest.Mo
 
 
 def test_own_designs_failures_and_late_contexts(coating: Run) -> None:
-    assert coating("tell", "-d", "speed=2", "--value", 1, "--noise", 0.1).code == 0
+    assert coating("tell", "-d", "speed=2", "--value", 1, "--noise-variance", 0.1).code == 0
     assert coating("tell", "-d", "speed=3", "--failed").code == 0
     assert coating("context", "tell", 0, "humidity=0.25").code == 0
     shown = coating("show", "--json").json
     assert shown["failed"] == 1
-    assert [run["status"] for run in shown["runs"]] == ["told", "failed"]
-    (told,) = shown["observations"]
-    assert (told["design"], told["context"], told["value"]) == ({"speed": 2.0}, {"humidity": 0.25}, 1.0)
+    assert [run["status"] for run in shown["runs"]] == ["reported", "failed"]
+    (reported,) = shown["observations"]
+    assert (reported["design"], reported["context"], reported["value"]) == ({"speed": 2.0}, {"humidity": 0.25}, 1.0)
 
 
 def test_contexts_and_forecasts_from_files(coating: Run, folder: Path) -> None:
@@ -180,7 +191,7 @@ def test_export_and_import_are_exact(coating: Run, folder: Path) -> None:
     assert coating("export", "table.csv", "--force").code == 0
     assert coating("new", "copy.toml", "-d", "speed=1:9", "-c", "humidity=0:1").code == 0
     assert coating("import", "table.csv", "-s", "copy.toml", "--json").json == {
-        **{"told": 1, "pending": 1, "known": 0},
+        **{"reported": 1, "pending": 1, "known": 0},
         "notes": [],
         "doubts": [],
     }
@@ -253,7 +264,7 @@ def test_file_names_from_study_names(name: str) -> None:
 def test_help_is_quick_to_load() -> None:
     """No heavy library is loaded before a command needs it."""
     heavy = ("torch", "scipy", "optuna", "pandas", "matplotlib")
-    code = f"import sys, edrbo.cli; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, edrbo.lab.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout.strip() == "[]"
 

@@ -21,7 +21,7 @@ from edrbo.bench.problems.bbob.family import CHOOSE, CONFIRM, ROUGH, Member, mem
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.problem import Problem
 from edrbo.bench.run.judge import robust_regrets
-from edrbo.bench.run.replicate import Settings
+from edrbo.bench.run.replicate import ReplicateSettings
 from edrbo.bench.run.sweep import all_replicates
 from edrbo.errors import InvalidContextError, InvalidDesignError, MissingExtraError
 
@@ -73,7 +73,13 @@ def test_expected_is_the_mean_over_even_quantiles(problem: Problem) -> None:
         even = ((np.arange(200_000) + 0.5) / 200_000)[:, None]
     else:
         even = qmc.Sobol(problem.d_c, rng=np.random.default_rng(3)).random_base2(18)
-    contexts = np.stack([law.quantile(even[:, k]) for k, law in enumerate(problem.law.components)], axis=1)
+    contexts = np.stack(
+        [
+            context_distribution.quantile(even[:, k])
+            for k, context_distribution in enumerate(problem.context_distribution.components)
+        ],
+        axis=1,
+    )
     for x in [problem.x_star, *some_designs(problem, 2, seed=13)]:
         error = problem.evaluate(x, contexts).mean() - float(problem.expected(x))
         assert abs(error) < ACCURACY * problem.value_range
@@ -152,7 +158,11 @@ def test_the_problem_is_a_value(member: Member, problem: Problem) -> None:
     copy = pickle.loads(pickle.dumps(problem))
     x = some_designs(problem, 2, seed=1)
     np.testing.assert_array_equal(copy.expected(x), problem.expected(x))
-    assert (problem.d_x, problem.d_c, problem.law) == (member.d_x, member.d_c, member.law)
+    assert (problem.d_x, problem.d_c, problem.context_distribution) == (
+        member.d_x,
+        member.d_c,
+        member.context_distribution,
+    )
     with pytest.raises(InvalidDesignError):
         problem.expected(np.zeros(problem.d_x + 1))
     with pytest.raises(InvalidContextError):
@@ -180,7 +190,7 @@ def test_the_functions_are_those_of_the_suite() -> None:
 
 
 def test_a_changed_world_has_an_optimum_of_its_own() -> None:
-    """What is known beforehand holds for one law and one direction alone."""
+    """What is known beforehand holds for one distribution and one direction alone."""
     problem = problems.get("bbob-f08-2+1-1")
     moved = shifted(problem, mean_shift=0.1)
     assert moved.optimum >= float(moved.expected(problem.x_star)) + 1e-6 * problem.value_range
@@ -204,8 +214,10 @@ def test_sizes_of_the_family() -> None:
     assert len(set(noisy)) == 24 * 3
     assert {*problems.bbob_names("choose"), *problems.bbob_names("confirm")} == set(everything)
     assert list(references()) == everything
-    laws = {member.law for member in members()}
-    assert {component for law in laws for component in law.components} == set(family.CONTEXTS)
+    distributions = {member.context_distribution for member in members()}
+    assert {
+        component for context_distribution in distributions for component in context_distribution.components
+    } == set(family.CONTEXTS)
 
 
 def test_noise_is_measured_by_what_there_is_to_gain() -> None:
@@ -220,10 +232,10 @@ def test_noise_is_measured_by_what_there_is_to_gain() -> None:
 
 @pytest.mark.parametrize(("group", "count"), [("bbob", 72), ("bbob-choose", 36), ("bbob-noisy", 72), ("classic", 3)])
 def test_a_group_stands_for_its_problems(group: str, count: int) -> None:
-    assert len(all_replicates(group, "random", "0", Settings(8))) == count
+    assert len(all_replicates(group, "random", "0", ReplicateSettings(8))) == count
 
 
-def test_without_the_package_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_one_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cocoex", None)
     with pytest.raises(MissingExtraError):
         Member(1, 2, 1, 77).function.best_input()

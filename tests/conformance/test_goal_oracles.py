@@ -12,8 +12,8 @@ import pytest
 from problem_cases import designs_of, outcomes_of
 
 from edrbo.bench import problems
+from edrbo.bench.problems.oracle.context_distributions import iid, tensor_rule, uniform
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_range, goal_regret, goal_value, rough_value
-from edrbo.bench.problems.oracle.laws import iid, tensor_rule, uniform
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidValueError
 from edrbo.records.goals import (
@@ -21,12 +21,12 @@ from edrbo.records.goals import (
     Direction,
     Expected,
     Goal,
-    Hit,
     MeanSd,
+    ProbabilityBetterThan,
+    ProbabilityWithin,
     Quantile,
-    Reach,
     Robust,
-    Within,
+    TargetLoss,
     WorstCase,
     parse_goal,
     sign_of,
@@ -49,7 +49,14 @@ def goals_between(values: np.ndarray) -> list[Goal]:
     # Not on the values themselves, where a plateau of f would make a share hang on rounding.
     ends = float(low - 0.01 * spread), float(high + 0.01 * spread)
     tails: list[Goal] = [CVaR(0.1), CVaR(0.5), Quantile(0.1), Quantile(0.7), WorstCase()]
-    return [Expected(), MeanSd(1.0), *tails, Reach(float(middle + 0.01 * spread)), Within(*ends), Hit(float(high))]
+    return [
+        Expected(),
+        MeanSd(1.0),
+        *tails,
+        ProbabilityBetterThan(float(middle + 0.01 * spread)),
+        ProbabilityWithin(*ends),
+        TargetLoss(float(high)),
+    ]
 
 
 def error_of_draws(goal: Goal, values: np.ndarray, weights: np.ndarray) -> float:
@@ -68,7 +75,7 @@ def error_of_draws(goal: Goal, values: np.ndarray, weights: np.ndarray) -> float
             influence = values - k * ((values - mean) ** 2 - sd**2) / (2 * sd)
         case Expected():
             influence = values
-        case Hit(target=target):
+        case TargetLoss(target=target):
             influence = (values - target) ** 2
         case _:  # a share of one half has the largest error
             return 4 * 0.5 / np.sqrt(DRAWS)
@@ -88,7 +95,10 @@ def test_values_are_those_of_many_contexts(problem: Problem) -> None:
     contexts = problem.sample_contexts(DRAWS, np.random.default_rng(21))
     designs = (problem.x_star + designs_of(problem, 1, seed=22)) / 2
     equal = np.full(DRAWS, 1 / DRAWS)
-    rules = [law.quadrature(problem.breaks, 64 // problem.d_c**2, 8) for law in problem.law.components]
+    rules = [
+        context_distribution.quadrature(problem.breaks, 64 // problem.d_c**2, 8)
+        for context_distribution in problem.context_distribution.components
+    ]
     lines, weights = [line for line, _ in rules], tensor_rule(rules)[1]
     for x, values in zip(designs, outcomes_of(problem, designs, contexts), strict=True):
         on_rule = problem.over_grid(x[None], lines)[0]
@@ -166,7 +176,7 @@ def test_no_design_beats_the_optimum(name: str, text: str) -> None:
 
 def of_uniform_contexts(d_c: int, f: Callable[[np.ndarray], np.ndarray]) -> Problem:
     """A problem whose outcome does not depend on the design."""
-    return Problem("law", "", 1, iid(uniform(), d_c), lambda x, c: f(c) + 0 * x[..., 0])
+    return Problem("context_distribution", "", 1, iid(uniform(), d_c), lambda x, c: f(c) + 0 * x[..., 0])
 
 
 # f, quantile and tail mean at 0.1, P(f ≥ 0.3), and the accuracies that goals.py states.
@@ -179,7 +189,7 @@ KNOWN_LAWS = [
 
 
 @pytest.mark.parametrize(("d_c", "f", "quantile", "tail", "share", "accuracy", "of_shares"), KNOWN_LAWS)
-def test_laws_that_are_known_in_closed_form(
+def test_distributions_that_are_known_in_closed_form(
     d_c: int,
     f: Callable[[np.ndarray], np.ndarray],
     quantile: float,
@@ -191,8 +201,8 @@ def test_laws_that_are_known_in_closed_form(
     problem, x = of_uniform_contexts(d_c, f), np.array([0.5])
     assert goal_value(problem, Quantile(0.1), x) == pytest.approx(quantile, abs=accuracy)
     assert goal_value(problem, CVaR(0.1), x) == pytest.approx(tail, abs=accuracy)
-    assert goal_value(problem, Reach(0.3), x) == pytest.approx(share, abs=of_shares)
-    assert goal_value(problem, Reach(0.3), x, "minimize") == pytest.approx(1 - share, abs=of_shares)
+    assert goal_value(problem, ProbabilityBetterThan(0.3), x) == pytest.approx(share, abs=of_shares)
+    assert goal_value(problem, ProbabilityBetterThan(0.3), x, "minimize") == pytest.approx(1 - share, abs=of_shares)
 
 
 def test_what_is_not_known_exactly_is_refused() -> None:

@@ -12,8 +12,8 @@ from scipy.stats import qmc
 
 from edrbo.bench import problems
 from edrbo.bench.problems import building, paint_shop, recipe
+from edrbo.bench.problems.oracle.context_distributions import tensor_rule
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_regret, goal_value
-from edrbo.bench.problems.oracle.laws import tensor_rule
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.plant import Loss, Plant
 from edrbo.bench.problems.problem import Problem
@@ -21,7 +21,7 @@ from edrbo.bench.run.judge import robust_regrets
 from edrbo.errors import InvalidValueError
 from edrbo.records.goals import CVaR, Expected, Quantile, Robust, WorstCase
 from edrbo.space import Space
-from edrbo.surrogate.lbfgs import minimize_batch
+from edrbo.surrogate.lbfgs import minimize_lbfgs
 
 pytestmark = pytest.mark.numpy_numeric
 
@@ -60,20 +60,21 @@ def test_expected_is_the_mean_over_many_contexts(problem: Problem) -> None:
 
 
 def test_expected_is_the_quadrature_of_the_observed_function(problem: Problem) -> None:
-    """Two contexts at a time: the others stand still, in the law too, so that a tensor rule is small enough."""
-    rng, laws = np.random.default_rng(13), problem.law.components
+    """Two contexts at a time: the others stand still, in the distribution too, so that a tensor rule is small
+    enough."""
+    rng, distributions = np.random.default_rng(13), problem.context_distribution.components
     for pair in ((0, 1), (problem.d_c - 1, 0)):
         x, c = designs_of(problem, 1, seed=14)[0], rng.random(problem.d_c)
-        nodes, weights = tensor_rule([laws[k].quadrature(panels=8, order=8) for k in pair])
+        nodes, weights = tensor_rule([distributions[k].quadrature(panels=8, order=8) for k in pair])
         contexts = np.tile(c, (len(nodes), 1))
         contexts[:, pair] = nodes
         plant = PLANTS[problem.name]
         still = [k for k in range(problem.d_c) if k not in pair]
         offsets = plant.offsets - plant.contexts[:, still] @ c[still]
         held = replace(plant, contexts=plant.contexts[:, pair], offsets=offsets)
-        law = replace(problem.law, components=tuple(laws[k] for k in pair))
+        context_distribution = replace(problem.context_distribution, components=tuple(distributions[k] for k in pair))
         by_rule = float(problem.evaluate(x, contexts) @ weights)
-        assert float(held.expected(x[None], law)[0]) == pytest.approx(by_rule, abs=1e-9)
+        assert float(held.expected(x[None], context_distribution)[0]) == pytest.approx(by_rule, abs=1e-9)
 
 
 def test_optimum_is_reached_and_no_quasi_random_design_beats_it(problem: Problem) -> None:
@@ -130,10 +131,10 @@ def test_optimum_is_the_best_of_all_levels(name: str) -> None:
         coded = starts[slice(None) if rows is None else rows].copy()
         coded[:, free] = points
         steps = 1e-30j * np.eye(problem.d_x)[free]
-        slopes = np.stack([plant.expected(coded + step, problem.law).imag for step in steps])
+        slopes = np.stack([plant.expected(coded + step, problem.context_distribution).imag for step in steps])
         return -problem.expected(coded), -slopes.T / 1e-30
 
-    _, found = minimize_batch(
+    _, found = minimize_lbfgs(
         loss, starts[:, free], np.zeros(len(free)), np.ones(len(free)), max_iterations=60, ftol=1e-9, gtol=1e-6
     )
     assert -found.min() == pytest.approx(problem.optimum, abs=1e-4)
@@ -203,7 +204,7 @@ def test_the_space_must_be_that_of_the_designs() -> None:
         Plant.of(Space({"a": (0, 1)}), ("c",), 0.0, {"c": 1.0}, (Loss("exp", 1.0, {"a": 1.0}),))
 
 
-def test_optimum_under_a_shifted_law_is_no_worse_than_the_old_one() -> None:
+def test_optimum_under_a_shifted_distribution_is_no_worse_than_the_old_one() -> None:
     problem = problems.get("building")
     regrets = robust_regrets(problem, problem.x_star)
     assert set(regrets) == {"shift-down", "shift-up", "spread"}

@@ -15,7 +15,7 @@ from scipy.optimize import differential_evolution
 from scipy.stats import qmc
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.problems.portfolio.problem import SHIPPED_FIT
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidContextError, InvalidDesignError, UnknownNameError
@@ -92,22 +92,22 @@ def test_expected_is_the_quadrature_of_the_observed_function(problem: Problem) -
     rule = {} if problem.d_c == 1 else {"panels": 8, "order": 10} if problem.data else {"panels": 24}
     for x in designs_of(problem, 3, seed=13):
         kinks = tuple(x.tolist()) if problem.d_x == 1 else ()
-        nodes, weights = problem.law.quadrature(breaks=(*problem.breaks, *kinks), **rule)
+        nodes, weights = problem.context_distribution.quadrature(breaks=(*problem.breaks, *kinks), **rule)
         by_rule = float(problem.evaluate(x[None, None], nodes)[0] @ weights)
         assert float(problem.expected(x)) == pytest.approx(by_rule, abs=1e-8)
 
 
-def test_contexts_follow_the_law(problem: Problem) -> None:
+def test_contexts_follow_the_distribution(problem: Problem) -> None:
     n = 100_000
     contexts = problem.sample_contexts(n, np.random.default_rng(14))
     assert contexts.shape == (n, problem.d_c)
     assert ((contexts >= 0) & (contexts <= 1)).all()
     line = np.linspace(0, 1, 4001)
-    for k, law in enumerate(problem.law.components):
+    for k, context_distribution in enumerate(problem.context_distribution.components):
         empirical = np.searchsorted(np.sort(contexts[:, k]), line, side="right") / n
         # 1.95/√n is the 0.1 % point of the Kolmogorov–Smirnov distance; atoms make it only smaller.
-        assert np.abs(empirical - law.cdf(line)).max() < 1.95 / np.sqrt(n)
-        masses = dict(zip(*(part.tolist() for part in law.atoms()), strict=True))
+        assert np.abs(empirical - context_distribution.cdf(line)).max() < 1.95 / np.sqrt(n)
+        masses = dict(zip(*(part.tolist() for part in context_distribution.atoms()), strict=True))
         for end in (0.0, 1.0):
             mass = masses.get(end, 0.0)
             assert abs((contexts[:, k] == end).mean() - mass) <= 4 * np.sqrt(mass * (1 - mass) / n) + 1 / n
@@ -162,11 +162,13 @@ def test_worst_case_falls_from_the_expectation_to_the_minimum(problem: Problem) 
     assert (worst[-1] <= lowest + 0.02 * np.ptp(problem.evaluate(x[:, None, :], contexts), axis=1)).all()
 
 
-def test_another_law_gives_another_expectation_with_the_same_function(problem: Problem) -> None:
+def test_another_distribution_gives_another_expectation_with_the_same_function(problem: Problem) -> None:
     other = iid(clipped_normal(0.8, 0.1), problem.d_c)
     x = designs_of(problem, 3, seed=20)
-    np.testing.assert_array_equal(problem.expected(x, law=other), replace(problem, law=other).expected(x))
-    assert (problem.expected(x, law=other) != problem.expected(x)).all()
+    np.testing.assert_array_equal(
+        problem.expected(x, context_distribution=other), replace(problem, context_distribution=other).expected(x)
+    )
+    assert (problem.expected(x, context_distribution=other) != problem.expected(x)).all()
 
 
 def test_problem_is_a_value(problem: Problem) -> None:
@@ -186,7 +188,7 @@ def test_wrong_shapes_are_refused(problem: Problem) -> None:
     with pytest.raises(InvalidContextError):
         problem.evaluate(np.zeros(problem.d_x), np.zeros(problem.d_c + 1))
     with pytest.raises(InvalidContextError):
-        problem.expected(np.zeros(problem.d_x), law=iid(clipped_normal(0.5, 0.2), problem.d_c + 1))
+        problem.expected(np.zeros(problem.d_x), context_distribution=iid(clipped_normal(0.5, 0.2), problem.d_c + 1))
 
 
 @pytest.mark.parametrize("case", PAPER_CASES, indirect=True, scope="module")

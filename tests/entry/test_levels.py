@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edrbo.entry.variables import levels_text, read_levels, read_specification
+from edrbo.lab.entry.variables import levels_text, read_levels, read_specification
 from edrbo.space import Categorical
 
 
@@ -29,7 +29,7 @@ def test_a_list(text: str, levels: tuple[str, ...]) -> None:
 
 def test_what_is_shown_can_be_typed_back() -> None:
     kind = Categorical(("A", "B", "C"))
-    assert read_specification(kind.words()) == kind
+    assert read_specification(kind.describe()) == kind
 
 
 NAMES = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=8).map(

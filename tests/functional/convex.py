@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.context.laws import ContextPoints
+from edrbo.contexts.distributions import ContextPoints
 
 Constraints = Callable[[cp.Variable, np.ndarray, np.ndarray], list[cp.Constraint]]
 
@@ -78,7 +78,7 @@ def _nothing_on(p: cp.Variable, where: np.ndarray) -> list[cp.Constraint]:
 
 
 def random_points(seed: int, atoms: int, support: int, dim: int = 1, zeros: int = 0) -> ContextPoints:
-    """A random law on ``atoms`` points of the unit cube, the first ``zeros`` of them without mass."""
+    """A random distribution on ``atoms`` points of the unit cube, the first ``zeros`` of them without mass."""
     generator = torch.Generator().manual_seed(seed)
     weights = torch.rand(atoms, generator=generator, dtype=torch.float64).square()
     weights[:zeros] = 0.0

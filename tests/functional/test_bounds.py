@@ -9,8 +9,8 @@ import torch
 from convex import random_points, random_rows
 from torch import Tensor
 
-from edrbo.acquisition.functional import Expectation, MMDMidpoint, Wasserstein, WassersteinLipschitz
-from edrbo.context.laws import ContextPoints
+from edrbo.acquisition.risk import Expectation, MMDMidpoint, Wasserstein, WassersteinLipschitz
+from edrbo.contexts.distributions import ContextPoints
 from edrbo.errors import InvalidValueError
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
@@ -71,7 +71,7 @@ def test_midpoint_gradient_and_constant_rows() -> None:
         assert torch.autograd.gradcheck(lambda v, f=functional: f(v, points), leaf[2:].detach().requires_grad_())
 
 
-def test_midpoint_of_a_law_on_its_minimum() -> None:
+def test_midpoint_of_a_distribution_on_its_minimum() -> None:
     points = ContextPoints(
         torch.tensor([[0.2], [0.7]], dtype=torch.float64),
         torch.tensor([1.0, 0.0], dtype=torch.float64),

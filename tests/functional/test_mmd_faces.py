@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edrbo.acquisition.functional import mmd_faces
-from edrbo.acquisition.functional.ball import Array, Ball
-from edrbo.acquisition.functional.mmd_faces import descend
-from edrbo.acquisition.functional.mmd_solver import Solver
+from edrbo.acquisition.risk import mmd_faces
+from edrbo.acquisition.risk.mmd_ball import Array, MMDBall
+from edrbo.acquisition.risk.mmd_faces import descend
+from edrbo.acquisition.risk.mmd_solver import Solver
 
 pytestmark = [pytest.mark.numpy_numeric]
 
 
-def ball_on(points: Array, center: Array) -> Ball:
+def ball_on(points: Array, center: Array) -> MMDBall:
     square = ((points[:, None] - points[None]) ** 2).sum(-1)
-    return Ball.around(center, np.exp(-0.5 * square / 0.2**2) + 1e-8 * np.eye(len(points)))
+    return MMDBall.around(center, np.exp(-0.5 * square / 0.2**2) + 1e-8 * np.eye(len(points)))
 
 
-def random_ball(rng: np.random.Generator, n: int) -> Ball:
+def random_ball(rng: np.random.Generator, n: int) -> MMDBall:
     center = rng.dirichlet(np.full(n, 0.5)) * (rng.random(n) < 0.7) + 1e-3 * np.eye(n)[0]
     return ball_on(rng.random((n, int(rng.integers(1, 4)))), center / center.sum())
 
@@ -30,7 +30,7 @@ def random_scores(rng: np.random.Generator, b: int, n: int) -> Array:
     return np.round(scores, 1) if rng.random() < 0.3 else scores  # ties
 
 
-def loss_at_most(s: Array, p: Array, ball: Ball, radius: float) -> float:
+def loss_at_most(s: Array, p: Array, ball: MMDBall, radius: float) -> float:
     """How far above the minimum the expectation of scores ``s`` (n) under ``p`` (n) is at most, by weak duality.
 
     For every multiplier θ and q in the ball θ sᵀ(q − p) ≥ min g − gᵀp + (p − w)ᵀM(p − w) − radius², where g is

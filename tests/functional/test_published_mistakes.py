@@ -1,4 +1,4 @@
-"""One test per mistake of the published programs that concerns laws and functionals.
+"""One test per mistake of the published programs that concerns distributions and functionals.
 
 Each first shows that the mistaken formula really gives something else on the data at hand.
 """
@@ -11,8 +11,8 @@ import pytest
 import torch
 from convex import random_points, random_rows
 
-from edrbo.acquisition.functional import MMD, Minimum, MMDMidpoint, TotalVariation
-from edrbo.context.laws import KDE, Box, ContextHistory, ContextPoints, Grid, Law
+from edrbo.acquisition.risk import MMD, Minimum, MMDMidpoint, TotalVariation
+from edrbo.contexts.distributions import KDE, Box, ContextDistribution, ContextHistory, ContextPoints, Grid
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
 
@@ -27,10 +27,10 @@ def test_contexts_below_the_box() -> None:
     """u·(lo − hi) + lo lies below the box."""
     seen = history(30, 2, lower=-3.0, upper=5.0)
     assert float((0.5 * (seen.lower - seen.upper) + seen.lower).max()) < -3.0
-    laws: list[Law] = [Box(), KDE(), Grid()]
-    for law in laws:
+    distributions: list[ContextDistribution] = [Box(), KDE(), Grid()]
+    for context_distribution in distributions:
         for known in (seen, history(0, 2, lower=-3.0, upper=5.0)):
-            points = law.points(known, 32, seed=3).all
+            points = context_distribution.points(known, 32, seed=3).all
             assert bool((points >= known.lower).all())
             assert bool((points <= known.upper).all())
             assert float(points.amin()) < 0 < float(points.amax())  # and not collapsed onto an end either
@@ -39,13 +39,13 @@ def test_contexts_below_the_box() -> None:
 def test_set_redrawn_inside_every_evaluation() -> None:
     """Points do not depend on how often, or after what, they are asked for; nor does a functional draw."""
     seen = history(30, 2)
-    laws: list[Law] = [Box(), KDE(), Grid()]
-    for law in laws:
-        first = law.points(seen, 32, seed=3)
+    distributions: list[ContextDistribution] = [Box(), KDE(), Grid()]
+    for context_distribution in distributions:
+        first = context_distribution.points(seen, 32, seed=3)
         torch.manual_seed(99)
         torch.rand(5)
         np.random.default_rng().random(5)
-        again = law.points(seen, 32, seed=3)
+        again = context_distribution.points(seen, 32, seed=3)
         assert torch.equal(first.all, again.all)
         assert torch.equal(first.weights, again.weights)
     state = torch.get_rng_state()

@@ -9,7 +9,7 @@ from convex import random_points, random_rows
 from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 
-from edrbo.acquisition.functional import CVaR, Functional, Minimum, SoftCVaR, SoftMinimum, SoftVaR, VaR
+from edrbo.acquisition.risk import CVaRFunctional, Functional, Minimum, SoftCVaR, SoftMinimum, SoftVaR, VaR
 from edrbo.errors import InvalidValueError
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
@@ -50,7 +50,7 @@ def test_weights_are_the_gradient_and_sum_to_one(functional: Functional) -> None
 
 @pytest.mark.parametrize(
     ("soft", "hard"),
-    [(SoftCVaR(0.3, 1e-5), CVaR(0.3)), (SoftVaR(0.33, 1e-5), VaR(0.33)), (SoftMinimum(1e-5), Minimum())],
+    [(SoftCVaR(0.3, 1e-5), CVaRFunctional(0.3)), (SoftVaR(0.33, 1e-5), VaR(0.33)), (SoftMinimum(1e-5), Minimum())],
     ids=["cvar", "var", "minimum"],
 )
 def test_with_little_softness_it_is_the_hard_one(soft: Functional, hard: Functional) -> None:

@@ -8,8 +8,8 @@ import pytest
 import torch
 from convex import random_points, random_rows
 
-from edrbo.acquisition.functional import CVaR, Expectation, VaR
-from edrbo.context.laws import ContextPoints
+from edrbo.acquisition.risk import CVaRFunctional, Expectation, VaR
+from edrbo.contexts.distributions import ContextPoints
 from edrbo.errors import InvalidValueError
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
@@ -20,15 +20,15 @@ def test_cvar_agrees_with_a_convex_solver(alpha: float) -> None:
     points = random_points(2, atoms=11, support=3, zeros=2)
     values = torch.cat([random_rows(4, 5, 14), torch.ones(1, 14, dtype=torch.float64)])
     expected = convex.solve(values, points, convex.conditional_tail(alpha))
-    np.testing.assert_allclose(CVaR(alpha)(values, points).numpy(), expected, rtol=0, atol=1e-6)
-    worst = CVaR(alpha).worst_case(values, points)
+    np.testing.assert_allclose(CVaRFunctional(alpha)(values, points).numpy(), expected, rtol=0, atol=1e-6)
+    worst = CVaRFunctional(alpha).worst_case(values, points)
     assert bool((worst >= 0).all())
     torch.testing.assert_close(worst.sum(-1), torch.ones(6, dtype=torch.float64))
 
 
 def test_cvar_extremes_and_monotonicity() -> None:
     points, values = random_points(2, atoms=11, support=3, zeros=2), random_rows(4, 20, 14)
-    by_alpha = torch.stack([CVaR(a)(values, points) for a in (1e-9, 0.1, 0.4, 0.8, 1.0)])
+    by_alpha = torch.stack([CVaRFunctional(a)(values, points) for a in (1e-9, 0.1, 0.4, 0.8, 1.0)])
     assert float(by_alpha.diff(dim=0).min()) >= -1e-12
     torch.testing.assert_close(by_alpha[0], values[:, points.mass > 0].amin(-1))
     torch.testing.assert_close(by_alpha[-1], Expectation()(values, points))
@@ -61,7 +61,7 @@ def test_var_gradient_is_one_at_its_atom() -> None:
     assert torch.equal(gradient, (values == out[:, None]).double())
 
 
-@pytest.mark.parametrize("functional", [CVaR, VaR])
+@pytest.mark.parametrize("functional", [CVaRFunctional, VaR])
 @pytest.mark.parametrize("alpha", [0.0, -0.5, 1.1, float("nan")])
 def test_bad_alpha(functional: type, alpha: float) -> None:
     with pytest.raises(InvalidValueError, match="alpha"):

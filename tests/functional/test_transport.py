@@ -10,9 +10,9 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from edrbo.acquisition.functional import Minimum, TotalVariation, Wasserstein
-from edrbo.acquisition.functional.base import Field
-from edrbo.context.laws import ContextPoints, box_points
+from edrbo.acquisition.risk import Minimum, TotalVariation, Wasserstein
+from edrbo.acquisition.risk.base import Field
+from edrbo.contexts.distributions import ContextPoints, box_points
 
 Array = np.ndarray
 GRID = {1: 2001, 2: 101, 3: 33}  # points an axis of the reference
@@ -50,7 +50,7 @@ def several(fields: list[Callable[[Array], tuple[Array, Array]]]) -> Field:
     return Field(len(fields), lambda i, c: values_and_slopes(i, c)[0], values_and_slopes)
 
 
-def law(dim: int, seed: int, atoms: int) -> ContextPoints:
+def context_distribution(dim: int, seed: int, atoms: int) -> ContextPoints:
     draw = np.random.default_rng(seed)
     contexts = np.clip(0.5 + 0.2 * draw.normal(size=(atoms, dim)), 0, 1)
     zero = torch.zeros(dim, dtype=torch.float64)
@@ -118,14 +118,14 @@ def caught(
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_refined_points_hold_the_loss(dim: int, order: int, radius: float) -> None:
     for seed in range(2):
-        field, points = wavy(dim, seed), law(dim, seed, atoms=40)
+        field, points = wavy(dim, seed), context_distribution(dim, seed, atoms=40)
         truth = true_loss(field, points, radius, order)
         share = caught(Wasserstein(radius, order=order), points, field) / truth
         assert 0.97 <= share <= 1.001, (seed, share)
 
 
 def test_the_general_support_alone_does_not() -> None:
-    field, points = wavy(3, 0), law(3, 0, atoms=40)
+    field, points = wavy(3, 0), context_distribution(3, 0, atoms=40)
     scores = torch.from_numpy(field(points.all.numpy())[0])
     loss = float((points.mass * scores).sum() - Wasserstein(0.05, order=2)(scores, points))
     assert loss < 0.7 * true_loss(field, points, 0.05, 2)
@@ -144,7 +144,7 @@ def test_a_linear_field_is_shifted_by_the_radius() -> None:
 
 
 def test_no_radius_no_contexts_nothing_to_refine() -> None:
-    field, points = wavy(2, 0), law(2, 0, atoms=6)
+    field, points = wavy(2, 0), context_distribution(2, 0, atoms=6)
     assert len(Wasserstein(0.0).refine(as_tensors(field), points)) == 0
     empty = torch.zeros(1, 0, dtype=torch.float64)
     nowhere = ContextPoints(empty, empty.new_ones(1), empty[:0])
@@ -154,7 +154,7 @@ def test_no_radius_no_contexts_nothing_to_refine() -> None:
 
 @pytest.mark.parametrize("functional", [Wasserstein(0.1), Wasserstein(0.1, order=2), TotalVariation(0.4)], ids=str)
 def test_designs_together_get_the_points_of_each(functional: Wasserstein | TotalVariation) -> None:
-    fields, points = [wavy(2, seed) for seed in range(3)], law(2, 5, atoms=12)
+    fields, points = [wavy(2, seed) for seed in range(3)], context_distribution(2, 5, atoms=12)
     together = functional.refine(several(fields), points)
     assert len(together) <= sum(len(functional.refine(as_tensors(field), points)) for field in fields)
     shared = ContextPoints(points.atoms, points.weights, together)
@@ -166,7 +166,7 @@ def test_designs_together_get_the_points_of_each(functional: Wasserstein | Total
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_the_stand_in_lies_between_the_worst_case_and_the_mean(order: Literal[1, 2]) -> None:
-    points = law(2, 3, atoms=12)
+    points = context_distribution(2, 3, atoms=12)
     rows = torch.stack([torch.from_numpy(wavy(2, seed)(points.all.numpy())[0]) for seed in range(20)])
     functional = Wasserstein(0.1, order=order)
     stand_in, worst, mean = functional.rough()(rows, points), functional(rows, points), rows @ points.mass
@@ -175,7 +175,7 @@ def test_the_stand_in_lies_between_the_worst_case_and_the_mean(order: Literal[1,
 
 
 def test_atoms_without_mass_move_nothing() -> None:
-    field, points = wavy(2, 1), law(2, 1, atoms=12)
+    field, points = wavy(2, 1), context_distribution(2, 1, atoms=12)
     padded = ContextPoints(
         torch.cat([points.atoms, points.atoms[:4] / 2]),
         torch.cat([points.weights, torch.zeros(4, dtype=torch.float64)]),
@@ -192,6 +192,6 @@ def test_the_lowest_point_is_found(functional: Minimum | TotalVariation, dim: in
     axis = np.linspace(0, 1, GRID[dim])
     grid = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), -1).reshape(-1, dim)
     for seed in range(4):
-        field, points = wavy(dim, seed), law(dim, seed, atoms=20)
+        field, points = wavy(dim, seed), context_distribution(dim, seed, atoms=20)
         lowest = functional.refine(as_tensors(field), points)
         assert field(lowest.numpy())[0].min() <= field(grid)[0].min() + 0.01

@@ -12,23 +12,23 @@ from convex import random_points, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edrbo.acquisition.functional import (
+from edrbo.acquisition.risk import (
     KL,
     MMD,
     ChiSquare,
-    CVaR,
+    CVaRFunctional,
     Expectation,
     Minimum,
     TotalVariation,
     Wasserstein,
-    WorstCase,
+    WorstCaseFunctional,
 )
-from edrbo.context.laws import ContextPoints
+from edrbo.contexts.distributions import ContextPoints
 from edrbo.errors import InvalidValueError
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
 
-Case = tuple[Callable[[float], WorstCase], Callable[[float], convex.Constraints], bool]
+Case = tuple[Callable[[float], WorstCaseFunctional], Callable[[float], convex.Constraints], bool]
 
 # name: (functional of the radius, constraints of the radius, may mass go anywhere?)
 BALLS: dict[str, Case] = {
@@ -84,7 +84,7 @@ def test_degenerate_rows_agree_with_a_convex_solver(ball: str, radius: float) ->
 
 
 @balls
-def test_law_on_a_single_atom(ball: str) -> None:
+def test_distribution_on_a_single_atom(ball: str) -> None:
     functional, constraints, _ = BALLS[ball]
     spread = random_points(5, atoms=6, support=0)
     points = ContextPoints(spread.atoms, torch.eye(6, dtype=torch.float64)[2], spread.support)
@@ -169,7 +169,7 @@ def test_the_same_call_gives_the_same_bits(ball: str) -> None:
 @pytest.mark.parametrize("name", [*BALLS, "cvar"])
 @pytest.mark.parametrize("radius", [0.02, 0.3])
 def test_gradient_is_that_of_the_value(name: str, radius: float) -> None:
-    functional = CVaR(radius) if name == "cvar" else BALLS[name][0](radius)
+    functional = CVaRFunctional(radius) if name == "cvar" else BALLS[name][0](radius)
     points = random_points(12, atoms=10, support=4)
     values = random_rows(6, 5, 14).requires_grad_()
     (gradient,) = torch.autograd.grad(functional(values, points).sum(), values)

@@ -21,10 +21,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edrbo import Categorical, Integer, Limit, Maximize, Real, Space, Study
-from edrbo.cli.tell import tell
 from edrbo.errors import EdrboError
-from edrbo.records.events import Event, Told
-from edrbo.study.csv_import import import_file
+from edrbo.lab.cli.tell import tell
+from edrbo.lab.tables.csv_import import import_file
+from edrbo.records.events import Event, Reported
 
 pytest.importorskip("fastapi", reason="needs edrbo[web]")
 sys.path.append(str(Path(__file__).parents[1] / "web"))
@@ -59,7 +59,7 @@ class Entry:
     design: Mapping[str, Spelled]
     context: Mapping[str, Spelled]
     results: Mapping[str, Spelled]
-    noise: Spelled | None = None
+    noise_variance: Spelled | None = None
     cost: Spelled | None = None
     note: str | None = None
 
@@ -108,7 +108,7 @@ MISTAKES: dict[str, list[Spelled]] = {  # besides what is no number
     "kind": [Spelled("matt", "matt"), Spelled("B", "B")],
     "shift": [Spelled("noon", "noon")],
     "gloss": [Spelled("12 %", "12 %")],
-    "noise": [Spelled(-0.5, "-0,5"), Spelled("1 %", "1 %")],
+    "noise_variance": [Spelled(-0.5, "-0,5"), Spelled("1 %", "1 %")],
     "cost": [Spelled(-1.0, "-1"), Spelled("3 €", "3 €")],
 }
 
@@ -120,22 +120,22 @@ def entries(draw: st.DrawFn, several: bool) -> Entry:
     context = {name: draw(one) for name, one in CONTEXT.items() if draw(st.booleans())}
     names = ("gloss", "roughness") if several and draw(st.booleans()) else ("gloss",)
     results = {name: draw(numbers(-2000, 2000, name)) for name in names}
-    noise, cost = draw(st.none() | AMOUNTS), draw(st.none() | AMOUNTS)
+    noise_variance, cost = draw(st.none() | AMOUNTS), draw(st.none() | AMOUNTS)
     note = draw(st.none() | st.sampled_from(["a bubble", "a, b", 'the "new" roll', "50 % more"]))
     mistake = draw(st.sampled_from(["none", "none", "a setting is missing", "no result", "a field"]))
     if mistake == "a setting is missing":
         del design[draw(st.sampled_from(sorted(design)))]
     if mistake == "no result":
-        results, noise = {}, None
+        results, noise_variance = {}, None
     if mistake == "a field":
         parts: list[tuple[dict[str, Spelled], str]] = [
             (part, name) for part in (design, context, results) for name in part
         ]
-        part, name = draw(st.sampled_from([*parts, ({}, "noise"), ({}, "cost")]))
+        part, name = draw(st.sampled_from([*parts, ({}, "noise_variance"), ({}, "cost")]))
         words = [] if name in ("kind", "shift") else [Spelled(text, text) for text in NO_NUMBERS]
         part[name] = draw(st.sampled_from([*words, *MISTAKES.get(name, [])]))
-        noise, cost = part.get("noise", noise), part.get("cost", cost)
-    return Entry(design, context, results, noise, cost, note)
+        noise_variance, cost = part.get("noise_variance", noise_variance), part.get("cost", cost)
+    return Entry(design, context, results, noise_variance, cost, note)
 
 
 # -------------------------------------------------------------------- interfaces
@@ -145,12 +145,15 @@ def in_python(study: Study, entry: Entry, several: bool) -> None:
     def values(parts: Mapping[str, Spelled]) -> dict[str, Any]:
         return {name: part.value for name, part in parts.items()}
 
-    results, noise = values(entry.results), None if entry.noise is None else entry.noise.value
+    results, noise_variance = (
+        values(entry.results),
+        None if entry.noise_variance is None else entry.noise_variance.value,
+    )
     study.tell(
         values(entry.design),
         values(entry.context) or None,
         (results or None) if several else results.get("gloss"),
-        noise={"gloss": noise} if several and noise is not None else noise,
+        noise_variance={"gloss": noise_variance} if several and noise_variance is not None else noise_variance,
         cost=None if entry.cost is None else entry.cost.value,
         note=entry.note,
     )
@@ -160,13 +163,17 @@ def on_the_command_line(path: Path, entry: Entry, several: bool) -> None:
     def words(parts: Mapping[str, Spelled]) -> list[str] | None:
         return [f"{name}={part.text}" for name, part in parts.items()] or None
 
-    noise = None if entry.noise is None else [f"gloss={entry.noise.text}" if several else str(entry.noise.text)]
+    noise_variance = (
+        None
+        if entry.noise_variance is None
+        else [f"gloss={entry.noise_variance.text}" if several else str(entry.noise_variance.text)]
+    )
     tell(
         study=str(path),
         design=words(entry.design),
         context=words(entry.context),
         value=words(entry.results) if several else [str(part.text) for part in entry.results.values()] or None,
-        noise=noise,
+        noise_variance=noise_variance,
         cost=None if entry.cost is None else entry.cost.text,
         note=entry.note,
         by="Ada",
@@ -182,7 +189,11 @@ def in_the_form(client: Client, name: str, entry: Entry, several: bool) -> str |
     results = texts(entry.results)
     body: dict[str, Any] = {"design": texts(entry.design), "context": texts(entry.context), "by": "Ada"}
     body |= {"outcomes": results} if several else {"value": results.get("gloss")}
-    body |= {} if entry.noise is None else {"noise": {"gloss": entry.noise.text} if several else entry.noise.text}
+    body |= (
+        {}
+        if entry.noise_variance is None
+        else {"noise_variance": {"gloss": entry.noise_variance.text} if several else entry.noise_variance.text}
+    )
     body |= {} if entry.cost is None else {"cost": entry.cost.text}
     answer = client.write("tell", name, **body, note=entry.note)
     return None if answer.status == 200 else str(answer.json["code"] or answer.json)
@@ -190,9 +201,9 @@ def in_the_form(client: Client, name: str, entry: Entry, several: bool) -> str |
 
 def as_a_table(entry: Entry, several: bool) -> str:
     cells = {name: part.text for parts in (entry.design, entry.context, entry.results) for name, part in parts.items()}
-    cells |= {} if entry.noise is None else {"noise": entry.noise.text}
+    cells |= {} if entry.noise_variance is None else {"noise_variance": entry.noise_variance.text}
     cells |= {} if entry.cost is None else {"run_cost": entry.cost.text}
-    cells |= {"by": "Ada", "status": "told"} | ({} if entry.note is None else {"note": entry.note})
+    cells |= {"by": "Ada", "status": "reported"} | ({} if entry.note is None else {"note": entry.note})
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow([HEADINGS.get(name, name) for name in cells])
@@ -250,7 +261,7 @@ NAMES = ("id", "ref", "key", "at")
 
 def plain(event: Event) -> dict[str, Any]:
     """What an event says, without when it was said and by which name it is called."""
-    assert isinstance(event, Told)
+    assert isinstance(event, Reported)
     parts = {part.name: getattr(event, part.name) for part in fields(event) if part.name not in NAMES}
     return {name: part.tolist() if isinstance(part, np.ndarray) else part for name, part in parts.items()}
 

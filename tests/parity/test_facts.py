@@ -1,4 +1,4 @@
-"""The same answer is told in the same words on the terminal, the lab page, its job card, the report and in JSON."""
+"""The same answer is reported in the same words on the terminal, the lab page, its job card, the report and in JSON."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from edrbo import Limit, Maximize, Real, Space, Study
-from edrbo.cli import main
-from edrbo.report import report_page
+from edrbo.lab.cli import main
+from edrbo.lab.report import report_page
 from edrbo.text import answer_text
 
 pytest.importorskip("fastapi", reason="needs edrbo[web]")

@@ -25,11 +25,11 @@ def test_forgetting_halves_per_half_life_across_batches() -> None:
 
 
 @pytest.mark.parametrize("half_life", [None, 400.0])
-def test_a_summary_keeps_the_law(half_life: float | None) -> None:
+def test_a_summary_keeps_the_distribution(half_life: float | None) -> None:
     rng = np.random.default_rng(0)
     drift = np.linspace(3, 6, KEPT_ROWS + 1)[:, None] + rng.normal(size=(KEPT_ROWS + 1, 1)).clip(-3, 3)
     exact_weights = np.ones(len(drift)) if half_life is None else 2.0 ** (-np.arange(len(drift))[::-1] / half_life)
-    notebook = Notebook(SPACE, forgetting=half_life)
+    notebook = Notebook(SPACE, context_half_life=half_life)
     notebook.observe_context(drift)
     notebook.observe_context([[9.0]])
     log = notebook.context_log
@@ -61,7 +61,7 @@ def test_nothing_seen_is_no_event() -> None:
 def test_the_effective_number_counts_what_a_summary_stands_for(half_life: float | None) -> None:
     """Kish's number from all weights one by one, against the log's, which has only a summary of most of them."""
     rng = np.random.default_rng(1)
-    notebook = Notebook(SPACE, forgetting=half_life)
+    notebook = Notebook(SPACE, context_half_life=half_life)
     for size in (7, KEPT_ROWS + 1, 7):
         notebook.observe_context(rng.uniform(0, 10, (size, 1)))
     count = KEPT_ROWS + 15
@@ -121,7 +121,7 @@ def test_runs_of_a_row_each_and_contexts_seen_alone_are_independent() -> None:
     assert notebook.context_log.effective(None) == pytest.approx(16.0)
 
 
-def test_a_series_that_was_told_is_one_run() -> None:
+def test_a_series_that_was_reported_is_one_run() -> None:
     notebook = Notebook(SPACE)
     for c in range(3):
         notebook.tell({"x": 0.5}, contexts=[[float(c)]] * 5, values=[1.0] * 5)

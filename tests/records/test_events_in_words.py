@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from edrbo.records import events as e
+from edrbo.records.descriptions import VERBS, entry_words
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
-from edrbo.records.words import VERBS, entry_words
 from edrbo.space import Real, Space
 
 SPACE = Space({"speed": Real(10, 60, unit="m/min")}, {"humidity": Real(0, 100, unit="%")})
@@ -17,8 +17,8 @@ def history() -> State:
     x, context = np.array([0.5]), np.array([55.0])
     happened = [
         e.Asked(id=0, x=x),
-        e.Told(id=0, value=71.0),
-        e.ContextTold(id=0, context=context),
+        e.Reported(id=0, value=71.0),
+        e.ContextReported(id=0, context=context),
         e.Failed(id=1, x=x, why="tore"),
         e.Seen(rows=context[None], weights=np.ones(1), count=1),
         e.Asked(id=2, x=x),
@@ -42,7 +42,7 @@ def test_every_kind_has_words() -> None:
     assert [entry_words(state, event) for event in state.history] == [
         "run 0, suggested: speed 35 m/min",
         "run 0, result: gloss 71 GU",
-        "run 0, conditions told later: humidity 55 %",
+        "run 0, conditions reported later: humidity 55 %",
         "run 1, failed, no result: speed 35 m/min (tore)",
         "conditions seen: 1 time",
         "run 2, suggested: speed 35 m/min",

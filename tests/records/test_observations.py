@@ -20,7 +20,7 @@ def three() -> Observations:
         x=np.array([[0.0, 1.0], [0.5, 0.5], [0.2, 0.3]]),
         c=np.array([[10.0], [np.nan], [-3.0]]),
         y=np.array([1.0, 1e300, 1e-300]),
-        noise=np.array([np.nan, 0.0, 2.0]),
+        noise_variance=np.array([np.nan, 0.0, 2.0]),
     )
 
 
@@ -41,10 +41,12 @@ def test_complete_marks_known_contexts() -> None:
 
 def test_arrays_are_read_only_float64_copies() -> None:
     x = np.array([[0, 1]])
-    observations = Observations(x=x, c=np.zeros((1, 1)), y=np.array([1], dtype=np.int8), noise=np.array([np.nan]))
+    observations = Observations(
+        x=x, c=np.zeros((1, 1)), y=np.array([1], dtype=np.int8), noise_variance=np.array([np.nan])
+    )
     x[0, 0] = 1
     assert observations.x[0, 0] == 0.0
-    for array in (observations.x, observations.c, observations.y, observations.noise):
+    for array in (observations.x, observations.c, observations.y, observations.noise_variance):
         assert array.dtype == np.float64
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0.0
@@ -55,18 +57,18 @@ def test_arrays_are_read_only_float64_copies() -> None:
 def test_append_one_and_many() -> None:
     start = Observations.empty(2, 1)
     one = start.append([0.1, 0.2], [5.0], 3.0)
-    more = one.append([[0.3, 0.4], [0.5, 0.6]], None, [4.0, 5.0], noise=0.1)
-    last = more.append([[0.7, 0.8]], [[6.0]], [6.0], noise=[0.2])
+    more = one.append([[0.3, 0.4], [0.5, 0.6]], None, [4.0, 5.0], noise_variance=0.1)
+    last = more.append([[0.7, 0.8]], [[6.0]], [6.0], noise_variance=[0.2])
     assert [len(o) for o in (start, one, more, last)] == [0, 1, 3, 4]
     np.testing.assert_array_equal(last.x, [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6], [0.7, 0.8]])
     np.testing.assert_array_equal(last.c, [[5.0], [np.nan], [np.nan], [6.0]])
     np.testing.assert_array_equal(last.y, [3.0, 4.0, 5.0, 6.0])
-    np.testing.assert_array_equal(last.noise, [np.nan, 0.1, 0.1, 0.2])
+    np.testing.assert_array_equal(last.noise_variance, [np.nan, 0.1, 0.1, 0.2])
 
 
 def test_pickle_keeps_the_values() -> None:
     back = pickle.loads(pickle.dumps(three()))
-    for name in ("x", "c", "y", "noise"):
+    for name in ("x", "c", "y", "noise_variance"):
         np.testing.assert_array_equal(getattr(back, name), getattr(three(), name))
 
 
@@ -86,10 +88,10 @@ BAD: list[tuple[dict[str, Any], type[EdrboError]]] = [
     ({"y": "3"}, InvalidValueError),
     ({"y": [[1.0]]}, InvalidValueError),
     ({"y": [1.0, 2.0]}, InvalidValueError),
-    ({"noise": -1.0}, InvalidValueError),
-    ({"noise": math.inf}, InvalidValueError),
-    ({"noise": [1.0, 2.0]}, InvalidValueError),
-    ({"noise": "loud"}, InvalidValueError),
+    ({"noise_variance": -1.0}, InvalidValueError),
+    ({"noise_variance": math.inf}, InvalidValueError),
+    ({"noise_variance": [1.0, 2.0]}, InvalidValueError),
+    ({"noise_variance": "loud"}, InvalidValueError),
 ]
 
 
@@ -114,5 +116,5 @@ def test_one_by_one_equals_all_at_once(rows: list[tuple[float, bool, float]]) ->
     xs = np.array([[x] for x, _, _ in rows]).reshape(-1, 1)
     cs = np.array([[y if known else np.nan] for _, known, y in rows]).reshape(-1, 1)
     together = Observations.empty(1, 1).append(xs, cs, [y for _, _, y in rows])
-    for name in ("x", "c", "y", "noise", "complete"):
+    for name in ("x", "c", "y", "noise_variance", "complete"):
         np.testing.assert_array_equal(getattr(stepwise, name), getattr(together, name))

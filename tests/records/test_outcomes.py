@@ -1,4 +1,4 @@
-"""Several outcomes as values and on record: what each is for, and that whatever was told is read again."""
+"""Several outcomes as values and on record: what each is for, and that whatever was reported is read again."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from notebook import Notebook
 
 import edrbo
 from edrbo.errors import EdrboError, InvalidEventError, InvalidValueError, UnknownNameError
+from edrbo.lab import Study
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import import_file
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.records.outcomes import Outcomes, read_outcome_word, read_outcomes
+from edrbo.records.descriptions import describe_run
+from edrbo.records.outcomes import Outcomes, read_outcome_argument, read_outcomes
 from edrbo.records.settings import Settings
 from edrbo.records.state import same_state
-from edrbo.records.words import run_words
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_file
 
 SPACE = Space(design={"speed": (0.0, 1.0)}, context={"humidity": (0.0, 1.0)})
 OUTCOMES = {
     "gloss": edrbo.Maximize(unit="GU"),
     "roughness": edrbo.Limit(upper=2.0, probability=0.9, unit="µm"),
     "cost": edrbo.Minimize(weight=0.1, goal="cvar:0.2"),
-    "noise": edrbo.Limit(lower=-1.0, upper=1.0),  # a heading of tables
+    "noise_variance": edrbo.Limit(lower=-1.0, upper=1.0),  # a heading of tables
 }
 
 
 def tell_some(one: Any) -> None:
     for k in range(4):
         x, c = 0.2 * k, 0.1 + 0.2 * k
-        one.tell({"speed": x}, [c], {"gloss": 1.0 + x, "roughness": 0.5 + c, "cost": 3.0 - x, "noise": 0.1 * k})
-    one.tell({"speed": 0.9}, [0.5], {"roughness": 0.7}, noise={"roughness": 0.01})
-    one.tell({"speed": 0.8}, None, {"gloss": 1.7, "cost": None}, noise={"gloss": 0.1})
+        one.tell(
+            {"speed": x}, [c], {"gloss": 1.0 + x, "roughness": 0.5 + c, "cost": 3.0 - x, "noise_variance": 0.1 * k}
+        )
+    one.tell({"speed": 0.9}, [0.5], {"roughness": 0.7}, noise_variance={"roughness": 0.01})
+    one.tell({"speed": 0.8}, None, {"gloss": 1.7, "cost": None}, noise_variance={"gloss": 0.1})
     one.tell({"speed": 0.7}, [0.4], failed=True)
     one.correct(4, value={"gloss": 1.8, "cost": 2.0})
 
@@ -51,34 +53,34 @@ def notebook() -> Notebook:
 def test_runs_hold_what_was_measured(notebook: Notebook) -> None:
     runs = notebook.state.runs
     assert runs[0].value == 1.0
-    assert runs[0].others == {"roughness": 0.6, "cost": 3.0, "noise": 0.0}
+    assert runs[0].others == {"roughness": 0.6, "cost": 3.0, "noise_variance": 0.0}
     assert (runs[4].value, runs[4].others) == (1.8, {"roughness": 0.7, "cost": 2.0})
-    assert runs[4].others_noise == {"roughness": 0.01}
-    assert (runs[5].value, runs[5].noise, runs[5].others) == (1.7, 0.1, {})
-    assert run_words(notebook.state, runs[4]) == (
+    assert runs[4].others_noise_variance == {"roughness": 0.01}
+    assert (runs[5].value, runs[5].noise_variance, runs[5].others) == (1.7, 0.1, {})
+    assert describe_run(notebook.state, runs[4]) == (
         "run 4: speed 0.9 at humidity 0.5 gave gloss 1.8 GU, roughness 0.7 µm, cost 2"
     )
 
 
 def test_an_outcome_by_itself(notebook: Notebook) -> None:
     state = notebook.state
-    for name, direction, goal, told in (
+    for name, direction, goal, reported in (
         ("gloss", "maximize", "expected", [0, 1, 2, 3, 4, 5]),
         ("roughness", "minimize", "reach:2", [0, 1, 2, 3, 4]),
         ("cost", "minimize", "cvar:0.2", [0, 1, 2, 3, 4]),
-        ("noise", "maximize", "within:-1,1", [0, 1, 2, 3]),
+        ("noise_variance", "maximize", "within:-1,1", [0, 1, 2, 3]),
     ):
         alone = state.of_outcome(name)
         settings = alone.settings
         assert (settings.outcome, settings.outcomes) == (name, None)
         assert settings.goal.to_text() == goal
-        assert list(alone.told) == told
+        assert list(alone.reported) == reported
         assert list(alone.failed) == [6]
         assert len(alone.log) == len(state.log)
-        if name != "noise":  # both ends: either direction
+        if name != "noise_variance":  # both ends: either direction
             assert settings.direction == direction
     assert state.of_outcome("roughness").observations.y.tolist() == pytest.approx([0.6, 0.8, 1.0, 1.2, 0.7])
-    assert state.of_outcome("roughness").observations.noise[4] == 0.01
+    assert state.of_outcome("roughness").observations.noise_variance[4] == 0.01
     with pytest.raises(UnknownNameError, match="did you mean 'gloss'"):
         state.of_outcome("glos")
 
@@ -97,19 +99,23 @@ def test_everything_is_read_again(notebook: Notebook, tmp_path: Path) -> None:
     table = io.StringIO()
     export_csv(study.state, table)
     head = table.getvalue().splitlines()[0]
-    assert "humidity,roughness,cost,outcome:noise,noise:roughness,noise:cost,noise:noise,value,noise" in head
+    assert (
+        "humidity,roughness,cost,outcome:noise_variance,noise_variance:roughness,noise_variance:cost,noise_variance:noise_variance,value,noise_variance"
+        in head
+    )
     (tmp_path / "table.csv").write_text(table.getvalue(), encoding="utf-8")
     other = Study.open(tmp_path / "other.db", SPACE, outcomes=OUTCOMES, initial=100)
     import_file(other, tmp_path / "table.csv")
-    told = [
-        [(run.value, run.others) for run in one.state.runs.values() if run.status == "told"] for one in (study, other)
+    reported = [
+        [(run.value, run.others) for run in one.state.runs.values() if run.status == "reported"]
+        for one in (study, other)
     ]
-    assert told[0] == told[1]
+    assert reported[0] == reported[1]
     assert not import_file(other, tmp_path / "table.csv").events
     frame = study.to_frame()
     assert frame["roughness"].tolist()[:2] == [1.0, 0.6]
     assert math.isnan(frame["value"][0])
-    assert frame["outcome:noise"][1] == 0.0
+    assert frame["outcome:noise_variance"][1] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -124,7 +130,7 @@ def test_everything_is_read_again(notebook: Notebook, tmp_path: Path) -> None:
         ([1.0, 2.0], "several outcomes"),
     ],
 )
-def test_what_cannot_be_told(notebook: Notebook, value: Any, words: str) -> None:
+def test_what_cannot_be_reported(notebook: Notebook, value: Any, words: str) -> None:
     before = notebook.state
     with pytest.raises(EdrboError, match=words):
         notebook.tell({"speed": 0.5}, [0.5], value)
@@ -133,9 +139,9 @@ def test_what_cannot_be_told(notebook: Notebook, value: Any, words: str) -> None
 
 def test_noise_needs_its_value(notebook: Notebook) -> None:
     with pytest.raises(InvalidValueError, match="'cost' has a noise and no value"):
-        notebook.tell({"speed": 0.5}, [0.5], {"gloss": 1.0}, noise={"cost": 0.1})
+        notebook.tell({"speed": 0.5}, [0.5], {"gloss": 1.0}, noise_variance={"cost": 0.1})
     with pytest.raises(InvalidValueError, match="'gloss' has a noise and no value"):
-        notebook.tell({"speed": 0.5}, [0.5], {"cost": 1.0}, noise={"gloss": 0.1})
+        notebook.tell({"speed": 0.5}, [0.5], {"cost": 1.0}, noise_variance={"gloss": 0.1})
 
 
 def test_one_outcome_is_one_number() -> None:
@@ -194,17 +200,17 @@ def test_settings_follow_the_main_outcome() -> None:
 
 
 def test_words_of_a_command_line() -> None:
-    assert read_outcome_word("gloss=maximize") == ("gloss", edrbo.Maximize())
-    assert read_outcome_word("cost=minimize,weight=0.1,goal=within:3,5") == (
+    assert read_outcome_argument("gloss=maximize") == ("gloss", edrbo.Maximize())
+    assert read_outcome_argument("cost=minimize,weight=0.1,goal=within:3,5") == (
         "cost",
-        edrbo.Minimize(weight=0.1, goal=edrbo.Within(3, 5)),
+        edrbo.Minimize(weight=0.1, goal=edrbo.ProbabilityWithin(3, 5)),
     )
-    assert read_outcome_word("r=limit,upper=2,probability=0.9") == ("r", edrbo.Limit(upper=2, probability=0.9))
+    assert read_outcome_argument("r=limit,upper=2,probability=0.9") == ("r", edrbo.Limit(upper=2, probability=0.9))
     with pytest.raises(InvalidValueError):
-        read_outcome_word("gloss")
+        read_outcome_argument("gloss")
     made = read_outcomes(OUTCOMES)
     assert made is not None
-    assert dict(map(read_outcome_word, made.to_text().split("; "))) == OUTCOMES
+    assert dict(map(read_outcome_argument, made.to_text().split("; "))) == OUTCOMES
 
 
 def test_outcomes_are_amended_but_never_lost(notebook: Notebook) -> None:
@@ -220,4 +226,4 @@ def test_outcomes_are_amended_but_never_lost(notebook: Notebook) -> None:
     single.tell({"speed": 0.5}, [0.5], 1.0)
     single.amend({"outcomes": Settings(SPACE, outcomes=OUTCOMES).to_dict()["outcomes"]})
     single.tell({"speed": 0.5}, [0.4], {"gloss": 1.0, "cost": 2.0})
-    assert list(single.state.of_outcome("cost").told) == [1]
+    assert list(single.state.of_outcome("cost").reported) == [1]

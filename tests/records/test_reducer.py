@@ -17,11 +17,11 @@ from notebook import Notebook
 from edrbo import Space
 from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, InvalidValueError, UnknownSuggestionError
 from edrbo.records import events as e
-from edrbo.records.minimal import minimal_events
+from edrbo.records.compaction import minimal_events
+from edrbo.records.derived import DerivedTables
 from edrbo.records.reducer import undone
 from edrbo.records.settings import Settings
 from edrbo.records.state import State, same_state
-from edrbo.records.tables import Tables
 from edrbo.space import Integer
 
 SPACE = Space(design={"x": (0.0, 10.0), "k": ["a", "b"]}, context={"c": (0.0, 1.0)})
@@ -45,10 +45,10 @@ def notebook() -> Notebook:
 # -------------------------------------------------------------------- each kind of event
 
 
-def test_asked_told_and_late_context(notebook: Notebook) -> None:
+def test_asked_reported_and_late_context(notebook: Notebook) -> None:
     one, two = notebook.ask(x=1, k="a"), notebook.ask(x=2, k="b")
     assert list(notebook.state.pending) == [one, two]
-    notebook.tell(two, None, 5.0, noise=0.25)
+    notebook.tell(two, None, 5.0, noise_variance=0.25)
     notebook.tell(one, [0.5], 4.0)
     assert notebook.observations.y.tolist() == [5.0, 4.0]
     assert notebook.state.training_order.tolist() == [1]
@@ -57,7 +57,7 @@ def test_asked_told_and_late_context(notebook: Notebook) -> None:
     assert notebook.context_log.weighted(1, None)[0].tolist() == [[0.5], [0.75]]
     with pytest.raises(InvalidContextError, match="known already"):
         notebook.tell_context(two, [0.1])
-    with pytest.raises(UnknownSuggestionError, match="told already"):
+    with pytest.raises(UnknownSuggestionError, match="reported already"):
         notebook.tell(one, [0.5], 4.0)
 
 
@@ -85,9 +85,9 @@ def test_failed_cancelled_dropped_restored_noted(notebook: Notebook) -> None:
 
 def test_corrections(notebook: Notebook) -> None:
     notebook.tell({"x": 1, "k": "a"}, None, 3.0)
-    notebook.correct(0, value=4.0, noise=0.5, design={"x": 2})
+    notebook.correct(0, value=4.0, noise_variance=0.5, design={"x": 2})
     run = notebook.state.runs[0]
-    assert (run.value, run.noise) == (4.0, 0.5)
+    assert (run.value, run.noise_variance) == (4.0, 0.5)
     assert notebook.space.decode_designs(run.x)[0] == {"x": 2.0, "k": "a"}
     assert not notebook.observations.complete.any()
     notebook.correct(0, context=[0.5])
@@ -107,7 +107,7 @@ def test_undo_and_redo(notebook: Notebook) -> None:
     notebook.tell({"x": 2, "k": "a"}, [0.25], 4.0)
     after = notebook.state
     taken_back = notebook.undo()
-    assert isinstance(taken_back, e.Told)
+    assert isinstance(taken_back, e.Reported)
     assert notebook.observations.y.tolist() == [3.0]
     assert notebook.state.next_id == 2  # a number is never given out twice
     assert len(notebook.context_log) == 1
@@ -179,24 +179,24 @@ REFUSED: dict[str, e.Event] = {
     "negative number": e.Asked(id=-1, x=X),
     "no number": e.Asked(id=True, x=X),
     "number that leaves none": e.Asked(id=2**53, x=X),
-    "text as value": e.Told(id=0, value="0.5"),  # type: ignore[arg-type]
-    "a truth": e.Told(id=0, value=True),
-    "too large for float64": e.Told(id=0, value=10**400),
-    "NaN": e.Told(id=0, value=math.nan),
-    "no value": e.Told(id=0, value=None),  # type: ignore[arg-type]
-    "ragged value": e.Told(id=0, value=[[1], [2, 3]]),  # type: ignore[arg-type]
-    "negative noise": e.Told(id=0, value=1.0, noise=-1.0),
-    "infinite noise": e.Told(id=0, value=1.0, noise=math.inf),
-    "noise in a list": e.Told(id=0, value=1.0, noise=[0.5]),  # type: ignore[arg-type]
-    "negative cost": e.Told(id=0, value=1.0, cost=-1.0),
+    "text as value": e.Reported(id=0, value="0.5"),  # type: ignore[arg-type]
+    "a truth": e.Reported(id=0, value=True),
+    "too large for float64": e.Reported(id=0, value=10**400),
+    "NaN": e.Reported(id=0, value=math.nan),
+    "no value": e.Reported(id=0, value=None),  # type: ignore[arg-type]
+    "ragged value": e.Reported(id=0, value=[[1], [2, 3]]),  # type: ignore[arg-type]
+    "negative noise": e.Reported(id=0, value=1.0, noise_variance=-1.0),
+    "infinite noise": e.Reported(id=0, value=1.0, noise_variance=math.inf),
+    "noise in a list": e.Reported(id=0, value=1.0, noise_variance=[0.5]),  # type: ignore[arg-type]
+    "negative cost": e.Reported(id=0, value=1.0, cost=-1.0),
     "cost of text": e.Failed(id=0, cost="3"),  # type: ignore[arg-type]
     "cost beyond sums": e.Corrected(id=1, cost=1e101),
     "cost before the end": e.Corrected(id=0, cost=1.0),
-    "infinite context": e.Told(id=0, value=1.0, context=np.array([math.inf])),
-    "two contexts": e.Told(id=0, value=1.0, context=np.array([0.5, 0.5])),
-    "context of text": e.Told(id=0, value=1.0, context=np.array(["0.5"])),  # type: ignore[arg-type]
-    "unknown run": e.Told(id=5, value=1.0),
-    "no context": e.ContextTold(id=1, context=None),  # type: ignore[arg-type]
+    "infinite context": e.Reported(id=0, value=1.0, context=np.array([math.inf])),
+    "two contexts": e.Reported(id=0, value=1.0, context=np.array([0.5, 0.5])),
+    "context of text": e.Reported(id=0, value=1.0, context=np.array(["0.5"])),  # type: ignore[arg-type]
+    "unknown run": e.Reported(id=5, value=1.0),
+    "no context": e.ContextReported(id=1, context=None),  # type: ignore[arg-type]
     "weights overflow": e.Seen(rows=np.ones((2, 1)), weights=np.array([1e308, 1e308]), count=2),
     "weights underflow": e.Seen(rows=np.ones((1, 1)), weights=np.array([1e-310]), count=1),
     "weights negative": e.Seen(rows=np.ones((2, 1)), weights=np.array([1.0, -2.0]), count=2),
@@ -215,8 +215,8 @@ REFUSED: dict[str, e.Event] = {
     "another direction": e.Amended(settings={"direction": "minimize"}),
     "settings of text": e.Amended(settings="text"),  # type: ignore[arg-type]
     "defaults of text": e.Amended(settings={"seed": 1}, defaults=[1]),  # type: ignore[arg-type]
-    "expectation of NaN": e.Asked(id=9, x=X, expects={"mean": math.nan}),
-    "expectation of a set": e.Asked(id=9, x=X, expects={"mean": {1, 2}}),
+    "expectation of NaN": e.Asked(id=9, x=X, outcome_forecast={"mean": math.nan}),
+    "expectation of a set": e.Asked(id=9, x=X, outcome_forecast={"mean": {1, 2}}),
     "no event": "text",  # type: ignore[dict-item]
 }
 
@@ -237,21 +237,23 @@ def test_what_cannot_be_is_refused_and_leaves_nothing_behind(name: str) -> None:
 def test_plain_types_are_kept_of_what_numpy_gives() -> None:
     notebook = Notebook(SPACE)
     x, context = X.copy(), np.array([0.5], dtype=np.float32)
-    notebook.take(e.Asked(id=np.int64(0), x=x, expects={"mean": np.float32(0.5), "n": np.int8(3)}))  # type: ignore[arg-type]
+    notebook.take(e.Asked(id=np.int64(0), x=x, outcome_forecast={"mean": np.float32(0.5), "n": np.int8(3)}))  # type: ignore[arg-type]
     notebook.take(
-        e.Told(id=np.uint8(0), value=np.float32(2.5), noise=Decimal("0.25"), context=context, at=np.float64(5.0))  # type: ignore[arg-type]
+        e.Reported(
+            id=np.uint8(0), value=np.float32(2.5), noise_variance=Decimal("0.25"), context=context, at=np.float64(5.0)
+        )  # type: ignore[arg-type]
     )
-    x[:], context[:] = 0.0, 9.0  # what was told does not change with the caller's arrays
+    x[:], context[:] = 0.0, 9.0  # what was reported does not change with the caller's arrays
     assert [type(event.id) for event in notebook.state.history] == [int, int]  # type: ignore[attr-defined]
     run = notebook.state.runs[0]
-    assert (type(run.value), run.value, type(run.noise), run.noise) == (float, 2.5, float, 0.25)
-    assert run.expects == {"mean": 0.5, "n": 3}
+    assert (type(run.value), run.value, type(run.noise_variance), run.noise_variance) == (float, 2.5, float, 0.25)
+    assert run.outcome_forecast == {"mean": 0.5, "n": 3}
     assert np.array_equal(run.x, X)
     assert same_state(stored(notebook.state), notebook.state)
 
 
 def test_forgetting_leaves_some_weight_whatever_the_ages() -> None:
-    notebook = Notebook(SPACE, forgetting=1e-310)
+    notebook = Notebook(SPACE, context_half_life=1e-310)
     notebook.observe_context([[0.1], [0.2], [0.3]], weights=[1.0, 2.0, 0.0])
     rows, weights = notebook.context_log.weighted(1, 1e-310)
     assert weights.tolist() == [0.0, 2.0, 0.0]
@@ -261,8 +263,8 @@ def test_forgetting_leaves_some_weight_whatever_the_ages() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        *([], 3, None, {}, {"kind": 3}, {"kind": "nonsense"}, {"kind": "told"}, {"kind": "told", "id": 0}),
-        *({"kind": "told", "id": 0, "value": 1, "wind": 3}, {"kind": "asked", "id": 0, "x": "0.5"}),
+        *([], 3, None, {}, {"kind": 3}, {"kind": "nonsense"}, {"kind": "reported"}, {"kind": "reported", "id": 0}),
+        *({"kind": "reported", "id": 0, "value": 1, "wind": 3}, {"kind": "asked", "id": 0, "x": "0.5"}),
         *({"kind": "asked", "id": 0, "x": [[1]]}, {"kind": "asked", "id": 0, "x": [True]}),
         *({"kind": "asked", "id": 0, "x": [[1], [2, 3]]}, {"kind": "asked", "id": 0, "x": [10**400]}),
     ],
@@ -281,7 +283,7 @@ class Life:
     """Random valid events; those that cannot be are passed over."""
 
     def __init__(self, space: Space, draw: st.DrawFn) -> None:
-        self.notebook, self._draw = Notebook(space, forgetting=5.0), draw
+        self.notebook, self._draw = Notebook(space, context_half_life=5.0), draw
         self._wider = 0
 
     def step(self) -> None:
@@ -304,9 +306,9 @@ class Life:
         self.notebook.ask(**self._design())
 
     def do_tell(self, key: int) -> None:
-        noise = self._draw(st.none() | st.floats(0, 1e3))
+        noise_variance = self._draw(st.none() | st.floats(0, 1e3))
         cost = self._draw(st.none() | st.floats(0, 1e3))
-        self.notebook.tell(key, self._context(), self._draw(numbers), noise=noise, cost=cost)
+        self.notebook.tell(key, self._context(), self._draw(numbers), noise_variance=noise_variance, cost=cost)
 
     def do_tell_own(self, key: int) -> None:
         self.notebook.tell(self._design(), self._context(), self._draw(numbers))
@@ -400,20 +402,20 @@ def test_what_is_taken_back_leaves_nothing_whatever_the_checkpoints(data: st.Dat
 @given(lives())
 @settings(max_examples=60, deadline=None)
 def test_the_fewest_events_lead_to_the_same_knowledge(notebook: Notebook) -> None:
-    """All that a model sees and all that is said of a run; only who suggested a design is not told again."""
+    """All that a model sees and all that is said of a run; only who suggested a design is not reported again."""
     state = notebook.state
     events = [e.from_dict(json.loads(json.dumps(event.to_dict()))) for event in minimal_events(state)]
     again = State.start(state.settings).apply(*events)
-    for name in ("x", "c", "y", "noise"):
+    for name in ("x", "c", "y", "noise_variance"):
         assert np.array_equal(getattr(again.observations, name), getattr(state.observations, name), equal_nan=True)
     assert again.training_order.tolist() == state.training_order.tolist()
     assert again.runs.keys() == state.runs.keys()
     for key, run in state.runs.items():
         other = again.runs[key]
-        assert (run.status, run.value, run.noise, run.dropped) == (
+        assert (run.status, run.value, run.noise_variance, run.dropped) == (
             other.status,
             other.value,
-            other.noise,
+            other.noise_variance,
             other.dropped,
         )
         assert np.array_equal(run.x, other.x)
@@ -429,9 +431,9 @@ def test_what_was_worked_out_before_an_event_is_gone_on_from_rightly(notebook: N
     state = State.start(notebook.state.amendments[0].before if notebook.state.amendments else notebook.state.settings)
     for event in notebook.state.history:
         state = state.apply(event)
-        afresh = Tables(state)
-        assert list(state.told.items()) == list(afresh.told.items())
-        for name in ("x", "c", "y", "noise"):
+        afresh = DerivedTables(state)
+        assert list(state.reported.items()) == list(afresh.reported.items())
+        for name in ("x", "c", "y", "noise_variance"):
             here, there = getattr(state.observations, name), getattr(afresh.observations, name)
             assert np.array_equal(here, there, equal_nan=True)
         for here, there in ((state.pending, afresh.pending), (state.failed, afresh.failed)):

@@ -13,12 +13,12 @@ import pytest
 
 import edrbo
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError
+from edrbo.lab import Study
+from edrbo.lab.config import read_toml, write_toml
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.recorder import Recorder
-from edrbo.records.settings import Choices, Settings
+from edrbo.records.settings import Settings, SettingsOptions
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.toml_file import read_toml, write_toml
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 # one value of each that is not the default; a new setting must be added here, or the first test fails
@@ -27,7 +27,7 @@ OTHER: dict[str, Any] = {
     "method": "erbo",
     "direction": "minimize",
     "seed": 7,
-    "forgetting": 12.5,
+    "context_half_life": 12.5,
     "initial": 3,
     "goal": edrbo.CVaR(0.2),
     "aim": "identify",
@@ -38,7 +38,7 @@ OTHER: dict[str, Any] = {
     "title": "Coating line 3",
     "outcome_range": (0.0, None),
     "outcomes": {"gloss": edrbo.Maximize(unit="GU"), "roughness": edrbo.Limit(upper=2.0)},
-    "law": "norm(0.5, 0.1)",
+    "context_distribution": "norm(0.5, 0.1)",
     "cost": "1 + 9 * x",
 }
 
@@ -46,7 +46,7 @@ OTHER: dict[str, Any] = {
 def test_every_choice_has_another_value_here_and_a_type_there() -> None:
     names = {choice.name for choice in Settings.choices()}
     assert names == set(OTHER)
-    assert names == {*Choices.__annotations__, "method"}
+    assert names == {*SettingsOptions.__annotations__, "method"}
     for choice in Settings.choices():
         assert OTHER[choice.name] != choice.default
         assert choice.metadata["about"]
@@ -121,8 +121,8 @@ def test_every_door_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
 
 
 def test_plain_types_are_made_of_numpy_ones() -> None:
-    settings = Settings(SPACE, seed=np.int64(3), forgetting=np.float32(2.0), initial=np.int32(4))  # type: ignore[arg-type]
-    assert [type(part) for part in (settings.seed, settings.forgetting, settings.initial)] == [int, float, int]
+    settings = Settings(SPACE, seed=np.int64(3), context_half_life=np.float32(2.0), initial=np.int32(4))  # type: ignore[arg-type]
+    assert [type(part) for part in (settings.seed, settings.context_half_life, settings.initial)] == [int, float, int]
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_plain_types_are_made_of_numpy_ones() -> None:
         {"seed": None},
         {"seed": 1.5},
         {"seed": True},
-        {"forgetting": 0},
-        {"forgetting": float("nan")},
-        {"forgetting": "3"},
-        {"forgetting": 10**400},
+        {"context_half_life": 0},
+        {"context_half_life": float("nan")},
+        {"context_half_life": "3"},
+        {"context_half_life": 10**400},
         {"initial": 0},
         {"initial": "five"},
         {"goal": "cvar:2"},
@@ -175,8 +175,8 @@ def test_changes_by_name() -> None:
 def test_every_setting_is_a_flag_and_a_key_of_the_file() -> None:
     from typer.main import get_command
 
-    from edrbo.cli import make_app
-    from edrbo.study.toml_file import KEYS
+    from edrbo.lab.cli import make_app
+    from edrbo.lab.config import KEYS
 
     new = get_command(make_app(["new"])).commands["new"]  # type: ignore[attr-defined]
     flags = {flag for option in new.params for flag in option.opts}

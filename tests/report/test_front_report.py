@@ -1,4 +1,4 @@
-"""The report of several main outcomes, of what runs cost, and of outcomes told once."""
+"""The report of several main outcomes, of what runs cost, and of outcomes reported once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import edrbo
 from edrbo import Space, Study
-from edrbo.report import report_page
+from edrbo.lab.report import report_page
 
 SPACE = Space({"speed": (1, 9)}, {"humidity": (0, 100)})
 
@@ -18,8 +18,8 @@ def test_a_front_has_a_picture_and_a_table(tmp_path: Path) -> None:
     study = Study.open(tmp_path / "a.db", SPACE, method="erbo", outcomes=outcomes, cost="2 * speed")
     for k in range(4):
         speed = 1.5 + 2 * k
-        told = {"gloss": speed, "<price>": speed**2 / 10, "haze": 0.1 * speed}
-        study.tell({"speed": speed}, {"humidity": 20 + 15 * k}, told)
+        reported = {"gloss": speed, "<price>": speed**2 / 10, "haze": 0.1 * speed}
+        study.tell({"speed": speed}, {"humidity": 20 + 15 * k}, reported)
     page = report_page(study, {"humidity": 50})
     assert "When humidity 50 is known to come." in page
     assert page.count("<svg") == 1
@@ -31,7 +31,7 @@ def test_a_front_has_a_picture_and_a_table(tmp_path: Path) -> None:
 
 
 def test_progress_against_cost(tmp_path: Path) -> None:
-    study = Study.open(tmp_path / "a.db", SPACE, method="erbo", law="norm(55, 12)")
+    study = Study.open(tmp_path / "a.db", SPACE, method="erbo", context_distribution="norm(55, 12)")
     study.tell({"speed": 2}, {"humidity": 40}, 1.0, cost=3)
     study.tell({"speed": 5}, {"humidity": 60}, failed=True, cost=4.5)
     study.tell({"speed": 7}, {"humidity": 60}, 2.0)

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edrbo.errors import EdrboError
+from edrbo.lab import Study
+from edrbo.lab.report import report_page
+from edrbo.lab.report.contents import drawn_contexts, gather
+from edrbo.lab.report.svg import Chart, number, span, ticks
 from edrbo.records.goals import Robust
-from edrbo.report import report_page
-from edrbo.report.contents import drawn_contexts, gather
-from edrbo.report.svg import Chart, number, span, ticks
 from edrbo.space import Categorical, Integer, Real, Space
-from edrbo.study import Study
 from edrbo.text import rounded
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -112,7 +112,7 @@ def test_every_run_is_there_with_units_date_and_goal(tmp_path: Path) -> None:
     ):
         assert text in words
     assert "new roll" in words
-    assert set(re.findall(r"corrected( \(\w+\))?", words)) == {" (misread)"}  # what was undone is not told
+    assert set(re.findall(r"corrected( \(\w+\))?", words)) == {" (misread)"}  # what was undone is not reported
     for text in (
         "not tried, no time",
         "being tried",
@@ -126,7 +126,9 @@ def test_every_run_is_there_with_units_date_and_goal(tmp_path: Path) -> None:
     assert len(re.findall(said, words)) == 2  # for all conditions, and for these
     facts = gather(study)
     x = space.encode_designs(facts.recommendation.design)
-    apart = {key: abs(float(run.x[0] - x[0, 0])) for key, run in study.state.runs.items() if key in study.state.told}
+    apart = {
+        key: abs(float(run.x[0] - x[0, 0])) for key, run in study.state.runs.items() if key in study.state.reported
+    }
     nearest = sorted(apart, key=apart.__getitem__)[:3]
     assert [tried.run for tried in facts.recommendation.nearest] == nearest
     page = report_page(study)
@@ -147,7 +149,7 @@ def test_the_frontier_is_drawn_where_there_is_one(tmp_path: Path, tilt: float, w
 
 
 def test_the_slices_share_their_axis_of_outcomes(study: Study) -> None:
-    from edrbo.report.charts import slice_chart
+    from edrbo.lab.report.charts import slice_chart
 
     facts = gather(study)
     assert len({slice_chart(facts, part)._y for part in facts.slices}) == 1
@@ -179,9 +181,9 @@ def test_the_numbers_behind_the_page(study: Study) -> None:
     assert [part.name for part in facts.slices] == list(study.space.design_names)
     for part in facts.slices:
         place = part.values.index(part.recommended) if part.recommended in part.values else None
-        assert np.all(part.belief.lower <= part.belief.upper)
+        assert np.all(part.posterior.lower <= part.posterior.upper)
         if place is not None:
-            assert part.belief.expected[place] == pytest.approx(facts.recommendation.expected, rel=1e-6)
+            assert part.posterior.expected[place] == pytest.approx(facts.recommendation.expected, rel=1e-6)
     assert facts.calibration is not None
     np.testing.assert_allclose(facts.units.to_user(facts.calibration.y), study.observations.y[:14])
     assert len(facts.contexts) == 74
@@ -197,16 +199,16 @@ def test_values_of_extreme_size_come_back_in_the_users_units(tmp_path: Path) -> 
     assert "<svg" in report_page(study)
 
 
-@pytest.mark.parametrize("told", [1, 2, 4])
+@pytest.mark.parametrize("reported", [1, 2, 4])
 @pytest.mark.parametrize("context", [{}, {"c": (0.0, 1.0)}])
-def test_young_studies(tmp_path: Path, told: int, context: dict[str, tuple[float, float]]) -> None:
+def test_young_studies(tmp_path: Path, reported: int, context: dict[str, tuple[float, float]]) -> None:
     study = Study.open(tmp_path / "study.db", Space({"x": (0.0, 1.0), "k": Integer(1, 2)}, context), method="erbo")
-    with pytest.raises(EdrboError, match="nothing was told yet"):
+    with pytest.raises(EdrboError, match="nothing was reported yet"):
         report_page(study)
-    for _ in range(told):
+    for _ in range(reported):
         study.tell(study.ask(), [0.5] if context else None, 1.0)
     page = report_page(study)
-    assert "too early" in page or told > 4 or "Too few" in page
+    assert "too early" in page or reported > 4 or "Too few" in page
 
 
 def test_a_long_history_is_drawn_from_its_summary(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from edrbo.errors import StudyError, UnavailableError
+from edrbo.lab import Study
+from edrbo.lab.store import database
+from edrbo.lab.store.database import Database
 from edrbo.records.state import same_state
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.store import database
-from edrbo.study.store.database import Database
 
 
 @pytest.fixture(params=["file", "PostgreSQL"])

@@ -11,13 +11,13 @@ import optuna
 import pytest
 
 from edrbo.errors import DamagedStudyError, EdrboError, NetworkFileWarning, StudyError, UnavailableError
-from edrbo.optuna.export import export_study
-from edrbo.records.events import Told
+from edrbo.integrations.optuna.export import export_study
+from edrbo.lab import Study
+from edrbo.lab.maintenance import back_up, copy, problems_of
+from edrbo.lab.store.place import warn_of_network
+from edrbo.records.events import Reported
 from edrbo.records.state import State, same_state
 from edrbo.space import Integer, Real, Space
-from edrbo.study import Study
-from edrbo.study.maintenance import back_up, copy, problems_of
-from edrbo.study.store.place import warn_of_network
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def a_life(where: str | Path, space: Space, name: str | None = None) -> State:
         study.tell_context(3, [0.5])
         study.tell(study.ask(), failed=True, why="it broke")
         study.cancel(study.ask(), why="enough")
-        study.drop(4, why="doubtful")
+        study.drop(4, why="implausible")
         study.correct(5, value=-1.0, why="a slip")
         study.tell({"speed": 2.0}, [0.1], 3.0)
         study.undo()
@@ -142,8 +142,8 @@ def test_what_is_left_of_a_damaged_file_is_salvaged(where: Path, tmp_path: Path,
         assert study.name == "study"
         assert len(study.state.history) == len(state.history) - 1
         lost = state.history[16]
-        assert isinstance(lost, Told)
-        assert set(study.state.told) == set(state.told) - {lost.id}
+        assert isinstance(lost, Reported)
+        assert set(study.state.reported) == set(state.reported) - {lost.id}
         study.tell(lost.id, [0.5], 1.0)
 
 
@@ -185,7 +185,7 @@ def test_a_backup_is_whole_and_private(where: Path, tmp_path: Path, line: Space)
     with pytest.raises(StudyError, match="exists already"):
         back_up(where, tmp_path / "backup.db")
     back_up(where, tmp_path / "backup.db", force=True)
-    assert len(Study.open(tmp_path / "backup.db")) == len(state.told)
+    assert len(Study.open(tmp_path / "backup.db")) == len(state.reported)
     with pytest.raises(StudyError, match="there is no study"):
         back_up(tmp_path / "missing.db", tmp_path / "x.db")
     with pytest.raises(StudyError, match="pg_dump"):
@@ -234,9 +234,9 @@ def test_an_optuna_study(where: Path, tmp_path: Path) -> None:
     assert theirs.best_trial.params == suggestion.design
     assert theirs.best_value == 1.5
     assert theirs.best_trial.user_attrs["context"] == {"humidity": 0.25}
-    told = state.history[1]
+    reported = state.history[1]
     assert theirs.best_trial.datetime_complete is not None
-    assert theirs.best_trial.datetime_complete.timestamp() == pytest.approx(told.at, abs=1e-3)
+    assert theirs.best_trial.datetime_complete.timestamp() == pytest.approx(reported.at, abs=1e-3)
     with pytest.raises(EdrboError):
         export_study(state, "coating", str(tmp_path / "nowhere" / "x.log"))
 

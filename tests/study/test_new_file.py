@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edrbo.cli import make_app
 from edrbo.errors import EdrboError, UnavailableError
+from edrbo.lab import Study
+from edrbo.lab.cli import make_app
+from edrbo.lab.new_file import new_file
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.new_file import new_file
 
 
 @contextmanager
@@ -71,7 +71,7 @@ COMMANDS = {
 FULL = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
-from edrbo.cli import main
+from edrbo.lab.cli import main
 main()
 """
 

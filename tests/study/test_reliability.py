@@ -20,12 +20,12 @@ import psutil
 import pytest
 
 from edrbo.errors import StudyError, UnavailableError
-from edrbo.records.events import Told
+from edrbo.lab import Study
+from edrbo.lab.maintenance import back_up
+from edrbo.lab.store import database
+from edrbo.records.events import Reported
 from edrbo.records.state import State, same_state
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.maintenance import back_up
-from edrbo.study.store import database
 
 WORKERS = Path(__file__).with_name("workers.py")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
@@ -73,14 +73,14 @@ def check_against_what_was_said(study: Study, said: list[list]) -> None:
     state = study.state
     for _, number, design in asked:
         (stored,) = study.space.decode_designs(
-            state.pending[number] if number in state.pending else state.observations.x[state.told[number]]
+            state.pending[number] if number in state.pending else state.observations.x[state.reported[number]]
         )
         assert stored == design
-    for _, number, context, value in (line for line in said if line[0] == "told"):
-        row = state.told[number]
+    for _, number, context, value in (line for line in said if line[0] == "reported"):
+        row = state.reported[number]
         assert state.observations.y[row] == value
         assert state.observations.c[row] == context
-    assert len(state.observations) == len(state.told)
+    assert len(state.observations) == len(state.reported)
     assert len(state.log) == len(state.observations)
 
 
@@ -217,7 +217,7 @@ def test_eight_processes(
     study, count = Study.open(where), 8 * each
     check_against_what_was_said(study, lines)
     assert len(study) == study.state.next_id == count
-    assert sorted(study.state.told) == list(range(count))
+    assert sorted(study.state.reported) == list(range(count))
     assert not study.pending
     assert len({str(line[2]) for line in lines if line[0] == "asked"}) == count
     assert same_state(Study.open(where).state, study.state)
@@ -236,7 +236,9 @@ def test_a_study_used_by_the_children_of_its_process(
     assert len(study) == 22
     asked = [words[1] for words in lines if words[0] == "asked"]
     assert sorted(asked) == list(range(1, 21))
-    assert [words[1:3] for words in lines if words[0] == "told" and study.state.runs[words[1]].value != words[3]] == []
+    assert [
+        words[1:3] for words in lines if words[0] == "reported" and study.state.runs[words[1]].value != words[3]
+    ] == []
 
 
 def empty_database(url: str, name: str = "empty") -> str:
@@ -256,7 +258,7 @@ def test_processes_that_ask_at_once_know_of_each_other(tmp_path: Path, line: Spa
     study = Study.open(where, line, method="ucb", initial=3)
     for speed in (2.0, 5.0, 8.0):
         study.tell({"speed": speed}, [0.5], -((speed - 4.0) ** 2))
-    # nothing is told: the best design that is known may be asked for again
+    # nothing is reported: the best design that is known may be asked for again
     lines = run_workers("asks", str(where), 4, 2, tmp_path / "said")
     speeds = np.sort([words[2]["speed"] for words in lines if words[0] == "asked"])
     assert len(speeds) == 8
@@ -283,7 +285,7 @@ def tell_many(study: Study) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 40, 4_200, 8_300, 16_500])
-def test_a_full_disk_loses_nothing_that_was_told(tmp_path: Path, line: Space, room: int) -> None:
+def test_a_full_disk_loses_nothing_that_was_reported(tmp_path: Path, line: Space, room: int) -> None:
     where = tmp_path / "study.db"
     study = Study.open(where, line, method="ucb", initial=100)
     study.tell(study.ask(), [0.25], 1.0)
@@ -407,7 +409,7 @@ def test_a_copy_of_an_open_file_is_an_error_or_whole(tmp_path: Path, line: Space
 def stopped_writer(where: Path) -> subprocess.Popen[str]:
     """A process that SIGSTOP caught in the middle of a transaction."""
     code = (
-        "import os, signal, sys; from edrbo.study import Study; study = Study.open(sys.argv[1])\n"
+        "import os, signal, sys; from edrbo.lab import Study; study = Study.open(sys.argv[1])\n"
         "study.record_all(lambda state: print('in', flush=True) or os.kill(os.getpid(), signal.SIGSTOP) or [])"
     )
     process = subprocess.Popen([sys.executable, "-c", code, where], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
@@ -420,7 +422,7 @@ def stopped_writer(where: Path) -> subprocess.Popen[str]:
 def test_a_writer_that_was_stopped_silences_nobody(
     tmp_path: Path, line: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others read on; who wants to write is told why that cannot be, after a stated time, and again when it can."""
+    """Others read on; who wants to write is reported why that cannot be, after a stated time, and again when it can."""
     where = tmp_path / "study.db"
     study = Study.open(where, line)
     study.tell({"speed": 3.0}, [0.5], 1.0)
@@ -443,7 +445,7 @@ def test_a_clock_that_is_set_back(tmp_path: Path, line: Space, monkeypatch: pyte
     """Times are for people: the order of events is that of the store."""
     study = Study.open(tmp_path / "study.db", line)
     for k, now in enumerate((3000.0, 1000.0, 2000.0)):
-        monkeypatch.setattr("edrbo.study.study.time.time", lambda now=now: now)
+        monkeypatch.setattr("edrbo.lab.study.time.time", lambda now=now: now)
         study.tell({"speed": 3.0}, [0.5], float(k))
     again = Study.open(tmp_path / "study.db")
     assert again.observations.y.tolist() == [0.0, 1.0, 2.0]
@@ -470,7 +472,7 @@ def test_ten_thousand_events_in_flat_memory(memory: Path, line: Space) -> None:
         for k in range(100):
             study.record_all(
                 lambda state, k=k: [
-                    Told(id=state.next_id + i, x=np.array([0.5]), context=np.array([0.1]), value=float(k))
+                    Reported(id=state.next_id + i, x=np.array([0.5]), context=np.array([0.1]), value=float(k))
                     for i in range(10)
                 ]
             )

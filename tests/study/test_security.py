@@ -11,9 +11,9 @@ import pytest
 
 import edrbo
 from edrbo.errors import StudyError
+from edrbo.lab import Study
+from edrbo.lab.store.place import describe
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.store.place import describe
 
 SOURCE = Path(edrbo.__file__).parent
 
@@ -38,7 +38,11 @@ def test_nothing_is_unpickled(tmp_path: Path, line: Space, monkeypatch: pytest.M
 
 
 def test_no_module_of_studies_imports_pickle_or_a_shell() -> None:
-    files = [*(SOURCE / "study").rglob("*.py"), *(SOURCE / "cli").glob("*.py"), *(SOURCE / "report").glob("*.py")]
+    files = [
+        *(SOURCE / "study").rglob("*.py"),
+        *(SOURCE / "lab" / "cli").glob("*.py"),
+        *(SOURCE / "lab" / "report").glob("*.py"),
+    ]
     assert len(files) > 10
     for path in files:
         for node in ast.walk(ast.parse(path.read_text())):

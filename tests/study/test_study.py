@@ -27,12 +27,12 @@ from edrbo.errors import (
     UnknownNameError,
     UnknownSuggestionError,
 )
+from edrbo.lab import Study
+from edrbo.lab.maintenance import copy
+from edrbo.lab.store import turns
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.state import same_state
 from edrbo.space import Space
-from edrbo.study import Study
-from edrbo.study.maintenance import copy
-from edrbo.study.store import turns
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def do_everything(first: Any, second: Any = None) -> None:
     second = second or first
     first.observe_context([[0.1], [0.2], [0.9]], weights=[1.0, 2.0, 0.5])
     suggestions = [first.ask() for _ in range(3)]
-    second.tell(suggestions[1], {"humidity": 0.3}, outcome(suggestions[1].design, 0.3), noise=0.01)
+    second.tell(suggestions[1], {"humidity": 0.3}, outcome(suggestions[1].design, 0.3), noise_variance=0.01)
     first.tell(suggestions[0].id, None, outcome(suggestions[0].design, 0.5))
     second.tell(suggestions[2], failed=True)
     first.tell_context(suggestions[0], {"humidity": 0.5})
@@ -61,7 +61,7 @@ def do_everything(first: Any, second: Any = None) -> None:
 
 
 def test_same_numbers_as_an_optimizer(where: Path, space: Space) -> None:
-    arguments: dict[str, Any] = {"seed": 7, "initial": 3, "forgetting": 10.0, "direction": "maximize"}
+    arguments: dict[str, Any] = {"seed": 7, "initial": 3, "context_half_life": 10.0, "direction": "maximize"}
     optimizer = Optimizer(space, "erbo", **arguments)
     study = Study.open(where, space, method="erbo", **arguments)
     do_everything(optimizer)
@@ -115,7 +115,11 @@ def test_an_error_leaves_the_study_as_it_was(where: Path, line: Space) -> None:
     study = Study.open(where, line)
     suggestion = study.ask()
     before = study.state.history
-    for arguments in ({"value": float("nan")}, {"value": 1.0, "context": {"wind": 1.0}}, {"value": 1.0, "noise": -1.0}):
+    for arguments in (
+        {"value": float("nan")},
+        {"value": 1.0, "context": {"wind": 1.0}},
+        {"value": 1.0, "noise_variance": -1.0},
+    ):
         with pytest.raises((InvalidValueError, InvalidContextError)):
             study.tell(suggestion, **arguments)
     for call in (
@@ -129,7 +133,7 @@ def test_an_error_leaves_the_study_as_it_was(where: Path, line: Space) -> None:
             call()
     assert Study.open(where).state.history[-1].ref == before[-1].ref
     study.tell(suggestion, [0.5], 1.0)
-    with pytest.raises(UnknownSuggestionError, match="told already"):
+    with pytest.raises(UnknownSuggestionError, match="reported already"):
         study.tell(suggestion, [0.5], 1.0)
 
 
@@ -143,7 +147,7 @@ def test_a_batch_is_aware_of_itself(where: Path, line: Space) -> None:
 
 
 def test_a_million_contexts_take_little_room(where: Path, line: Space) -> None:
-    study = Study.open(where, line, forgetting=1e6)
+    study = Study.open(where, line, context_half_life=1e6)
     samples = np.random.default_rng(0).beta(2.0, 5.0, (1_000_000, 1))
     study.observe_context(samples)
     assert len(Study.open(where).context_log) == 1_000_000
@@ -153,12 +157,13 @@ def test_a_million_contexts_take_little_room(where: Path, line: Space) -> None:
 
 
 def test_two_tellers_of_one_suggestion(where: Path, line: Space) -> None:
-    """Both saw that it is pending. The first to store is right, with its context; the other is told who that was."""
+    """Both saw that it is pending. The first to store is right, with its context; the other is reported who that
+    was."""
     one, two = Study.open(where, line), Study.open(where)
     suggestion = one.ask()
     assert two.pending == [suggestion]
     two.tell(suggestion, [0.75], 2.0)
-    with pytest.raises(UnknownSuggestionError, match="told already"):
+    with pytest.raises(UnknownSuggestionError, match="reported already"):
         one.tell(suggestion, [0.25], 1.0)
     for study in (one, two, Study.open(where)):
         assert study.observations.y.tolist() == [2.0]
@@ -220,7 +225,7 @@ def test_a_run_of_somebodys_own_may_take_the_number(overtaken: Any) -> None:
 def holding(where: Path, code: str) -> subprocess.Popen[str]:
     """A process that has the turn to compute, and then does ``code``."""
     words = (
-        "import os, signal, sys; from edrbo.study import Study; from edrbo.study.store.turns import turn\n"
+        "import os, signal, sys; from edrbo.lab import Study; from edrbo.lab.store.turns import turn\n"
         "study = Study.open(sys.argv[1])\n"
         f"with turn(study._store, study._id): print('mine', flush=True); {code}"
     )
@@ -302,8 +307,8 @@ class Lives(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.where = Path(self.folder.name) / "study.db"
         space = Space(design={"x": (0.0, 1.0), "k": ["a", "b"]}, context={"c": None})
-        self.optimizer = Optimizer(space, initial=10_000, forgetting=3.0)
-        self.study = Study.open(self.where, space, initial=10_000, forgetting=3.0)
+        self.optimizer = Optimizer(space, initial=10_000, context_half_life=3.0)
+        self.study = Study.open(self.where, space, initial=10_000, context_half_life=3.0)
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -324,7 +329,7 @@ class Lives(RuleBasedStateMachine):
     @rule(data=st.data(), context=st.floats(-9, 9))
     def tell_context(self, data: st.DataObject, context: float) -> None:
         complete = self.optimizer.observations.complete
-        late = [key for key, row in self.optimizer.state.told.items() if not complete[row]]
+        late = [key for key, row in self.optimizer.state.reported.items() if not complete[row]]
         key = data.draw(st.sampled_from(late))
         for one in (self.study, self.optimizer):
             one.tell_context(key, [context])

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edrbo.errors import ContextBoundsWarning, EdrboError, StudyError
+from edrbo.lab import Study
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import import_file
+from edrbo.lab.tables.spreadsheet import export_xlsx
 from edrbo.records.state import same_state
 from edrbo.space import Real, Space
-from edrbo.study import Study
-from edrbo.study.csv_file import export_csv
-from edrbo.study.csv_import import import_file
-from edrbo.study.spreadsheet import export_xlsx
 
 
 def export(study: Study, path: Path) -> Path:
@@ -39,14 +39,14 @@ def test_a_round_trip_is_exact(tmp_path: Path, everything: Space) -> None:
     rng = np.random.default_rng(1)
     study.observe_context(rng.normal(size=(6_000, 2)).clip(0.0, 1.0))  # summarized
     suggestions = study.ask(4)
-    study.tell(suggestions[2], {"status": 1e-300, "{c}": 0.1 + 0.2}, 1 / 3, noise=0.01, cost=0.1 + 0.2)
+    study.tell(suggestions[2], {"status": 1e-300, "{c}": 0.1 + 0.2}, 1 / 3, noise_variance=0.01, cost=0.1 + 0.2)
     study.tell(suggestions[0], None, -1e300)
     study.observe_context(rng.random((3, 2)), weights=[0.0, 1.0, 2.5])
     study.tell(suggestions[1], {"status": 5.0, "{c}": 0.5}, failed=True, cost=1 / 3)
     study.tell_context(suggestions[0], {"status": -7.0, "{c}": 0.25})
     other = copy_of(study, tmp_path)
     one, two = study.state, other.state
-    for name in ("x", "c", "y", "noise"):
+    for name in ("x", "c", "y", "noise_variance"):
         np.testing.assert_array_equal(getattr(one.observations, name), getattr(two.observations, name))
     np.testing.assert_array_equal(list(one.failed.values()), list(two.failed.values()))
     np.testing.assert_array_equal(list(one.pending.values()), list(two.pending.values()))
@@ -88,7 +88,7 @@ def test_a_table_of_ones_own(tmp_path: Path, line: Space) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("humidity,speed,value\n0.5,3,1.5\n,4,2.5\n0.25,,\n0.75,,\n", encoding="utf-8-sig")
     study = Study.open(tmp_path / "study.db", line)
-    assert import_file(study, path).counts == {"told": 2, "context": 2}
+    assert import_file(study, path).counts == {"reported": 2, "context": 2}
     np.testing.assert_array_equal(study.observations.c, [[0.5], [np.nan]])
     assert study.observations.y.tolist() == [1.5, 2.5]
     assert len(study.context_log) == 3
@@ -114,8 +114,8 @@ def test_an_edited_design_wins_over_its_code(tmp_path: Path, line: Space) -> Non
         ("speed,humidity,value\n3,0.5,nan\n", r"row 2, column value \(cell C2\): 'nan' is not a finite number"),
         ('speed,humidity,value\n3,0.5,"1,234"\n', "can be read in two ways"),
         ("speed,humidity,value\n11,0.5,1\n", "row 2, column speed .*no value of speed, which is 1 to 9"),
-        ("speed,humidity,value,noise\n3,0.5,1,1\n4,0.5,1,-1\n", "row 3: the noise variance is -1"),
-        ("speed,humidity,value,noise\n3,0.5,1,inf\n", "row 2, column noise .*not a finite number"),
+        ("speed,humidity,value,noise_variance\n3,0.5,1,1\n4,0.5,1,-1\n", "row 3: the noise variance is -1"),
+        ("speed,humidity,value,noise_variance\n3,0.5,1,inf\n", "row 2, column noise_variance .*not a finite number"),
         ("humidity,weight\n0.5,nan\n", "row 2, column weight .*not a finite number"),
         ("humidity,weight\n0.5,-1\n", "row 2: "),
         ("speed,humidity\n3,0.5\n", "row 2: a design without a value"),
@@ -163,7 +163,7 @@ def test_contexts_outside_their_bounds_are_kept_with_a_warning(tmp_path: Path, l
 def test_exports_of_an_empty_study(tmp_path: Path, line: Space) -> None:
     file = io.StringIO()
     assert export_csv(Study.open(tmp_path / "study.db", line).state, file) == 0
-    assert file.getvalue() == "status,id,speed,humidity,value,noise,weight,batch,count,coded,why,note,by,at\n"
+    assert file.getvalue() == "status,id,speed,humidity,value,noise_variance,weight,batch,count,coded,why,note,by,at\n"
 
 
 # -------------------------------------------------------------------- what spreadsheets give
@@ -187,9 +187,9 @@ def test_what_excel_gives(tmp_path: Path, encoding: str, separator: str, end: st
     (run,) = study.runs
     assert space.decode_designs(run.x)[0] == {"speed": pytest.approx(3.5)}
     assert (run.context.tolist(), run.value) == ([0.55], 1.25)
-    told = study.state.history[-1]
-    assert (told.by, told.note) == ("Añä", "a bubble; Line speed ok?: yes")
-    assert datetime.fromtimestamp(told.at) == datetime(2026, 3, 14, 15, 30)
+    reported = study.state.history[-1]
+    assert (reported.by, reported.note) == ("Añä", "a bubble; Line speed ok?: yes")
+    assert datetime.fromtimestamp(reported.at) == datetime(2026, 3, 14, 15, 30)
 
 
 def test_per_cent_of_a_scale_to_a_hundred(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_filled_in_pending_row_completes_its_suggestion(tmp_path: Path, line: 
     header, row = path.read_text().splitlines()
     cells = dict(zip(header.split(","), row.split(","), strict=True)) | {"value": "2.5", "humidity": "0.5"}
     path.write_text(header + "\n" + ",".join(cells.values()) + "\n")
-    assert import_file(study, path).counts == {"told": 1}
+    assert import_file(study, path).counts == {"reported": 1}
     assert not study.pending
     (run,) = study.runs
     assert (run.id, run.value) == (suggestion.id, 2.5)
@@ -245,10 +245,10 @@ def test_a_repetition_is_new(tmp_path: Path, line: Space) -> None:
     path = tmp_path / "t.csv"
     path.write_text("speed,humidity,value\n3,0.5,1\n3,0.5,1\n")
     study = Study.open(tmp_path / "s.db", line)
-    assert import_file(study, path).counts == {"told": 2}
+    assert import_file(study, path).counts == {"reported": 2}
     path.write_text("speed,humidity,value\n3,0.5,1\n3,0.5,1\n3,0.5,1\n")
     plan = import_file(study, path)
-    assert (plan.counts, plan.known) == ({"told": 1}, 2)
+    assert (plan.counts, plan.known) == ({"reported": 1}, 2)
 
 
 def test_everything_comes_back_also_who_when_and_why(tmp_path: Path, line: Space) -> None:
@@ -270,7 +270,7 @@ def test_everything_comes_back_also_who_when_and_why(tmp_path: Path, line: Space
 def test_excel_files_come_back_exactly(tmp_path: Path, everything: Space) -> None:
     study = Study.open(tmp_path / "study.db", everything)
     suggestions = study.ask(3)
-    study.tell(suggestions[0], {"status": 1e-300, "{c}": 0.1 + 0.2}, 1 / 3, noise=0.01, note="=1+1")
+    study.tell(suggestions[0], {"status": 1e-300, "{c}": 0.1 + 0.2}, 1 / 3, noise_variance=0.01, note="=1+1")
     study.tell(suggestions[1], failed=True, why="tore")
     study.observe_context([[1.0, 0.5], [2.0, 0.25]])
     path = tmp_path / "table.xlsx"
@@ -291,7 +291,7 @@ def test_an_excel_file_by_hand(tmp_path: Path, line: Space) -> None:
     sheet.append([4.5, None, 2, None])
     book.save(tmp_path / "t.xlsx")
     study = Study.open(tmp_path / "s.db", line)
-    assert import_file(study, tmp_path / "t.xlsx").counts == {"told": 2}
+    assert import_file(study, tmp_path / "t.xlsx").counts == {"reported": 2}
     assert study.observations.y.tolist() == [1.25, 2.0]
     assert datetime.fromtimestamp(study.state.history[0].at) == datetime(2026, 3, 14, 15, 30)
     (tmp_path / "no.xlsx").write_bytes(b"speed,value")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from edrbo.lab.config import read_toml, rewrite_toml, write_toml
 from edrbo.records.outcomes import Limit, Maximize
 from edrbo.records.settings import Settings
 from edrbo.space import Integer, Real, Space
-from edrbo.study.toml_file import read_toml, rewrite_toml, write_toml
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 

@@ -26,23 +26,23 @@ from pathlib import Path
 import numpy as np
 
 from edrbo.errors import EdrboError
+from edrbo.lab import Study
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.events import Event
 from edrbo.space import Space
-from edrbo.study import Study
 
 LINE = Space(design={"speed": (1.0, 9.0)}, context={"humidity": (0.0, 1.0)})
 WIDER = Space(design={"speed": (1.0, 20.0)}, context={"humidity": (0.0, 1.0)}).to_dict()
 
 
 def evaluate(study: Study, count: int, say) -> None:
-    """Ask and tell; ``say`` is told after each call has returned."""
+    """Ask and tell; ``say`` is reported after each call has returned."""
     for _ in range(count):
         suggestion = study.ask()
         say(["asked", suggestion.id, suggestion.design])
         context, value = suggestion.id / 1000, float(suggestion.id)
         study.tell(suggestion, [context], value)
-        say(["told", suggestion.id, context, value])
+        say(["reported", suggestion.id, context, value])
 
 
 def only_ask(study: Study, count: int, say) -> None:
@@ -64,24 +64,26 @@ def live(study: Study, count: int, say) -> None:
 
     def step(kind: int) -> None:
         runs = study.state.runs
-        told = [key for key, run in runs.items() if run.status == "told"]
-        late = [key for key in told if runs[key].late]
+        reported = [key for key, run in runs.items() if run.status == "reported"]
+        late = [key for key in reported if runs[key].late]
         pending = [key for key, run in runs.items() if run.status == "pending"]
-        dropped = [key for key in told if runs[key].dropped]
-        if kind <= 1 or not (told or pending):
+        dropped = [key for key in reported if runs[key].dropped]
+        if kind <= 1 or not (reported or pending):
             study.ask() if len(pending) < 5 else study.cancel(int(rng.choice(pending)), why="enough")
-        elif pending and (kind <= 3 or not told):
+        elif pending and (kind <= 3 or not reported):
             study.tell(int(rng.choice(pending)), [0.5], float(rng.normal()))
         elif kind == 4:
             study.tell({"speed": 3.0}, None if rng.random() < 0.5 else [0.25], 1.0)
         elif kind == 5 and late:
             study.tell_context(int(rng.choice(late)), [0.75])
         elif kind == 6:
-            study.correct(int(rng.choice(told)), value=float(rng.normal()), why="a slip")
+            study.correct(int(rng.choice(reported)), value=float(rng.normal()), why="a slip")
         elif kind == 7:
-            study.restore(int(rng.choice(dropped))) if dropped else study.drop(int(rng.choice(told)), why="doubtful")
+            study.restore(int(rng.choice(dropped))) if dropped else study.drop(
+                int(rng.choice(reported)), why="implausible"
+            )
         elif kind == 8:
-            study.note(int(rng.choice(told)), "words")
+            study.note(int(rng.choice(reported)), "words")
         elif kind == 9:
             study.observe_context([[0.3], [0.6]])
         elif kind == 10:
@@ -191,7 +193,7 @@ def race(where: str, races: int, kind: str, path: str) -> None:
             os.close(writing)
             for other in starts:
                 os.close(other)
-            act_when_told(where, reading, answers, descriptor)
+            act_when_reported(where, reading, answers, descriptor)
         os.close(reading)
         starts.append(writing)
     study = Study.open(where)
@@ -206,7 +208,7 @@ def race(where: str, races: int, kind: str, path: str) -> None:
     assert all(os.wait()[1] == 0 for _ in starts)
 
 
-def act_when_told(where: str, reading: int, answers: int, descriptor: int) -> None:
+def act_when_reported(where: str, reading: int, answers: int, descriptor: int) -> None:
     code = 1
     try:
         study = Study.open(where)

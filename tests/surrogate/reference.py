@@ -37,21 +37,23 @@ def random_hyper(experts: int, d: int, seed: int) -> Hyperparameters:
     return Hyperparameters(
         lengthscale=uniform(experts, d, seed=seed, low=0.2, high=1.2),
         outputscale=uniform(experts, seed=seed + 1, low=0.5, high=2.0),
-        noise=uniform(experts, seed=seed + 2, low=1e-3, high=5e-2),
+        noise_variance=uniform(experts, seed=seed + 2, low=1e-3, high=5e-2),
         mean=uniform(experts, seed=seed + 3, low=-1.0, high=1.0),
         shape=uniform(experts, seed=seed + 4, low=0.4, high=3.0),
     )
 
 
 class Reference(gpytorch.models.ExactGP):
-    """Expert m of ``hyper`` as a GPyTorch model; ``noise`` (n) replaces the learnt noise where it is given."""
+    """Expert m of ``hyper`` as a GPyTorch model; ``noise_variance`` (n) replaces the learnt noise where it is given."""
 
-    def __init__(self, name: str, hyper: Hyperparameters, m: int, x: Tensor, y: Tensor, noise: Tensor | None) -> None:
-        if noise is None:
+    def __init__(
+        self, name: str, hyper: Hyperparameters, m: int, x: Tensor, y: Tensor, noise_variance: Tensor | None
+    ) -> None:
+        if noise_variance is None:
             likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
-            likelihood.noise = hyper.noise[m]
+            likelihood.noise = hyper.noise_variance[m]
         else:
-            likelihood = gpytorch.likelihoods.FixedNoiseGaussianLikelihood(noise)
+            likelihood = gpytorch.likelihoods.FixedNoiseGaussianLikelihood(noise_variance)
         super().__init__(x, y, likelihood)
         self.mean_module = gpytorch.means.ConstantMean()
         self.covar_module = ScaleKernel(BASE_KERNELS[name](x.shape[-1]))

@@ -12,7 +12,7 @@ from reference import central_difference, random_data, random_hyper, uniform
 from torch import Tensor
 
 from edrbo.errors import InvalidValueError, UnknownNameError
-from edrbo.surrogate.ensemble import Ensemble, Surrogate, radius, single_gp
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, radius, single_gp
 from edrbo.surrogate.scaling import Scaling
 
 pytestmark = pytest.mark.torch_numeric
@@ -23,7 +23,7 @@ def data(n: int = 12, d: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
     return x, 30.0 + 7.0 * y  # not standardized: units must be undone everywhere
 
 
-def fitted(n: int = 12, d: int = 2, seed: int = 0) -> Ensemble:
+def fitted(n: int = 12, d: int = 2, seed: int = 0) -> ExpertEnsemble:
     return Surrogate().fit(*data(n, d, seed))
 
 
@@ -43,9 +43,9 @@ def test_the_joint_is_the_barycenter() -> None:
 
 def test_what_an_outcome_adds_is_the_noise() -> None:
     model, points = fitted(), uniform(3, 2, seed=8)
-    noise = float(model.scaling.scale**2 * model.gp.hyper.noise.mean())
+    noise_variance = float(model.scaling.scale**2 * model.gp.hyper.noise_variance.mean())
     added = model.joint(points, observed=True)[1] - model.joint(points)[1]
-    torch.testing.assert_close(added, noise * torch.eye(3, dtype=torch.float64), rtol=0, atol=1e-10)
+    torch.testing.assert_close(added, noise_variance * torch.eye(3, dtype=torch.float64), rtol=0, atol=1e-10)
 
 
 def test_expert_moments_take_any_batch_shape() -> None:
@@ -128,7 +128,7 @@ def test_a_fit_takes_the_better_of_warm_and_cold() -> None:
     stuck = replace(
         cold.gp.hyper,
         lengthscale=torch.full((4, 2), 0.01, dtype=torch.float64),
-        noise=torch.full((4,), 1.5, dtype=torch.float64),
+        noise_variance=torch.full((4,), 1.5, dtype=torch.float64),
     )
     both = Surrogate().fit(x, y, start=stuck, cold=True)
     torch.testing.assert_close(both.gp.hyper.lengthscale, cold.gp.hyper.lengthscale, rtol=0.05, atol=0)
@@ -140,15 +140,15 @@ def test_a_fit_takes_the_better_of_warm_and_cold() -> None:
 def test_extending_is_conditioning_on_all_the_data(known: bool) -> None:
     x, y = data(16, 3, seed=13)
     y[-1] += 60.0  # the standardization changes a lot
-    noise = uniform(16, seed=14, low=0.1, high=9.0) if known else None
-    if noise is not None:
-        noise[::4] = torch.nan
+    noise_variance = uniform(16, seed=14, low=0.1, high=9.0) if known else None
+    if noise_variance is not None:
+        noise_variance[::4] = torch.nan
     surrogate = Surrogate()
-    start = surrogate.fit(x[:13], y[:13], None if noise is None else noise[:13])
-    extended = surrogate.extend(start, x, y, noise)
-    fresh = surrogate.at(x, y, noise, start.gp.hyper)
+    start = surrogate.fit(x[:13], y[:13], None if noise_variance is None else noise_variance[:13])
+    extended = surrogate.extend(start, x, y, noise_variance)
+    fresh = surrogate.at(x, y, noise_variance, start.gp.hyper)
     points = uniform(5, 3, seed=15)
-    torch.testing.assert_close(extended.gp.noise, fresh.gp.noise, rtol=1e-12, atol=0)
+    torch.testing.assert_close(extended.gp.noise_variance, fresh.gp.noise_variance, rtol=1e-12, atol=0)
     torch.testing.assert_close(extended.moments(points)[0], fresh.moments(points)[0], rtol=0, atol=1e-9)
     torch.testing.assert_close(
         extended.moments(points)[1].square(), fresh.moments(points)[1].square(), rtol=0, atol=1e-8
@@ -164,11 +164,11 @@ def test_extending_is_conditioning_on_all_the_data(known: bool) -> None:
 )
 def test_units_of_y_do_not_matter(seed: int, scale: float, shift: float) -> None:
     x, y = random_data(10, 2, seed)
-    hyper, noise = random_hyper(4, 2, seed), uniform(10, seed=seed, low=1e-3)
+    hyper, noise_variance = random_hyper(4, 2, seed), uniform(10, seed=seed, low=1e-3)
     points = uniform(5, 2, seed=seed + 1)
-    mean, sd = Surrogate().at(x, y, noise, hyper).moments(points)
+    mean, sd = Surrogate().at(x, y, noise_variance, hyper).moments(points)
     other = y * scale + shift * abs(scale)
-    other_mean, other_sd = Surrogate().at(x, other, noise * scale**2, hyper).moments(points)
+    other_mean, other_sd = Surrogate().at(x, other, noise_variance * scale**2, hyper).moments(points)
     torch.testing.assert_close(other_mean / scale, mean + shift * abs(scale) / scale, rtol=0, atol=1e-8)
     torch.testing.assert_close(other_sd / abs(scale), sd, rtol=0, atol=1e-8)
 

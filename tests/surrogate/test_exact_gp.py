@@ -26,9 +26,9 @@ def some_gp(n: int = 12, d: int = 3, seed: int = 0) -> ExactGP:
 
 
 def partly_known_noise(n: int) -> Tensor:
-    noise = uniform(n, seed=99, low=1e-3, high=0.5)
-    noise[::3] = torch.nan
-    return noise
+    noise_variance = uniform(n, seed=99, low=1e-3, high=0.5)
+    noise_variance[::3] = torch.nan
+    return noise_variance
 
 
 def assert_same(ours: ExactGP, other: ExactGP, points: Tensor, atol: float) -> None:
@@ -41,12 +41,16 @@ def assert_same(ours: ExactGP, other: ExactGP, points: Tensor, atol: float) -> N
 def test_posterior_is_gpytorchs(d: int, known: bool) -> None:
     x, y = random_data(15, d, seed=d)
     hyper, points = random_hyper(4, d, seed=3), uniform(6, d, seed=5)
-    noise = partly_known_noise(15) if known else None
-    mean, covariance = ExactGP.condition(ALL, hyper, x, y, noise).posterior(points)
+    noise_variance = partly_known_noise(15) if known else None
+    mean, covariance = ExactGP.condition(ALL, hyper, x, y, noise_variance).posterior(points)
     assert mean.shape == (4, 6)
     assert covariance.shape == (4, 6, 6)
     for m, name in enumerate(EXPERTS):
-        rows = None if noise is None else torch.where(noise.isnan(), hyper.noise[m], noise)
+        rows = (
+            None
+            if noise_variance is None
+            else torch.where(noise_variance.isnan(), hyper.noise_variance[m], noise_variance)
+        )
         expected = Reference(name, hyper, m, x, y, rows).exact_posterior(points)
         torch.testing.assert_close(mean[m], expected[0], rtol=0, atol=1e-8)
         torch.testing.assert_close(covariance[m], expected[1], rtol=0, atol=1e-8)
@@ -127,17 +131,17 @@ def test_gradient_at_an_observation_without_noise_is_finite() -> None:
 def test_rows_added_to_the_factor_are_conditioning_from_scratch(known: bool, steps: tuple[int, ...]) -> None:
     x, y = random_data(14, 3, seed=14)
     hyper = random_hyper(4, 3, seed=15)
-    noise = partly_known_noise(14) if known else None
-    full = ExactGP.condition(ALL, hyper, x, y, noise)
-    gp = ExactGP.condition(ALL, hyper, x[:11], y[:11], None if noise is None else noise[:11])
+    noise_variance = partly_known_noise(14) if known else None
+    full = ExactGP.condition(ALL, hyper, x, y, noise_variance)
+    gp = ExactGP.condition(ALL, hyper, x[:11], y[:11], None if noise_variance is None else noise_variance[:11])
     end = 11
     for step in steps:
         rows = slice(end, end + step)
-        gp = gp.extend(x[rows], y[rows], None if noise is None else noise[rows])
+        gp = gp.extend(x[rows], y[rows], None if noise_variance is None else noise_variance[rows])
         end += step
     torch.testing.assert_close(gp.chol, full.chol, rtol=0, atol=1e-9)
     torch.testing.assert_close(gp.alpha, full.alpha, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(gp.noise, full.noise, rtol=0, atol=0)
+    torch.testing.assert_close(gp.noise_variance, full.noise_variance, rtol=0, atol=0)
     assert_same(gp, full, uniform(6, 3, seed=16), atol=1e-9)
 
 
@@ -174,7 +178,9 @@ def test_known_noise_matters() -> None:
     exact[3] = 1e-6
     without = ExactGP.condition(ALL, hyper, torch.cat([x[:3], x[4:]]), torch.cat([y[:3], y[4:]]))
     at = x[3:4]
-    near_nothing, near_exact = (ExactGP.condition(ALL, hyper, x, y, noise).moments(at) for noise in (noisy, exact))
+    near_nothing, near_exact = (
+        ExactGP.condition(ALL, hyper, x, y, noise_variance).moments(at) for noise_variance in (noisy, exact)
+    )
     # an observation with a huge variance says next to nothing, one with a tiny variance nearly everything
     torch.testing.assert_close(near_nothing[0], without.moments(at)[0], rtol=0, atol=0.1)
     torch.testing.assert_close(near_exact[0], y[3].expand(4, 1), rtol=0, atol=1e-3)
@@ -220,10 +226,10 @@ def test_five_hundred_duplicates(nearly_exact: bool) -> None:
     x = torch.full((500, 2), 0.3, dtype=torch.float64)
     y = torch.linspace(-1, 1, 500, dtype=torch.float64)
     hyper = replace(random_hyper(4, 2, seed=26), mean=torch.zeros(4, dtype=torch.float64))
-    noise = torch.full((500,), 1e-8, dtype=torch.float64) if nearly_exact else None
-    gp = ExactGP.condition(ALL, hyper, x, y, noise)
+    noise_variance = torch.full((500,), 1e-8, dtype=torch.float64) if nearly_exact else None
+    gp = ExactGP.condition(ALL, hyper, x, y, noise_variance)
     mean, sd = gp.moments(x[:1])
-    condition = 500 * float(hyper.outputscale.max()) / float(gp.noise.min())
+    condition = 500 * float(hyper.outputscale.max()) / float(gp.noise_variance.min())
     assert float(mean.abs().max()) < 10 * torch.finfo(torch.float64).eps * condition  # the average of y is zero
     assert float(sd.max()) < 0.02
     far = gp.moments(torch.ones(1, 2, dtype=torch.float64))
@@ -246,9 +252,9 @@ def test_one_observation() -> None:
     hyper = random_hyper(4, 2, seed=29)
     x, y = torch.tensor([[0.2, 0.8]], dtype=torch.float64), torch.tensor([1.3], dtype=torch.float64)
     mean, sd = ExactGP.condition(ALL, hyper, x, y).moments(x)
-    share = hyper.outputscale / (hyper.outputscale + hyper.noise)
+    share = hyper.outputscale / (hyper.outputscale + hyper.noise_variance)
     torch.testing.assert_close(mean[:, 0], hyper.mean + share * (1.3 - hyper.mean), rtol=1e-12, atol=0)
-    torch.testing.assert_close(sd[:, 0].square(), share * hyper.noise, rtol=1e-9, atol=0)
+    torch.testing.assert_close(sd[:, 0].square(), share * hyper.noise_variance, rtol=1e-9, atol=0)
 
 
 # ---------------------------------------------------------------- properties
@@ -258,10 +264,10 @@ def test_one_observation() -> None:
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 20), d=st.integers(1, 4))
 def test_the_order_of_the_data_does_not_matter(seed: int, n: int, d: int) -> None:
     x, y = random_data(n, d, seed)
-    hyper, noise = random_hyper(4, d, seed), partly_known_noise(n)
+    hyper, noise_variance = random_hyper(4, d, seed), partly_known_noise(n)
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-    gp = ExactGP.condition(ALL, hyper, x, y, noise)
-    permuted = ExactGP.condition(ALL, hyper, x[order], y[order], noise[order])
+    gp = ExactGP.condition(ALL, hyper, x, y, noise_variance)
+    permuted = ExactGP.condition(ALL, hyper, x[order], y[order], noise_variance[order])
     assert_same(gp, permuted, uniform(5, d, seed=seed + 1), atol=1e-8)
 
 
@@ -280,6 +286,6 @@ def test_hyperparameters_of_one_expert() -> None:
     hyper = random_hyper(3, 2, seed=30)
     alone: Hyperparameters = hyper.expert(1)
     assert torch.equal(alone.lengthscale, hyper.lengthscale[1:2])
-    assert [float(v) for v in (alone.outputscale, alone.noise, alone.mean, alone.shape)] == [
-        float(v[1]) for v in (hyper.outputscale, hyper.noise, hyper.mean, hyper.shape)
+    assert [float(v) for v in (alone.outputscale, alone.noise_variance, alone.mean, alone.shape)] == [
+        float(v[1]) for v in (hyper.outputscale, hyper.noise_variance, hyper.mean, hyper.shape)
     ]

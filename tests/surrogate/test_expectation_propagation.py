@@ -9,7 +9,7 @@ from scipy.stats import norm
 from torch import Tensor
 
 from edrbo.surrogate import expectation_propagation as module
-from edrbo.surrogate.expectation_propagation import Posterior, propagate
+from edrbo.surrogate.expectation_propagation import EPPosterior, propagate
 
 
 def tensor(values: object) -> Tensor:
@@ -22,7 +22,7 @@ def likelihood(f: np.ndarray, mean: float, luck: float, yes: np.ndarray) -> np.n
     return np.where(yes, success, 1.0 - success).prod(-1)
 
 
-def solve(covariance: np.ndarray, mean: float, luck: float, yes: list[bool]) -> Posterior:
+def solve(covariance: np.ndarray, mean: float, luck: float, yes: list[bool]) -> EPPosterior:
     return propagate(tensor(covariance)[None], tensor([mean]), tensor([luck]), torch.tensor(yes))
 
 
@@ -35,12 +35,12 @@ def grid_integral(covariance: np.ndarray, mean: float, luck: float, yes: list[bo
     weight = norm.pdf(white).prod(-1) * (axis[1] - axis[0]) ** n
     f = white @ root.T
     weight = weight * likelihood(f, mean, luck, np.array(yes))
-    evidence = weight.sum()
-    center = weight @ f / evidence
-    return float(evidence), np.stack([center, weight @ (f - center) ** 2 / evidence])
+    training_data = weight.sum()
+    center = weight @ f / training_data
+    return float(training_data), np.stack([center, weight @ (f - center) ** 2 / training_data])
 
 
-def moments(found: Posterior, covariance: np.ndarray) -> np.ndarray:
+def moments(found: EPPosterior, covariance: np.ndarray) -> np.ndarray:
     k = tensor(covariance)
     mean = k @ found.alpha[0]
     variance = k.diagonal() - (k @ found.precision[0] @ k).diagonal()
@@ -52,9 +52,9 @@ def moments(found: Posterior, covariance: np.ndarray) -> np.ndarray:
 def test_one_answer_is_exact(yes: bool, size: float, mean: float, luck: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TOLERANCE", 1e-10)
     covariance = np.array([[size]])
-    evidence, exact = grid_integral(covariance, mean, luck, [yes])
+    training_data, exact = grid_integral(covariance, mean, luck, [yes])
     found = solve(covariance, mean, luck, [yes])
-    assert float(found.log_evidence[0].exp()) == pytest.approx(evidence, rel=1e-6)
+    assert float(found.log_evidence[0].exp()) == pytest.approx(training_data, rel=1e-6)
     assert moments(found, covariance)[0] == pytest.approx(exact[0], abs=1e-5)
     # one "no" that may be bad luck can leave more variance than there was; then the site keeps that of the prior
     assert moments(found, covariance)[1] == pytest.approx(np.minimum(exact[1], size), rel=1e-4)
@@ -64,9 +64,9 @@ def test_one_answer_is_exact(yes: bool, size: float, mean: float, luck: float, m
 @pytest.mark.parametrize("luck", [0.01, 0.2])
 def test_two_answers_are_close_to_the_integral(yes: list[bool], luck: float) -> None:
     covariance = 4.0 * np.array([[1.0, 0.6], [0.6, 1.0]])
-    evidence, exact = grid_integral(covariance, 1.5, luck, yes)
+    training_data, exact = grid_integral(covariance, 1.5, luck, yes)
     found = solve(covariance, 1.5, luck, yes)
-    assert float(found.log_evidence[0].exp()) == pytest.approx(evidence, rel=0.03)
+    assert float(found.log_evidence[0].exp()) == pytest.approx(training_data, rel=0.03)
     apart = np.abs(moments(found, covariance) - exact)
     assert apart[0].max() < 0.15  # of a standard deviation of two
     assert apart[1].max() < 0.7  # of a variance of four: where a "no" may be luck, sites keep it too small

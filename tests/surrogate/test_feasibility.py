@@ -105,8 +105,8 @@ def test_without_contexts_of_failures_success_is_of_the_design_alone() -> None:
     )
 
 
-def test_an_unknown_context_is_an_average_over_the_law() -> None:
-    """With a law of one context, not to know it is to know it."""
+def test_an_unknown_context_is_an_average_over_the_distribution() -> None:
+    """With a distribution of one context, not to know it is to know it."""
     x, c = uniform(20, 2, seed=1), torch.full((20, 1), 0.3, dtype=torch.float64)
     success = x[:, 0] < 0.7
     single = torch.full((1, 1), 0.3, dtype=torch.float64), torch.ones(1, dtype=torch.float64)

@@ -35,16 +35,16 @@ from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
 
 ALL = tuple(KERNELS.values())
-FLAT = Priors(lengthscale=None, noise=None, outputscale=None, shape=None)
+FLAT = Priors(lengthscale=None, noise_variance=None, outputscale=None, shape=None)
 PROPER = Priors(
-    lengthscale=LogNormal(-0.3, 0.75), noise=LogNormal(-4.0, 1.0), outputscale=LogNormal(0.2, 0.8), mean_sd=0.7
+    lengthscale=LogNormal(-0.3, 0.75), noise_variance=LogNormal(-4.0, 1.0), outputscale=LogNormal(0.2, 0.8), mean_sd=0.7
 )
 
 
 def some_noise(n: int) -> Tensor:
-    noise = uniform(n, seed=41, low=1e-3, high=0.3)
-    noise[::2] = torch.nan
-    return noise
+    noise_variance = uniform(n, seed=41, low=1e-3, high=0.3)
+    noise_variance[::2] = torch.nan
+    return noise_variance
 
 
 def likelihood_of(n: int, d: int, seed: int, priors: Priors, known: bool = False) -> Likelihood:
@@ -66,8 +66,12 @@ def test_log_marginal_likelihood_is_gpytorchs(known: bool) -> None:
     mean = profile_mean(factors, likelihood.y, FLAT.mean_sd)
     hyper = replace(hyper, mean=mean)
     for m, name in enumerate(EXPERTS):
-        noise = likelihood.known_noise
-        rows = None if noise is None else torch.where(noise.isnan(), hyper.noise[m], noise)
+        noise_variance = likelihood.known_noise
+        rows = (
+            None
+            if noise_variance is None
+            else torch.where(noise_variance.isnan(), hyper.noise_variance[m], noise_variance)
+        )
         reference = Reference(name, hyper, m, likelihood.x, likelihood.y, rows)
         expected = reference.log_marginal_likelihood()
         mean_penalty = 0.5 * (mean[m] / FLAT.mean_sd).square()
@@ -117,7 +121,9 @@ def test_priors_are_log_normal_densities() -> None:
 
     for m, kernel in enumerate(ALL):
         expected = density(PROPER.lengthscale, hyper.lengthscale[m])
-        expected += density(PROPER.outputscale, hyper.outputscale[m]) + density(PROPER.noise, hyper.noise[m])
+        expected += density(PROPER.outputscale, hyper.outputscale[m]) + density(
+            PROPER.noise_variance, hyper.noise_variance[m]
+        )
         if kernel.has_shape:
             expected += density(PROPER.shape, hyper.shape[m])
         assert difference[m] == pytest.approx(expected, abs=1e-6)  # GPyTorch keeps loc and scale in single precision
@@ -146,7 +152,7 @@ def test_named_priors() -> None:
 def test_pack_and_unpack_are_inverse() -> None:
     hyper = random_hyper(3, 2, seed=10)
     back = unpack(pack(hyper))
-    for name in ("lengthscale", "outputscale", "noise", "shape"):
+    for name in ("lengthscale", "outputscale", "noise_variance", "shape"):
         torch.testing.assert_close(getattr(back, name), getattr(hyper, name), rtol=1e-13, atol=0)
     assert not bool(back.mean.any())
 
@@ -154,10 +160,10 @@ def test_pack_and_unpack_are_inverse() -> None:
 def test_a_cold_fit_starts_at_the_modes_of_the_priors() -> None:
     priors = ensemble_priors(2)
     assert priors.lengthscale is not None
-    assert priors.noise is not None
+    assert priors.noise_variance is not None
     hyper = unpack(default_theta(ALL, 2, priors))
     assert hyper.lengthscale.flatten().tolist() == pytest.approx([priors.lengthscale.mode] * 8)
-    assert hyper.noise.tolist() == pytest.approx([priors.noise.mode] * 4)
+    assert hyper.noise_variance.tolist() == pytest.approx([priors.noise_variance.mode] * 4)
     assert hyper.outputscale.tolist() == [1.0] * 4  # no prior: fixed at one
 
 
@@ -273,7 +279,7 @@ def test_a_fit_to_data_without_spread_stays_inside_its_bounds(y: list[float]) ->
     hyper = fit(ALL, likelihood, default_theta(ALL, 2, likelihood.priors))
     for values, (low, high) in (
         (hyper.lengthscale, LENGTHSCALE_BOUNDS),
-        (hyper.noise, NOISE_BOUNDS),
+        (hyper.noise_variance, NOISE_BOUNDS),
         (hyper.shape, SHAPE_BOUNDS),
     ):
         assert bool(((values >= low * (1 - 1e-12)) & (values <= high * (1 + 1e-12))).all())
@@ -301,7 +307,7 @@ def test_the_curvature_is_the_average_information(known: bool) -> None:
     theta = pack(random_hyper(4, d, seed=17))
     _, _, curvature = likelihood.evaluate(theta, ALL, curved=True)
     assert curvature is not None
-    scales = [PROPER.lengthscale] * d + [PROPER.outputscale, PROPER.noise, PROPER.shape]
+    scales = [PROPER.lengthscale] * d + [PROPER.outputscale, PROPER.noise_variance, PROPER.shape]
     for m, kernel in enumerate(ALL):
 
         def covariance(row: Tensor, kernel: Kernel = kernel) -> Tensor:
@@ -330,8 +336,8 @@ def test_much_noise_is_found_from_the_hill_without_any() -> None:
     kernels, priors = model.gp.kernels, Surrogate().priors(4)
     likelihood = Likelihood(model.gp.x, model.gp.y, None, priors)
     reached, _ = likelihood.value_and_gradient(pack(model.gp.hyper), kernels)
-    for noise in (0.01, 0.1, 1.0):
+    for noise_variance in (0.01, 0.1, 1.0):
         start = default_theta(kernels, 4, priors)
-        start[:, :4], start[:, -2] = 0.0, np.log(noise)
+        start[:, :4], start[:, -2] = 0.0, np.log(noise_variance)
         ends, _ = likelihood.value_and_gradient(pack(fit(kernels, likelihood, start)), kernels)
         assert (reached >= ends - 0.1).all()

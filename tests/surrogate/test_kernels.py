@@ -71,7 +71,8 @@ def test_scaled_distances_are_those_of_a_loop() -> None:
 
 
 def test_distances_hold_where_the_farthest_contexts_are_coded() -> None:
-    """From −9 to 10 (space/scale.py), at the shortest lengthscale a fit may take: K is right to far below its noise."""
+    """From −9 to 10 (space/context_scale.py), at the shortest lengthscale a fit may take: K is right to far below its
+    noise."""
     lengthscale = torch.full((1, 2), 5e-3, dtype=torch.float64)
     a = torch.tensor([[9.9, 0.3], [-8.9, 0.7], [0.5, 0.5]], dtype=torch.float64)
     b = torch.cat([a, a + 1e-4])

@@ -37,22 +37,26 @@ def test_draws_are_from_the_posterior(noise_sd: float, monkeypatch: pytest.Monke
     x, y, _ = some_data(14, 1, noise_sd, 0)
     model = Surrogate(experts=("se",), priors=partial(_same, PRIORS)).fit(x, y)
     found = marginalized(model, PRIORS, 400).gp.hyper
-    drawn = np.stack([found.lengthscale[:, 0].log().numpy(), found.noise.log().numpy()])
+    drawn = np.stack([found.lengthscale[:, 0].log().numpy(), found.noise_variance.log().numpy()])
     standardized = model.gp.y.numpy()
     square = (x.numpy() - x.numpy().T) ** 2
-    lengths, noises = np.linspace(np.log(0.02), np.log(20.0), 70), np.linspace(np.log(1e-6), np.log(2.0), 70)
+    lengths, noise_variances = np.linspace(np.log(0.02), np.log(20.0), 70), np.linspace(np.log(1e-6), np.log(2.0), 70)
     ones = np.ones_like(square)
     log_density = np.empty((70, 70))
     for i, length in enumerate(lengths):
-        for j, noise in enumerate(noises):
-            covariance = np.exp(-0.5 * square / np.exp(2 * length)) + np.exp(noise) * np.eye(14)
+        for j, noise_variance in enumerate(noise_variances):
+            covariance = np.exp(-0.5 * square / np.exp(2 * length)) + np.exp(noise_variance) * np.eye(14)
             # the fit profiles the mean out; under its prior N(0, 1) the two differ by a factor that hardly moves
-            evidence = multivariate_normal(np.zeros(14), covariance + ones).logpdf(standardized)
-            profiled = evidence + 0.5 * np.linalg.slogdet(covariance + ones)[1] - 0.5 * np.linalg.slogdet(covariance)[1]
-            prior = -0.5 * ((length - np.log(0.7)) / 0.75) ** 2 - 0.5 * ((noise + 4.0) / marginal.NOISE_DOUBT) ** 2
+            training_data = multivariate_normal(np.zeros(14), covariance + ones).logpdf(standardized)
+            profiled = (
+                training_data + 0.5 * np.linalg.slogdet(covariance + ones)[1] - 0.5 * np.linalg.slogdet(covariance)[1]
+            )
+            prior = (
+                -0.5 * ((length - np.log(0.7)) / 0.75) ** 2 - 0.5 * ((noise_variance + 4.0) / marginal.NOISE_DOUBT) ** 2
+            )
             log_density[i, j] = profiled + prior
     weights = np.exp(log_density - logsumexp(log_density))
-    for k, (axis, other) in enumerate(((lengths, 1), (noises, 0))):
+    for k, (axis, other) in enumerate(((lengths, 1), (noise_variances, 0))):
         share = weights.sum(axis=other)
         mean = share @ axis
         sd = np.sqrt(share @ (axis - mean) ** 2)
@@ -71,10 +75,10 @@ def test_the_noise_is_among_the_draws(noise_sd: float) -> None:
     for seed in range(20):
         x, y, truth = some_data(40, 3, noise_sd, seed)
         model = Surrogate().fit(x, y)
-        noise = doubted(Surrogate(), model).gp.hyper.noise.sqrt() * model.scaling.scale / truth
-        assert float(noise.min()) <= 1.0
-        largest.append(float(noise.max()))
-        middle.append(float(noise.median()))
+        noise_variance = doubted(Surrogate(), model).gp.hyper.noise_variance.sqrt() * model.scaling.scale / truth
+        assert float(noise_variance.min()) <= 1.0
+        largest.append(float(noise_variance.max()))
+        middle.append(float(noise_variance.median()))
     assert np.mean(np.array(largest) >= 0.9) >= 0.9
     assert 0.8 <= np.median(middle) <= 1.2
 
@@ -99,11 +103,15 @@ def test_known_noise_and_repeats_stay() -> None:
     known[3:9] = 0.04
     model = Surrogate().fit(x, y, known)
     found = doubted(Surrogate(), model)
-    assert found.repeats is model.repeats
-    some = ~model.repeats.noise.isnan() if model.repeats is not None and model.repeats.noise is not None else None
+    assert found.replicates is model.replicates
+    some = (
+        ~model.replicates.noise_variance.isnan()
+        if model.replicates is not None and model.replicates.noise_variance is not None
+        else None
+    )
     assert some is not None
-    assert torch.equal(found.gp.noise[:, some], model.gp.noise[0, some].expand(16, -1))
-    assert not torch.equal(found.gp.noise[:, ~some], model.gp.noise[0, ~some].expand(16, -1))
+    assert torch.equal(found.gp.noise_variance[:, some], model.gp.noise_variance[0, some].expand(16, -1))
+    assert not torch.equal(found.gp.noise_variance[:, ~some], model.gp.noise_variance[0, ~some].expand(16, -1))
 
 
 def test_experts_weigh_by_how_many_members_they_have() -> None:

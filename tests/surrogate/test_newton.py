@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from edrbo.surrogate.newton import minimize_batch
+from edrbo.surrogate.newton import minimize_newton
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def problems(calls: list[list[int]], *, rough: bool = False):
 def test_ends_are_the_minima_in_the_box(rough: bool) -> None:
     calls: list[list[int]] = []
     start = np.zeros((4, 3))
-    ends, values = minimize_batch(
+    ends, values = minimize_newton(
         problems(calls, rough=rough), start, LOWER, UPPER, max_evaluations=100, tolerance=1e-13
     )
     for end, value, center in zip(ends, values, CENTERS, strict=True):
@@ -52,20 +52,20 @@ def test_ends_are_the_minima_in_the_box(rough: bool) -> None:
 
 
 def test_a_search_is_the_same_alone_as_among_others() -> None:
-    together, values = minimize_batch(problems([]), np.zeros((4, 3)), LOWER, UPPER, max_evaluations=50, tolerance=1e-6)
+    together, values = minimize_newton(problems([]), np.zeros((4, 3)), LOWER, UPPER, max_evaluations=50, tolerance=1e-6)
     for i in range(4):
 
         def alone(points: Array, rows: list[int], curved: bool, i: int = i) -> tuple[Array, Array, Array | None]:
             return problems([])(points, [i] * len(rows), curved)
 
-        end, value = minimize_batch(alone, np.zeros((1, 3)), LOWER, UPPER, max_evaluations=50, tolerance=1e-6)
+        end, value = minimize_newton(alone, np.zeros((1, 3)), LOWER, UPPER, max_evaluations=50, tolerance=1e-6)
         assert end[0].tolist() == together[i].tolist()
         assert value[0] == values[i]
 
 
 def test_known_curvature_needs_few_evaluations() -> None:
     calls: list[list[int]] = []
-    minimize_batch(problems(calls), CENTERS[3:] * 0 + 0.3, LOWER, UPPER, max_evaluations=50, tolerance=1e-6)
+    minimize_newton(problems(calls), CENTERS[3:] * 0 + 0.3, LOWER, UPPER, max_evaluations=50, tolerance=1e-6)
     assert len(calls) <= 5
 
 
@@ -76,7 +76,7 @@ def test_a_wall_is_walked_around() -> None:
         return np.where(beyond, np.nan, value), gradient, np.stack([0.1 * np.eye(3)] * len(rows)) if curved else None
 
     start = np.full((1, 3), -0.5)
-    (end,), (value,) = minimize_batch(walled, start, LOWER, UPPER, max_evaluations=60, tolerance=1e-9)
+    (end,), (value,) = minimize_newton(walled, start, LOWER, UPPER, max_evaluations=60, tolerance=1e-9)
     assert end[0] <= 0.4
     assert value < bowl(start[0], CENTERS[0])[0]
 
@@ -85,6 +85,6 @@ def test_a_start_without_a_value_stays() -> None:
     def nothing(points: Array, rows: list[int], curved: bool) -> tuple[Array, Array, Array | None]:
         return np.full(len(rows), np.inf), np.zeros_like(points), np.stack([np.eye(3)] * len(rows))
 
-    ends, values = minimize_batch(nothing, np.zeros((2, 3)), LOWER, UPPER, max_evaluations=9, tolerance=1e-6)
+    ends, values = minimize_newton(nothing, np.zeros((2, 3)), LOWER, UPPER, max_evaluations=9, tolerance=1e-6)
     assert not ends.any()
     assert np.isinf(values).all()

@@ -14,7 +14,7 @@ pytest.importorskip("fastapi", reason="needs edrbo[web]")
 from live import Client, study_server
 from load import new_database
 
-from edrbo.web.app import WARNINGS
+from edrbo.lab.web.app import WARNINGS
 
 if TYPE_CHECKING:
     from chromium import Browsers

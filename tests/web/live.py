@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from edrbo.web.app import make_app
-from edrbo.web.guard import App, Rules
-from edrbo.web.places import Places
-from edrbo.web.server import configured, listen
+from edrbo.lab.web.app import make_app
+from edrbo.lab.web.registry import StudyRegistry
+from edrbo.lab.web.security import App, Rules
+from edrbo.lab.web.server import configured, listen
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def serving(app: App, **more: Any) -> Iterator[int]:
 
 @contextmanager
 def study_server(where: Any, rules: Rules | None = None, **more: Any) -> Iterator[Client]:
-    with serving(make_app(Places(str(where)), rules or Rules(), **more)) as port:
+    with serving(make_app(StudyRegistry(str(where)), rules or Rules(), **more)) as port:
         yield Client(port)
 
 

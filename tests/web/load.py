@@ -151,11 +151,11 @@ def seconds_until_seen(port: int, study: Study, entries: int, seed: int) -> list
     chance, moment, waits = random.Random(seed), threading.Event(), []
     wire = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     for k in range(entries):
-        told = time.perf_counter() + chance.uniform(0.0, 2.0)
+        reported = time.perf_counter() + chance.uniform(0.0, 2.0)
         looked = time.perf_counter()
         stored = 0.0
         while True:
-            if not stored and time.perf_counter() >= told:
+            if not stored and time.perf_counter() >= reported:
                 study.tell({"x": 0.5}, {"c": 1.0}, 1e6 + k)
                 stored = time.perf_counter()
             if time.perf_counter() >= looked + 1.0:

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-# A process that has imported everything, and makes one that serves of itself whenever it is told the words to serve
+# A process that has imported everything, and makes one that serves of itself whenever it is reported the words to serve
 # with: nothing of one server is known to the next, and none costs seconds of imports.
 NURSERY = """
 import json, os, sys
 from contextlib import suppress
-import edrbo.cli.serve, edrbo.report.page, edrbo.study.study, edrbo.web.app, edrbo.web.server
+import edrbo.lab.cli.serve, edrbo.lab.report.page, edrbo.lab.study, edrbo.lab.web.app, edrbo.lab.web.server
 with suppress(ImportError):
     import alembic.command, psycopg2, sqlalchemy.dialects.postgresql.psycopg2, optuna.storages._rdb.models
-from edrbo.cli import main
+from edrbo.lab.cli import main
 for line in sys.stdin:
     child = os.fork()
     if not child:

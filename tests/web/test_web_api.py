@@ -23,15 +23,15 @@ def test_a_run_from_ask_to_undo(client: Client, study: Study) -> None:
     (suggestion,) = job["result"]
     assert study.pending[0].id == suggestion["id"]
     assert study.pending[0].design == suggestion["design"]
-    told = client.write("tell", id=0, value="1,75", context=CONTEXT, by="Grace", note="wet")
-    assert told.status == 200
+    reported = client.write("tell", id=0, value="1,75", context=CONTEXT, by="Grace", note="wet")
+    assert reported.status == 200
     run = study.state.runs[0]
-    assert (run.status, run.value) == ("told", 1.75)
+    assert (run.status, run.value) == ("reported", 1.75)
     assert run.context is not None
     assert run.context.tolist() == [45.5, 3.0]
     asked, event = study.state.history
     assert (asked.by, event.by, event.note) == ("Ada", "Grace", "wet")
-    assert client.write("undo", ref=told.json["ref"]).status == 200
+    assert client.write("undo", ref=reported.json["ref"]).status == 200
     assert study.state.runs[0].status == "pending"
 
 
@@ -46,7 +46,7 @@ def test_second_thoughts_are_the_events_of_the_command_line(client: Client, stud
     assert client.write("note", id=0, note="new batch").status == 200
     assert client.write("context-add", rows=[CONTEXT, {"humidity": 50, "load": 1}]).status == 200
     kinds = [event.kind for event in study.state.history]
-    assert kinds == ["told", "context", "corrected", "corrected", "dropped", "restored", "noted", "seen"]
+    assert kinds == ["reported", "context", "corrected", "corrected", "dropped", "restored", "noted", "seen"]
     run = study.state.runs[0]
     assert run.value == 6.0
     assert study.space.decode_designs(run.x)[0]["speed"] == pytest.approx(2.5)
@@ -147,10 +147,13 @@ def test_the_answer_for_all_and_for_today(client: Client, study: Study) -> None:
     assert today["context"] == {"humidity": 41.0, "load": 2.0}
     assert [run["run"] for run in everywhere["nearest"]] == [run.run for run in found.nearest]
     record = everywhere["record"]
-    assert record["left_to_gain"] == pytest.approx(found.left_to_gain)
-    assert record["ten_more_runs"] == pytest.approx(found.ten_more_runs)
-    assert (record["untried"], record["unseen"]) == (found.untried, found.unseen)
-    assert len(everywhere["doubts"]) == found.untried + found.unseen
+    assert record["optimality_gap"] == pytest.approx(found.optimality_gap)
+    assert record["expected_improvement_10"] == pytest.approx(found.expected_improvement_10)
+    assert (record["is_extrapolation"], record["beats_observations"]) == (
+        found.is_extrapolation,
+        found.beats_observations,
+    )
+    assert len(everywhere["doubts"]) == found.is_extrapolation + found.beats_observations
     assert client.get("/api/studies/coating/recommend?context.humidity=41").status == 422
 
 
@@ -252,7 +255,7 @@ def test_what_looks_mistyped_is_stored_and_questioned(study: Study, client: Clie
     own = {"speed": 3, "layers": 1, "kind": "plain"}
     assert client.write("tell", value=55, design=own, context=CONTEXT).json["warnings"] == []
     (warning,) = client.write("tell", value=550, design=own, context=CONTEXT).json["warnings"]
-    assert "far from the 50 to 57 told so far; did you mean 55?" in warning
+    assert "far from the 50 to 57 reported so far; did you mean 55?" in warning
 
 
 def test_contexts_that_fill_a_sliver_of_their_bounds_are_said_once(client: Client) -> None:
@@ -275,8 +278,8 @@ def test_constraints_are_shown_said_and_amended(tmp_path: Path) -> None:
         assert made.status == 200, made.text
         for page in ("enter", "setup"):
             assert limit in html.unescape(client.get(f"/s/kiln/{page}").text)
-        told = client.write("tell", "kiln", value=1, design={"speed": 9, "layers": 4}).json
-        assert told["warnings"] == [f"what was set breaks {limit}; it is kept as it was run"]
+        reported = client.write("tell", "kiln", value=1, design={"speed": 9, "layers": 4}).json
+        assert reported["warnings"] == [f"what was set breaks {limit}; it is kept as it was run"]
         assert client.write("tell", "kiln", value=1, design={"speed": 2, "layers": 4}).json["warnings"] == []
         assert client.write("amend", "kiln", constraints=["speed >= layers"], note="stiffer").status == 200
         study = Study.open(tmp_path / "kiln.db")

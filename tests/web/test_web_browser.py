@@ -33,7 +33,7 @@ def page(client: Client, browsers: Browsers, size: tuple[int, int]) -> Browser:
 
 
 on_a_tablet = pytest.mark.parametrize("size", [TABLET], ids=["tablet"])
-at_a_desk = pytest.mark.parametrize("size", [DESK], ids=["desk"])
+at_a_desk = pytest.mark.parametrize("size", [DESK], ids=["session"])
 
 
 def enter(page: Browser, number: int, value: str, humidity: str) -> None:
@@ -101,7 +101,7 @@ def test_undo_corrections_and_exclusions(page: Browser, study: Study) -> None:
     page.click("#skip-2")
     page.click("#store")
     page.find(".empty")  # Now, with nothing to run
-    assert [run.status for run in study.state.runs.values()] == ["told", "failed", "cancelled"]
+    assert [run.status for run in study.state.runs.values()] == ["reported", "failed", "cancelled"]
 
 
 @on_a_tablet
@@ -159,7 +159,7 @@ def test_two_browsers_and_the_command_line_see_each_other(client: Client, study:
     two.find(".is-pending")
     one.find("#done-0")
     enter(one, 0, "5", "50")
-    two.find(".is-told")
+    two.find(".is-reported")
     study.tell({"speed": 2, "layers": 1, "kind": "plain"}, [50, 3], 8.25)  # from the command line
     two.until(lambda: "8.25" in two.text(".data"))
     one.until(lambda: "8.25" in one.text("#latest"))

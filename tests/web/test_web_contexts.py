@@ -46,7 +46,7 @@ def test_levels_in_forms(client: Client, study: Study, tmp_path: Path) -> None:
 
 
 def test_rows_and_parts_in_forms(client: Client, study: Study) -> None:
-    rows = [{"value": "1,5", "context": MET}, {"value": 2, "context": {"shift": "day"}, "noise": 0.1}]
+    rows = [{"value": "1,5", "context": MET}, {"value": 2, "context": {"shift": "day"}, "noise_variance": 0.1}]
     assert client.write("tell", design={"speed": 3}, rows=rows).status == 200
     assert study.observations.y.tolist() == [1.5, 2.0]
     assert client.write("tell", design={"speed": 3}, rows=rows, value=3).status == 422

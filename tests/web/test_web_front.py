@@ -1,4 +1,4 @@
-"""On the lab page: the front of several main outcomes, a law that is known, and what runs cost."""
+"""On the lab page: the front of several main outcomes, a distribution that is known, and what runs cost."""
 
 from __future__ import annotations
 
@@ -37,12 +37,17 @@ def test_a_front_is_a_table_and_a_picture(tmp_path: Path) -> None:
         assert "minimize" in html.unescape(client.get("/s/coating/setup").text)
 
 
-def test_a_law_and_a_cost_are_shown_and_changed(tmp_path: Path) -> None:
-    study = Study.open(tmp_path / "coating.db", SPACE, law="norm(55, 12)", initial=20)
+def test_a_distribution_and_a_cost_are_shown_and_changed(tmp_path: Path) -> None:
+    study = Study.open(tmp_path / "coating.db", SPACE, context_distribution="norm(55, 12)", initial=20)
     with study_server(tmp_path / "coating.db") as client:
         assert "humidity = norm(55, 12)" in client.get("/s/coating/setup").text
         assert "What it cost" not in client.get("/s/coating/enter").text
-        assert client.write("amend", law="humidity = uniform(40, 20)", cost="5 + speed", note="measured").status == 200
+        assert (
+            client.write(
+                "amend", context_distribution="humidity = uniform(40, 20)", cost="5 + speed", note="measured"
+            ).status
+            == 200
+        )
         page = client.get("/s/coating/setup").text
         assert "humidity = uniform(40, 20)" in page
         assert "cost: none → 5 + speed" in page
@@ -57,12 +62,12 @@ def test_a_law_and_a_cost_are_shown_and_changed(tmp_path: Path) -> None:
         refused = client.write("amend", cost="5 + sped", note="typo")
         assert refused.status == 422
         assert "did you mean 'speed'" in refused.text
-        assert client.write("amend", law="none", cost="none", note="enough").status == 200
-    assert (study.state.settings.law, study.state.settings.cost) == (None, None)
+        assert client.write("amend", context_distribution="none", cost="none", note="enough").status == 200
+    assert (study.state.settings.context_distribution, study.state.settings.cost) == (None, None)
 
 
-def test_a_law_of_samples_has_no_field(tmp_path: Path) -> None:
-    Study.open(tmp_path / "coating.db", SPACE, law=[{"humidity": 40}, {"humidity": 60}])
+def test_a_distribution_of_samples_has_no_field(tmp_path: Path) -> None:
+    Study.open(tmp_path / "coating.db", SPACE, context_distribution=[{"humidity": 40}, {"humidity": 60}])
     with study_server(tmp_path / "coating.db") as client:
         page = client.get("/s/coating/setup").text
         assert "2 samples of humidity" in page

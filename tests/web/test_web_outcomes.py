@@ -11,7 +11,7 @@ import edrbo
 from edrbo import Space, Study
 
 
-def test_told_and_corrected_by_name(tmp_path: Path) -> None:
+def test_reported_and_corrected_by_name(tmp_path: Path) -> None:
     outcomes = {"gloss": edrbo.Maximize(unit="GU"), "haze <b>": edrbo.Limit(upper=2.0)}
     study = Study.open(tmp_path / "coating.db", Space({"speed": (1, 9)}), outcomes=outcomes, initial=20)
     asked = study.ask()

@@ -8,12 +8,12 @@ import pytest
 from live import study_server
 
 from edrbo import Space, Study
+from edrbo.lab.config import write_toml
+from edrbo.lab.web.demo import _week, demo_space
+from edrbo.lab.web.registry import StudyRegistry
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
-from edrbo.study.toml_file import write_toml
-from edrbo.web.demo import _week, demo_space
-from edrbo.web.places import Places
 
 TELL = {"value": 1, "design": {"speed": 3, "layers": 1, "kind": "plain"}}
 
@@ -59,23 +59,23 @@ def test_a_folder_has_every_study_once(tmp_path: Path, space: Space) -> None:
     write_toml(tmp_path / "a.toml", "a.db", "First", Settings(space))
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     Study.open(tmp_path / "b.db", space, name="Second")
-    places = Places(str(tmp_path))
+    places = StudyRegistry(str(tmp_path))
     assert places.names() == {"first": "First", "second": "Second"}
     places.open("first")  # makes a.db
     places.look()
     assert places.names() == {"first": "First", "second": "Second"}
 
 
-def test_names_that_make_one_word_are_told_apart(tmp_path: Path, space: Space) -> None:
+def test_names_that_make_one_word_are_reported_apart(tmp_path: Path, space: Space) -> None:
     for name in ("a b", "a-b", "A/B"):
         Study.open(tmp_path / "x.db", space, name=name)
-    assert set(Places(str(tmp_path / "x.db")).names()) == {"a-b", "a-b-2", "a-b-3"}
+    assert set(StudyRegistry(str(tmp_path / "x.db")).names()) == {"a-b", "a-b-2", "a-b-3"}
 
 
 def test_a_study_that_somebody_makes_meanwhile_is_found(
     tmp_path: Path, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edrbo.web.desk.LOOK_AGAIN", -1.0)
+    monkeypatch.setattr("edrbo.lab.web.session.LOOK_AGAIN", -1.0)
     Study.open(tmp_path / "x.db", space)
     with study_server(tmp_path) as client:
         Study.open(tmp_path / "y.db", space)

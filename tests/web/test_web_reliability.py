@@ -14,9 +14,9 @@ from process import process
 
 from edrbo import Study
 from edrbo.errors import EdrboError
-from edrbo.study.maintenance import problems_of
-from edrbo.study.store.place import is_url
-from edrbo.web.jobs import MOST_WAITING, Threads, Worker
+from edrbo.lab.maintenance import problems_of
+from edrbo.lab.store.place import is_url
+from edrbo.lab.web.jobs import MOST_WAITING, Threads, Worker
 
 
 def test_twenty_devices_at_once(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_the_page_stays_alive_while_a_suggestion_is_worked_out(client: Client, s
     for k in range(6):
         study.tell({"speed": 1 + k, "layers": 1, "kind": "plain"}, [50 + k, 3], 10.0 + k)
     job = client.write("ask").json
-    told = client.write("tell", value=1, design={"speed": 3, "layers": 1, "kind": "plain"})
-    assert told.status == 200
+    reported = client.write("tell", value=1, design={"speed": 3, "layers": 1, "kind": "plain"})
+    assert reported.status == 200
     assert job["status"] in ("waiting", "running")
     assert client.follow(job["job"])["status"] == "done"
     assert len(study.pending) == 1

@@ -11,10 +11,10 @@ from live import Client, new_key, study_server
 
 from edrbo import Space, Study
 from edrbo.errors import EdrboError
-from edrbo.web.guard import LARGEST_BODY, LARGEST_IMPORT, Rules
-from edrbo.web.limits import Allowance, Guesses
-from edrbo.web.places import Places, word_of
-from edrbo.web.server import addresses, is_loopback, listen, rules_for
+from edrbo.lab.web.rate_limit import Allowance, Guesses
+from edrbo.lab.web.registry import StudyRegistry, word_of
+from edrbo.lab.web.security import LARGEST_BODY, LARGEST_IMPORT, Rules
+from edrbo.lab.web.server import addresses, is_loopback, listen, rules_for
 
 TOKEN = "a-token-of-our-own"
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}‮"
@@ -240,7 +240,7 @@ def test_hostile_names_and_values_are_text(tmp_path: Path) -> None:
 
 def test_passwords_are_never_shown() -> None:
     with pytest.raises(EdrboError) as problem:
-        Places("postgresql://me:secret-word@127.0.0.1:1/lab?connect_timeout=1")
+        StudyRegistry("postgresql://me:secret-word@127.0.0.1:1/lab?connect_timeout=1")
     assert "secret-word" not in str(problem.value)
 
 
@@ -248,7 +248,7 @@ def test_errors_of_ours_say_nothing_of_our_insides(study: Study, tmp_path: Path,
     def broken(*_: object) -> None:
         raise RuntimeError("secret-word")
 
-    monkeypatch.setattr("edrbo.web.views.overview", broken)
+    monkeypatch.setattr("edrbo.lab.web.views.overview", broken)
     with study_server(tmp_path / "coating.db") as client:
         answer = client.get("/api/studies/coating/show")
     assert answer.status == 500

@@ -9,10 +9,10 @@ import pytest
 from live import study_server
 
 from edrbo import Limit, Maximize, Space, Study
-from edrbo.entry.settings import read_outcome_words, read_setting
 from edrbo.errors import EdrboError
+from edrbo.lab.config import read_toml
+from edrbo.lab.entry.settings import read_outcome_words, read_setting
 from edrbo.records.settings import Settings
-from edrbo.study.toml_file import read_toml
 
 GIVEN = {  # as they are typed on the page, and what they come to
     "title": ("Line 2", "Line 2"),
@@ -23,10 +23,10 @@ GIVEN = {  # as they are typed on the page, and what they come to
     "seed": ("17", 17),
     "least_success": ("90 %", 0.9),
     "outliers": ("keep", "keep"),
-    "forgetting": ("12,5", 12.5),
+    "context_half_life": ("12,5", 12.5),
 }
 TOP = {"direction": "minimize", "goal": "cvar:0.2", "aim": "identify", "outcome": "haze", "unit": "%"}
-TOP |= {"law": "humidity = norm(55, 12)", "cost": "5 + speed"}
+TOP |= {"context_distribution": "humidity = norm(55, 12)", "cost": "5 + speed"}
 VARIABLES = {
     "design": [{"name": "speed", "low": "1", "high": "9"}],
     "context": [{"name": "humidity", "low": "0", "high": "100"}],
@@ -40,7 +40,10 @@ def test_every_setting_can_be_given_on_the_page_and_stands_in_toml(tmp_path: Pat
         form, setup = client.get("/new").text, client.get("/s/line/setup").text
     names = {choice.name for choice in Settings.choices()}
     assert names == {*GIVEN, *TOP, "outcomes"}
-    for page, elsewhere in ((form, {*TOP, "outcomes"}), (setup, {"goal", "aim", "law", "cost", "outcomes"})):
+    for page, elsewhere in (
+        (form, {*TOP, "outcomes"}),
+        (setup, {"goal", "aim", "context_distribution", "cost", "outcomes"}),
+    ):
         offered = set(re.findall(r'name="(?:settings\.)?(\w+)"', page))
         assert {*GIVEN, *elsewhere} <= offered
     assert {"unit", "direction"} <= set(re.findall(r'name="settings\.(\w+)"', setup))
@@ -51,10 +54,10 @@ def test_every_setting_can_be_given_on_the_page_and_stands_in_toml(tmp_path: Pat
 
 def test_settings_are_changed_and_ended(tmp_path: Path) -> None:
     study = Study.open(
-        tmp_path / "x.db", Space({"speed": (1, 9)}), name="x", forgetting=5.0, unit="GU", outcome="gloss"
+        tmp_path / "x.db", Space({"speed": (1, 9)}), name="x", context_half_life=5.0, unit="GU", outcome="gloss"
     )
     with study_server(tmp_path / "x.db") as client:
-        more = {"forgetting": "none", "evaluations": "30", "least_success": "75 %", "method": "edrbo-mean"}
+        more = {"context_half_life": "none", "evaluations": "30", "least_success": "75 %", "method": "edrbo-mean"}
         assert client.write("amend", "x", settings=more, note="why").status == 200
         outcomes = ["gloss=maximize", "roughness <= 2,5 um"]
         assert client.write("amend", "x", outcomes=outcomes, note="measured too").status == 200
@@ -63,7 +66,7 @@ def test_settings_are_changed_and_ended(tmp_path: Path) -> None:
         for wrong in ({"evaluation": "3"}, {"initial": "many"}, {"initial": "2.5"}, {"seed": ""}):
             assert client.write("amend", "x", settings=wrong, note="slip").status == 422
     changed = study.state.settings
-    assert (changed.forgetting, changed.evaluations, changed.least_success) == (None, 30, 0.75)
+    assert (changed.context_half_life, changed.evaluations, changed.least_success) == (None, 30, 0.75)
     assert (
         changed.outcomes
         == Settings(

@@ -8,13 +8,13 @@ from pathlib import Path
 from live import Client, serving
 
 from edrbo import Study
-from edrbo.web.app import make_app
-from edrbo.web.guard import Rules
-from edrbo.web.places import Places
+from edrbo.lab.web.app import make_app
+from edrbo.lab.web.registry import StudyRegistry
+from edrbo.lab.web.security import Rules
 
 
 def test_slow_clients_are_cut_off_and_hold_nobody_up(study: Study, tmp_path: Path) -> None:
-    app = make_app(Places(str(tmp_path / "coating.db")), Rules(body_seconds=0.2))
+    app = make_app(StudyRegistry(str(tmp_path / "coating.db")), Rules(body_seconds=0.2))
     with serving(app, header_seconds=0.5) as port:
         slow = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(50)]
         for wire in slow[:25]:
@@ -32,7 +32,7 @@ def test_slow_clients_are_cut_off_and_hold_nobody_up(study: Study, tmp_path: Pat
 
 
 def test_a_second_request_that_does_not_end_is_cut_off_too(study: Study, tmp_path: Path) -> None:
-    app = make_app(Places(str(tmp_path / "coating.db")), Rules())
+    app = make_app(StudyRegistry(str(tmp_path / "coating.db")), Rules())
     with serving(app, header_seconds=1.0) as port, socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
         for _ in range(2):  # between two requests one may wait
             wire.sendall(b"GET /api/studies HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -44,7 +44,7 @@ def test_a_second_request_that_does_not_end_is_cut_off_too(study: Study, tmp_pat
 
 
 def test_one_byte_now_and_then_does_not_help(study: Study, tmp_path: Path) -> None:
-    app = make_app(Places(str(tmp_path / "coating.db")), Rules())
+    app = make_app(StudyRegistry(str(tmp_path / "coating.db")), Rules())
     with serving(app, header_seconds=0.5) as port, socket.create_connection(("127.0.0.1", port), timeout=0.05) as wire:
         sent = 0
         while sent < 1000:
@@ -61,6 +61,6 @@ def test_one_byte_now_and_then_does_not_help(study: Study, tmp_path: Path) -> No
 
 
 def test_who_says_nothing_is_cut_off(study: Study, tmp_path: Path) -> None:
-    app = make_app(Places(str(tmp_path / "coating.db")), Rules())
+    app = make_app(StudyRegistry(str(tmp_path / "coating.db")), Rules())
     with serving(app, header_seconds=0.1) as port, socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
         assert wire.recv(200) == b""

@@ -11,10 +11,10 @@ import pytest
 from live import Client, new_key, study_server
 
 from edrbo import Limit, Maximize, Space, Study
-from edrbo.study.columns import match_columns
-from edrbo.study.sheet import sheet_of_text
-from edrbo.study.table_row import RowReader
-from edrbo.web import api, table
+from edrbo.lab.tables.columns import match_columns
+from edrbo.lab.tables.sheet import sheet_of_text
+from edrbo.lab.tables.table_row import RowReader
+from edrbo.lab.web import api, table
 
 GERMAN = "Speed (m/min);LAYERS;kind;humidity;load;value\n2,5;1;plain;40;1,5;3,25\n4;2;glossy;50;2;4\n"
 
@@ -22,7 +22,7 @@ GERMAN = "Speed (m/min);LAYERS;kind;humidity;load;value\n2,5;1;plain;40;1,5;3,25
 def test_a_german_table(client: Client, study: Study) -> None:
     found = client.write("import", text=GERMAN).json
     assert found["mapping"] == ["speed", "layers", "kind", "humidity", "load", "value"]
-    assert (found["errors"], found["counts"], found["ready"]) == ([], {"told": 2}, True)
+    assert (found["errors"], found["counts"], found["ready"]) == ([], {"reported": 2}, True)
     assert len(study) == 0
     assert client.write("import", text=GERMAN, confirm=True, by="Ada").json["words"] == "2 runs"
     assert study.observations.y.tolist() == [3.25, 4.0]
@@ -53,7 +53,7 @@ def test_columns_can_be_mapped(client: Client, study: Study) -> None:
     assert found["mapping"] == ["+", "layers", "kind", "humidity", "load", "+", "+"]
     assert not found["ready"]
     columns = {"0": "speed", "5": "value"}
-    assert client.write("import", text=text, columns=columns).json["counts"] == {"told": 1}
+    assert client.write("import", text=text, columns=columns).json["counts"] == {"reported": 1}
     assert client.write("import", text=text, columns=columns, confirm=True).status == 200
     assert study.observations.y.tolist() == [3.0]
     twice = client.write("import", text=text, columns={"0": "value", "5": "value"}).json
@@ -64,7 +64,7 @@ def test_the_name_of_what_is_measured_is_understood(tmp_path: Path) -> None:
     Study.open(tmp_path / "x.db", Space({"speed": (1, 9)}), name="x", outcome="gloss", unit="GU")
     with study_server(tmp_path / "x.db") as client:
         found = client.write("import", "x", text="speed\tGloss (GU)\n2\t90\n").json
-        assert (found["mapping"], found["counts"]) == (["speed", "value"], {"told": 1})
+        assert (found["mapping"], found["counts"]) == (["speed", "value"], {"reported": 1})
         (error,) = client.write("import", "x", text="speed\tGloss\n2\tx\n").json["errors"]
         assert error["words"] == "'x' is not a number; write a number, as 1.7 or 1,7"
         assert error["place"] == "row 2, column Gloss (cell B2)"
@@ -73,13 +73,13 @@ def test_the_name_of_what_is_measured_is_understood(tmp_path: Path) -> None:
 def test_every_outcome_of_a_table_is_stored(tmp_path: Path) -> None:
     outcomes = {"gloss": Maximize(unit="GU"), "roughness": Limit(upper=2.0, unit="um")}
     study = Study.open(tmp_path / "x.db", Space({"speed": (1, 9)}), name="x", outcomes=outcomes)
-    text = "Speed\tGloss\troughness\tnoise:roughness\tOperator\tbatch no\n2\t71 GU\t1,5 um\t0.01\tAda\t7\n"
+    text = "Speed\tGloss\troughness\tnoise_variance:roughness\tOperator\tbatch no\n2\t71 GU\t1,5 um\t0.01\tAda\t7\n"
     with study_server(tmp_path / "x.db") as client:
         found = client.write("import", "x", text=text).json
-        assert found["mapping"] == ["speed", "value", "roughness", "noise:roughness", "by", "+"]
+        assert found["mapping"] == ["speed", "value", "roughness", "noise_variance:roughness", "by", "+"]
         assert client.write("import", "x", text=text, confirm=True).status == 200
     (run,) = study.runs
-    assert (run.value, run.others, run.others_noise) == (71.0, {"roughness": 1.5}, {"roughness": 0.01})
+    assert (run.value, run.others, run.others_noise_variance) == (71.0, {"roughness": 1.5}, {"roughness": 0.01})
     assert (study.state.history[0].by, study.state.history[0].note) == ("Ada", "batch no: 7")
 
 
@@ -99,7 +99,7 @@ def test_an_excel_file(client: Client, study: Study, tmp_path: Path) -> None:
     book.active.append([2.5, 1, "plain", 40, 1.5, 3.25])
     book.save(tmp_path / "t.xlsx")
     whole = base64.b64encode((tmp_path / "t.xlsx").read_bytes()).decode()
-    assert client.write("import", workbook=whole).json["counts"] == {"told": 1}
+    assert client.write("import", workbook=whole).json["counts"] == {"reported": 1}
     assert client.write("import", workbook=whole, confirm=True).status == 200
     assert study.observations.y.tolist() == [3.25]
     for broken in (whole[:-40], "!", "UEsDBA=="):
@@ -124,12 +124,12 @@ def test_a_long_table_is_stored_while_others_enter(
     plan_table = table.plan_table
 
     def slowly(*given: Any, progress: Any = None, **more: Any) -> Any:
-        def told(done: int, of: int) -> None:
+        def reported(done: int, of: int) -> None:
             progress(done, of)
             begun.set()
             assert go_on.wait(60)
 
-        return plan_table(*given, progress=told, **more)
+        return plan_table(*given, progress=reported, **more)
 
     monkeypatch.setattr(api, "PATIENCE", 0.0)
     monkeypatch.setattr(table, "plan_table", slowly)

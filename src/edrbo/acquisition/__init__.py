@@ -1,1 +1,1 @@
-"""One number per (x, c), then one per x, then the best x: scores, functionals, the acquisition and its maximizer."""
+"""Acquisition functions: scores of (x, c), risk functionals over c, and the maximizer over x."""

@@ -1,8 +1,9 @@
-"""RobustAcquisition = score × context law × functional.
+"""RobustAcquisition = score × context distribution × risk functional.
 
-For every design x the score is evaluated at (x, c) for all points c of the law (a row), and the functional turns the
-row into one number. The points are made once per maximization and never change inside it. ``edrbo.botorch`` shows it as
-a BoTorch ``AcquisitionFunction``.
+For every design x the score (such as an upper confidence bound) is evaluated at (x, c) for all atoms c of the context
+distribution (a row), and the functional (mean, CVaR, worst case over an ambiguity set, …) turns the row into one
+number. The atoms are fixed during a maximization (sample average approximation). ``edrbo.integrations.botorch`` shows
+it as a BoTorch ``AcquisitionFunction``.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edrbo.acquisition.functional import Expectation, Functional, WorstCase
-from edrbo.acquisition.functional.base import Field
 from edrbo.acquisition.objective import Objective
-from edrbo.acquisition.score import UCB, Score
-from edrbo.context.compression import compress
-from edrbo.context.laws import ContextPoints
+from edrbo.acquisition.risk import Expectation, Functional, WorstCaseFunctional
+from edrbo.acquisition.risk.base import Field
+from edrbo.acquisition.scores import UCB, Score
+from edrbo.contexts.compression import compress
+from edrbo.contexts.distributions import ContextPoints
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.beliefs import Beliefs, PairedBeliefs, pairs
 from edrbo.surrogate.ensemble import barycenter
+from edrbo.surrogate.gaussian_model import GaussianModel, PairedModel, pairs
 
-ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the stand-ins that screen and climb
-STEP = 1e-5  # of a symmetric difference, in the unit cube
+ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the approximations for screening and climbing
+DIFFERENCE_STEP = 1e-5  # of a symmetric difference, in the unit cube
 MEAN = UCB(beta=0.0)
 CHUNK = 2**18  # elements of the largest temporary (experts × points × observations): stays in cache
 
@@ -37,7 +38,7 @@ class RobustAcquisition(Objective):
     The last d_c inputs are the context. Inputs and contexts are in the coding the model was trained on.
     """
 
-    def __init__(self, model: Beliefs, score: Score, points: ContextPoints, functional: Functional) -> None:
+    def __init__(self, model: GaussianModel, score: Score, points: ContextPoints, functional: Functional) -> None:
         self.model = model
         self.score = score
         self.points = points
@@ -72,7 +73,7 @@ class RobustAcquisition(Objective):
 
     def _value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         if self.score.integrated:
-            mean, sd, to_design = self._everywhere.integrated_and_pullback(x, self._law_at(x))
+            mean, sd, to_design = self._everywhere.integrated_and_pullback(x, self._distribution_at(x))
             value, by_mean, by_sd = self._slopes(mean, sd)
             return value, to_design(by_mean, by_sd)
         paired = self._at_atoms if self.functional.needs_slope else self._everywhere
@@ -87,7 +88,7 @@ class RobustAcquisition(Objective):
         mass = by_row[:, : row.shape[1]].reshape(-1)
         return value, pullback(mass).addcmul_(by_slope[:, None], slope_gradient)
 
-    def _scored(self, paired: PairedBeliefs, x: Tensor, score: Score) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    def _scored(self, paired: PairedModel, x: Tensor, score: Score) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         """Scores (N·m) of designs ``x`` (N × d_x), and the function that takes ∂/∂scores to ∂/∂x."""
         mean, sd, pullback = paired.moments_and_pullback(x)
         scores, by_mean, by_sd = self._slopes(mean, sd, score)
@@ -103,7 +104,7 @@ class RobustAcquisition(Objective):
 
     def _evaluate(self, x: Tensor) -> Tensor:
         if self.score.integrated:  # of the beliefs about Σ_j w_j f(x, c_j)
-            return self._score(self._everywhere.integrated(x, self._law_at(x)))
+            return self._score(self._everywhere.integrated(x, self._distribution_at(x)))
         if not self.functional.needs_slope:
             return self.functional(self._row(x), self.points)
         differentiate = x.requires_grad and torch.is_grad_enabled()
@@ -119,11 +120,12 @@ class RobustAcquisition(Objective):
         paired = self._at_atoms if self.functional.needs_slope else self._everywhere
         return self._score(paired.moments(x)).reshape(len(x), -1)
 
-    def _law_at(self, x: Tensor) -> Tensor:
-        """The law (m), or of each design the law that is worst for its mean (N × m), without gradient."""
+    def _distribution_at(self, x: Tensor) -> Tensor:
+        """The distribution (m), or of each design the distribution that is worst for its mean (N × m), without
+        gradient."""
         if isinstance(self.functional, Expectation):
             return self.points.mass
-        assert isinstance(self.functional, WorstCase)
+        assert isinstance(self.functional, WorstCaseFunctional)
         with torch.no_grad():
             center, _ = barycenter(*self._everywhere.moments(x), self.model.weights)
             return self.functional.worst_case(center.reshape(len(x), -1), self.points)
@@ -131,16 +133,16 @@ class RobustAcquisition(Objective):
     # The model on the contexts that are asked for; made once, since they do not change during a maximization.
 
     @cached_property
-    def _everywhere(self) -> PairedBeliefs:
+    def _everywhere(self) -> PairedModel:
         """On atoms and support."""
         return self.model.paired_with(self._contexts)
 
     @cached_property
-    def _at_atoms(self) -> PairedBeliefs:
+    def _at_atoms(self) -> PairedModel:
         return self.model.paired_with(self.points.atoms)
 
     @cached_property
-    def _anywhere(self) -> PairedBeliefs:
+    def _anywhere(self) -> PairedModel:
         """As a function of (x, c)."""
         return self.model.paired_with(self._contexts.new_zeros(1, 0))
 
@@ -157,9 +159,9 @@ class RobustAcquisition(Objective):
         d_x = x.shape[1]
         slope, at_worst, uphill = self._steepest(x)
         step = torch.zeros_like(at_worst)
-        step[:, d_x:] = STEP * uphill / slope.clamp_min(1e-300)[:, None]
+        step[:, d_x:] = DIFFERENCE_STEP * uphill / slope.clamp_min(1e-300)[:, None]
         beyond, before = self._gradient(torch.cat([at_worst + step, at_worst - step])).chunk(2)
-        return slope, (beyond - before)[:, :d_x] / (2.0 * STEP)
+        return slope, (beyond - before)[:, :d_x] / (2.0 * DIFFERENCE_STEP)
 
     def _steepest(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The largest slope (N), the (x, c) it is met at (N × d), and ∇_c s there (N × d_c)."""
@@ -176,7 +178,8 @@ class RobustAcquisition(Objective):
         return self._value_and_slope(joint)[1]
 
     def _value_and_slope(self, joint: Tensor) -> tuple[Tensor, Tensor]:
-        """s at points (x, c) (N) and ∇s (N × d); under an integrated score, of the mean of f that chooses the law."""
+        """s at points (x, c) (N) and ∇s (N × d); under an integrated score, of the mean of f that chooses the
+        distribution."""
         value, pullback = self._scored(self._anywhere, joint, MEAN if self.score.integrated else self.score)
         return value, pullback(torch.ones_like(value))
 
@@ -193,20 +196,20 @@ class RobustAcquisition(Objective):
         """The same acquisition on the contexts that matter for its functional at designs ``x`` (k × d_x)."""
         if not len(self.points.support):
             return self
-        support = self.functional.refine(self.condensed()._field(x), self.points)
+        support = self.functional.refine(self.sparse()._field(x), self.points)
         if support is self.points.support:
             return self
         return RobustAcquisition(self.model, self.score, replace(self.points, support=support), self.functional)
 
-    def condensed(self) -> RobustAcquisition:
+    def sparse(self) -> RobustAcquisition:
         """The same acquisition of cheaper beliefs that say nearly the same; itself where there are none."""
         model = self._stand_in
         return self if model is self.model else RobustAcquisition(model, self.score, self.points, self.functional)
 
     @property
-    def _stand_in(self) -> Beliefs:
+    def _stand_in(self) -> GaussianModel:
         """Of the model. The mean needs so few solves, or is the paper's, that it goes without."""
-        return self.model if isinstance(self.functional, Expectation) else self.model.condensed()
+        return self.model if isinstance(self.functional, Expectation) else self.model.sparse()
 
     def _field(self, x: Tensor) -> Field:
         """What the functional reduces at designs ``x`` (k × d_x), as functions of the context."""
@@ -221,8 +224,9 @@ class RobustAcquisition(Objective):
 
         return Field(len(x), values, values_and_slopes)
 
-    def ladder(self) -> list[RobustAcquisition]:
-        """This acquisition function and cheaper stand-ins for it, cheapest first: what the maximizer climbs by."""
+    def approximations(self) -> list[RobustAcquisition]:
+        """Approximations of this acquisition function, from coarse to exact, itself last: what the maximizer climbs
+        by."""
         few, more = thinned(self.points, ROUGH_ATOMS), thinned(self.points, FAIR_ATOMS)
         worst = self.functional.rough()
         score = self.score if worst.locally_linear else self.score.per_context()
@@ -249,7 +253,8 @@ def joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
 
 
 def thinned(points: ContextPoints, size: int) -> ContextPoints:
-    """A law on at most ``size`` atoms and half as many support points; ``points`` itself if that saves nothing."""
+    """A distribution on at most ``size`` atoms and half as many support points; ``points`` itself if that saves
+    nothing."""
     others = torch.cat([points.atoms[points.weights == 0], points.support])
     step = max(1, -(-len(others) // (size if len(points.support) == 0 else size // 2)))
     small = compress(points.atoms, points.weights, size, discrete=points.discrete)

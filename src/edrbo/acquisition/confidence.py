@@ -12,9 +12,9 @@ With probability at least 1 − δ, |μ̄_t(ξ) − f(ξ)| ≤ β_t σ̄_t(ξ) a
     σ_m        sd / √λ                   the paper divides the posterior variance by λ
 
 About the numbers. B and R are premises: nobody can compute them from data, and what is estimated here in their place
-is a stand-in, not a bound. The information gain is usually defined with a factor ½, which the paper drops; that makes β
-larger, so the lemma stays true. As stated it needs λ ≤ 1. A β that satisfies the lemma is far above the 1.5 of the
-paper's experiments and explores far more than pays: for results choose a number, for a guarantee ``"theory"``.
+is an estimate, not a bound. The information gain is usually defined with a factor ½, which the paper drops; that makes
+β larger, so the lemma stays true. As stated it needs λ ≤ 1. A β that satisfies the lemma is far above the 1.5 of the
+paper's experiments and explores far too much: for results choose a number, for a guarantee ``"theory"``.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ import torch
 from torch import Tensor
 
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.surrogate.exact_gp import safe_cholesky
 from edrbo.surrogate.scaling import Warping
 
 
-def information_gain(gram: Tensor, noise: float, *, halved: bool = False) -> Tensor:
+def information_gain(gram: Tensor, noise_variance: float, *, halved: bool = False) -> Tensor:
     """log det(I + K/λ) of Gram matrices ``gram`` (... × n × n); gives ....
 
     This is the paper's definition. ``halved`` gives the usual one, ½ log det(I + K/λ): the mutual information of
     outcomes and function.
     """
-    return information_gain_path(gram, noise, halved=halved)[..., -1]
+    return information_gain_path(gram, noise_variance, halved=halved)[..., -1]
 
 
-def information_gain_path(gram: Tensor, noise: float, *, halved: bool = False) -> Tensor:
+def information_gain_path(gram: Tensor, noise_variance: float, *, halved: bool = False) -> Tensor:
     """``information_gain`` of the first 1, 2, …, n rows (... × n), all from one Cholesky factor."""
-    check_positive("noise", noise)
-    chol = torch.linalg.cholesky(gram / noise + torch.eye(gram.shape[-1], dtype=gram.dtype))
+    check_positive("noise_variance", noise_variance)
+    chol = torch.linalg.cholesky(gram / noise_variance + torch.eye(gram.shape[-1], dtype=gram.dtype))
     path: Tensor = chol.diagonal(dim1=-2, dim2=-1).log().cumsum(-1)
     return path if halved else 2.0 * path
 
 
-def realized_gain(model: Ensemble, *, halved: bool = False) -> Tensor:
+def realized_gain(model: ExpertEnsemble, *, halved: bool = False) -> Tensor:
     """The information gain (M) of the data a model has seen, each expert's by its own kernel and noise; O(n)."""
     gp = model.gp
     factor = 2.0 * gp.chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    gain: Tensor = (factor - gp.noise.log().sum(-1)).clamp_min(0.0)
+    gain: Tensor = (factor - gp.noise_variance.log().sum(-1)).clamp_min(0.0)
     return 0.5 * gain if halved else gain
 
 
@@ -80,13 +80,13 @@ def rkhs_norm_lower_estimate(gram: Tensor, values: Tensor) -> Tensor:
     return norm
 
 
-def posterior_norm(model: Ensemble) -> Tensor:
+def posterior_norm(model: ExpertEnsemble) -> Tensor:
     """‖μ_m − prior mean‖ (M) in the RKHS of the unit-variance kernel, in standardized units.
 
     For noiseless data it is never above the norm of f, so it is a lower estimate too, and it bears noise.
     """
     gp = model.gp
-    fitted = gp.y.unsqueeze(-2) - gp.hyper.mean[:, None] - gp.noise * gp.alpha  # K α
+    fitted = gp.y.unsqueeze(-2) - gp.hyper.mean[:, None] - gp.noise_variance * gp.alpha  # K α
     return (gp.hyper.outputscale * (gp.alpha * fitted).sum(-1).clamp_min(0.0)).sqrt()
 
 
@@ -108,14 +108,14 @@ class TheoryBeta:
     delta: float = 0.1
     halved: bool = False
 
-    def __call__(self, model: Ensemble) -> float:
+    def __call__(self, model: ExpertEnsemble) -> float:
         if isinstance(model.scaling, Warping):
             raise InvalidValueError("the theory's beta is not for warped outcomes", "use a Surrogate")
         hyper, unit = model.gp.hyper, model.scaling.scale
-        root = hyper.noise.sqrt()
+        root = hyper.noise_variance.sqrt()
         norm = posterior_norm(model) if self.B is None else torch.as_tensor(self.B, dtype=torch.float64) / unit
         scale = root if self.R is None else self.R / unit
-        large = (hyper.noise / hyper.outputscale).clamp_min(1.0).sqrt()
+        large = (hyper.noise_variance / hyper.outputscale).clamp_min(1.0).sqrt()
         gain = realized_gain(model, halved=self.halved)
         return beta(norm * large / root, scale / root, gain, model.num_experts, self.delta)
 

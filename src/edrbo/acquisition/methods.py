@@ -1,7 +1,7 @@
-"""The named methods: each one line of surrogate, score, context law and functional.
+"""The named methods: each one line of surrogate, score, context distribution and functional.
 
 ``n`` is the number of observations, ``d_c`` the number of context variables. Any other combination is a method too:
-``Method(surrogate, score, law, functional)``.
+``Method(surrogate, score, context_distribution, functional)``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from edrbo.acquisition.functional import (
+from edrbo.acquisition.risk import (
     MMD,
     Expectation,
     Functional,
@@ -20,26 +20,26 @@ from edrbo.acquisition.functional import (
     TotalVariation,
     WassersteinLipschitz,
 )
-from edrbo.acquisition.score import UCB, BarycenterUCB, DesignUCB, MeanUCB, Score
-from edrbo.acquisition.stored_parts import FUNCTIONS, dump, load
-from edrbo.context.laws import KDE, Box, Empirical, Grid, Law
+from edrbo.acquisition.scores import UCB, BarycenterUCB, DesignUCB, MeanUCB, Score
+from edrbo.acquisition.serialization import FUNCTIONS, dump, load
+from edrbo.contexts.distributions import KDE, Box, ContextDistribution, Empirical, Grid
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.surrogate.ensemble import Surrogate, single_gp
-from edrbo.surrogate.warped import WarpedSurrogate
+from edrbo.surrogate.warping import WarpedSurrogate
 
 FunctionalSchedule = Callable[[int, int], Functional]
 
 
 @dataclass(frozen=True)
 class Method:
-    """score(surrogate) at the points of ``law``, reduced by ``functional``.
+    """score(surrogate) at the points of ``context_distribution``, reduced by ``functional``.
 
     ``functional`` may be a function of (n, d_c) when its radius shrinks with the data.
     """
 
     surrogate: Surrogate
     score: Score
-    law: Law
+    context_distribution: ContextDistribution
     functional: Functional | FunctionalSchedule
 
     def functional_at(self, n: int, d_c: int) -> Functional:
@@ -54,10 +54,12 @@ class Method:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Method:
         """The inverse of ``to_dict``."""
-        kinds = {"surrogate": Surrogate, "score": Score, "law": Law}
+        kinds = {"surrogate": Surrogate, "score": Score, "context_distribution": ContextDistribution}
         parts = {name: load(part) for name, part in record.items()}
         if set(parts) != {*kinds, "functional"} or not all(isinstance(parts[name], kinds[name]) for name in kinds):
-            raise InvalidValueError("this is not a stored method", "it has a surrogate, a score, a law, a functional")
+            raise InvalidValueError(
+                "this is not a stored method", "it has a surrogate, a score, a distribution, a functional"
+            )
         if not isinstance(parts["functional"], Functional) and not callable(parts["functional"]):
             raise InvalidValueError("this is not a stored method", "its functional is none")
         return cls(**parts)

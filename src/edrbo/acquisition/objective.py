@@ -1,7 +1,7 @@
-"""What the maximizer of acquisition functions climbs: the objective, and the cheap approximations that lead to it.
+"""The objective protocol of the maximizer, and its approximations from coarse to exact.
 
 An ``Objective`` says besides its value and gradient how it wants to be searched. Whoever puts one objective around
-others forwards all of that: ``Wrapped`` around one, ``Combined`` of several outcomes.
+others forwards all of that: ``ObjectiveWrapper`` around one, ``Combined`` of several outcomes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Acquisition(Protocol):
     @property
     def has_kinks(self) -> bool: ...
 
-    def ladder(self) -> Sequence[Objective]: ...
+    def approximations(self) -> Sequence[Objective]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,23 +67,23 @@ Made = TypeVar("Made", bound=Objective)
 Given = Objective | Callable[[Tensor], Tensor]
 
 
-def as_objectives(ladder: Sequence[Given]) -> list[Objective]:
+def as_objectives(approximations: Sequence[Given]) -> list[Objective]:
     """Approximations, or plain functions; those that are one and the same stay so."""
-    made = {id(one): one if isinstance(one, Objective) else FunctionObjective(one) for one in ladder}
-    return [made[id(one)] for one in ladder]
+    made = {id(one): one if isinstance(one, Objective) else FunctionObjective(one) for one in approximations}
+    return [made[id(one)] for one in approximations]
 
 
-def wrap(ladder: Sequence[Objective], make: Callable[[Objective], Objective]) -> list[Objective]:
+def wrap(approximations: Sequence[Objective], make: Callable[[Objective], Objective]) -> list[Objective]:
     """Every approximation wrapped; those that are one and the same stay so."""
-    return combine([ladder], lambda one: make(*one))
+    return combine([approximations], lambda one: make(*one))
 
 
-def combine(ladders: Sequence[Sequence[Objective]], make: Callable[[Sequence[Objective]], Made]) -> list[Made]:
+def combine(approximationss: Sequence[Sequence[Objective]], make: Callable[[Sequence[Objective]], Made]) -> list[Made]:
     """Approximations of several objectives, which are equally many, made one level by level; those that are one and
     the same in all stay so."""
     made: dict[tuple[int, ...], Made] = {}
     found = []
-    for level in zip(*ladders, strict=True):
+    for level in zip(*approximationss, strict=True):
         key = tuple(map(id, level))
         if key not in made:
             made[key] = make(level)
@@ -92,7 +92,7 @@ def combine(ladders: Sequence[Sequence[Objective]], make: Callable[[Sequence[Obj
 
 
 @dataclass(frozen=True, eq=False)
-class Wrapped(Objective):
+class ObjectiveWrapper(Objective):
     """An objective around ``objective``, that is searched as it wants to be."""
 
     objective: Objective

@@ -1,10 +1,9 @@
-"""Objectives around other ones: what is taken off a value for designs that are under way, may fail, cost much, or
-break limits.
+"""Objectives that wrap another one: penalties for pending designs, probable failure, cost and broken limits.
 
-What is under way takes uncertainty away where it stands, and an acquisition that is sure of the best design asks for it
-again all the same. In a batch that is a waste: outcomes of almost one design tell almost the same. So a small hill is
-taken off around each of them, a fraction of the lengthscales wide, where the surrogate hardly tells designs apart
-(local penalization: González et al. 2016).
+A pending evaluation is hallucinated and so reduces the variance around it, but an acquisition function that is sure of
+its maximum suggests it again all the same. In a batch that is a waste: neighboring designs give nearly the same
+information. So a Gaussian bump is subtracted around each pending design, a fraction of the lengthscales wide (after
+local penalization, González et al., 2016; here the penalty is additive).
 
 A design that may fail loses a penalty by its probability of success. ``LogRisk`` is for trying: value + cost · log P is
 the logarithm of exp(value / cost) · P, a product of worth and probability that needs no zero of y. ``Bar`` is for
@@ -38,16 +37,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal import GoalAcquisition, ModelGoal
-from edrbo.acquisition.objective import Combined, Objective, Terms, Wrapped, combine, wrap
-from edrbo.acquisition.score import Score
-from edrbo.context.laws import ContextPoints
+from edrbo.acquisition.goal_acquisition import GoalAcquisition, ModelGoal
+from edrbo.acquisition.objective import Combined, Objective, ObjectiveWrapper, Terms, combine, wrap
+from edrbo.acquisition.scores import Score
+from edrbo.contexts.distributions import ContextPoints
 from edrbo.records.goals import Direction, Goal, Quantile
 from edrbo.records.goals.arithmetic import Array as Numbers
 from edrbo.records.goals.arithmetic import module_of
-from edrbo.records.units import Units
-from edrbo.surrogate.beliefs import Beliefs
+from edrbo.records.outcome_units import Units
 from edrbo.surrogate.feasibility import Feasibility
+from edrbo.surrogate.gaussian_model import GaussianModel
 
 Array = NDArray[np.float64]
 
@@ -56,14 +55,14 @@ LEAST = 1e-3  # added to probabilities, so that behind a wall the logarithm does
 ROUNDS = 2  # after the one that does not look at the cost
 WORTHWHILE = 1e-3  # by how much a round must raise the ratio to count
 
-Search = Callable[[Sequence[Objective]], Tensor]  # a ladder → the best design (d_x)
+Search = Callable[[Sequence[Objective]], Tensor]  # approximations → the best design (d_x)
 
 
 # ---------------------------------------------------------------- designs under way
 
 
 @dataclass(frozen=True, eq=False)
-class LocalPenalization(Wrapped):
+class LocalPenalization(ObjectiveWrapper):
     """``objective`` − cost · Σ_p exp(−½ Σ_j ((x_j − p_j) / (WIDTH ℓ_j))²) over the ``pending`` designs (P × d_x)."""
 
     pending: Tensor
@@ -79,16 +78,18 @@ class LocalPenalization(Wrapped):
         return value - hills.sum(-1), gradient + (hills.unsqueeze(-1) * steps).sum(-2) / (WIDTH * self.lengthscale)
 
     def _hills(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What each pending design takes off (N × P), and how many widths it is away in each variable (N × P × d_x)."""
+        """The penalty of each pending design (N × P), and its distance in widths in each variable (N × P × d_x)."""
         steps = (x.unsqueeze(-2) - self.pending) / (WIDTH * self.lengthscale)
         return self.cost * torch.exp(-0.5 * steps.square().sum(-1)), steps
 
 
-def penalize_pending(ladder: Sequence[Objective], pending: Tensor, lengthscale: Tensor, cost: float) -> list[Objective]:
-    """Every rung of a ladder, away from ``pending``; rungs that are one and the same stay so."""
+def penalize_pending(
+    approximations: Sequence[Objective], pending: Tensor, lengthscale: Tensor, cost: float
+) -> list[Objective]:
+    """Every approximation, penalized around ``pending``; those that are one and the same stay so."""
     if not len(pending):
-        return list(ladder)
-    return wrap(ladder, lambda rung: LocalPenalization(rung, pending, lengthscale, cost))
+        return list(approximations)
+    return wrap(approximations, lambda level: LocalPenalization(level, pending, lengthscale, cost))
 
 
 # ---------------------------------------------------------------- designs that may fail
@@ -144,7 +145,7 @@ class Bar(Risk):
 
 
 @dataclass(frozen=True, eq=False)
-class FailurePenalty(Wrapped):
+class FailurePenalty(ObjectiveWrapper):
     """``objective`` with its ``risk`` taken off."""
 
     feasibility: Feasibility
@@ -159,9 +160,9 @@ class FailurePenalty(Wrapped):
         return value + self.risk.penalty(probability), gradient + self.risk.slope(probability)[:, None] * by_design
 
 
-def penalize_failure(ladder: Sequence[Objective], feasibility: Feasibility, risk: Risk) -> list[Objective]:
-    """Every rung of a ladder with the risk taken off; rungs that are one and the same stay so."""
-    return wrap(ladder, lambda rung: FailurePenalty(rung, feasibility, risk))
+def penalize_failure(approximations: Sequence[Objective], feasibility: Feasibility, risk: Risk) -> list[Objective]:
+    """Every approximation less the penalty for failure; those that are one and the same stay so."""
+    return wrap(approximations, lambda level: FailurePenalty(level, feasibility, risk))
 
 
 # ---------------------------------------------------------------- designs that cost
@@ -194,7 +195,7 @@ class Roots:
 
 
 @dataclass(frozen=True, eq=False)
-class GainPerCost(Wrapped):
+class GainPerCost(ObjectiveWrapper):
     """``objective`` less ``price`` · cost."""
 
     costs: Costs
@@ -209,15 +210,15 @@ class GainPerCost(Wrapped):
         return value - self.price * cost, gradient - self.price * slope
 
 
-def best_per_cost(ladder: Sequence[Objective], costs: Costs, level: float, search: Search) -> Tensor:
+def best_per_cost(approximations: Sequence[Objective], costs: Costs, level: float, search: Search) -> Tensor:
     """The design (d_x) with the largest (objective − level) / √cost; where nothing is to be gained, the objective's."""
-    best, roots = search(ladder), Roots(costs)
-    ratio = _ratio(ladder[-1], roots, level, best)
+    best, roots = search(approximations), Roots(costs)
+    ratio = _ratio(approximations[-1], roots, level, best)
     for _ in range(ROUNDS):
         if not 0.0 < ratio < math.inf:
             break
-        x = search(wrap(ladder, partial(GainPerCost, costs=roots, price=ratio)))
-        found = _ratio(ladder[-1], roots, level, x)
+        x = search(wrap(approximations, partial(GainPerCost, costs=roots, price=ratio)))
+        found = _ratio(approximations[-1], roots, level, x)
         if not found > (1.0 + WORTHWHILE) * ratio:
             break
         best, ratio = x, found
@@ -263,8 +264,8 @@ class Margin(Goal):
         return module_of(outcomes).minimum(below, above)
 
 
-def margin(model: Beliefs, score: Score, points: ContextPoints, limit: Margin, units: Units) -> GoalAcquisition:
-    """The margin of a limit as a function of the design, as hopeful as ``score`` is about f in each context."""
+def margin(model: GaussianModel, score: Score, points: ContextPoints, limit: Margin, units: Units) -> GoalAcquisition:
+    """The margin of a limit as a function of the design, as optimistic as ``score`` is about f in each context."""
     return GoalAcquisition(model, score.per_context(), points, ModelGoal(limit, units))
 
 
@@ -301,10 +302,12 @@ class LimitPenalty(Combined):
         return total, slope
 
 
-Ladder = Sequence[Objective]
+Approximations = Sequence[Objective]
 
 
-def limited_ladder(terms: Sequence[tuple[float, Ladder]], limits: Sequence[tuple[float, Ladder]]) -> list[LimitPenalty]:
+def limited_approximations(
+    terms: Sequence[tuple[float, Approximations]], limits: Sequence[tuple[float, Approximations]]
+) -> list[LimitPenalty]:
     """Level by level of the approximations of objectives and margins, which are equally many."""
     weights, costs = [weight for weight, _ in terms], [cost for cost, _ in limits]
 
@@ -312,4 +315,4 @@ def limited_ladder(terms: Sequence[tuple[float, Ladder]], limits: Sequence[tuple
         wanted, margins = level[: len(weights)], level[len(weights) :]
         return LimitPenalty(tuple(zip(weights, wanted, strict=True)), tuple(zip(costs, margins, strict=True)))
 
-    return combine([ladder for _, ladder in (*terms, *limits)], limited)
+    return combine([approximations for _, approximations in (*terms, *limits)], limited)

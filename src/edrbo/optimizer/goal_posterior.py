@@ -1,7 +1,7 @@
-"""What is believed of a goal's value at designs: by joint samples of f over contexts, so that nothing need be linear.
+"""The posterior of a goal's value at designs, by joint samples of f over contexts; goals need not be linear.
 
-Each draw takes an expert, f at the design in all contexts of the law from its joint posterior, a law of its own from
-the Bayesian bootstrap over the contexts, and the goal of that. All designs see the same random numbers.
+Each draw takes an expert, f at the design in all contexts of the distribution from its joint posterior, a distribution
+of its own from the Bayesian bootstrap over the contexts, and the goal of that. All designs see the same random numbers.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal import ModelGoal
-from edrbo.context.laws import ContextPoints
-from edrbo.context.uncertainty import LawBelief
-from edrbo.optimizer.forecasts import Z95
+from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.contexts.distributions import ContextPoints
+from edrbo.contexts.uncertainty import DistributionUncertainty
+from edrbo.optimizer.cross_validation import Z95
 from edrbo.optimizer.trust import LEAST_FREEDOM, TAIL_MARGIN, Trust
 from edrbo.records.goals import Robust
-from edrbo.records.units import Units
+from edrbo.records.outcome_units import Units
 from edrbo.streams import stream
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.surrogate.exact_gp import safe_cholesky
 from edrbo.surrogate.scaling import Scaling
 
 Array = NDArray[np.float64]
 
 DRAWS, FEW_DRAWS = 512, 128  # of each design, and where many are asked for or each is a plan
-LAWS = 32  # in which a worst case over laws is solved, and of which the part of the contexts is told
-FEW_LAWS = 8  # of a worst case over laws
+# in which a worst case over distributions is solved, and of which the part of the contexts is reported
+CONTEXT_DISTRIBUTIONS = 32
+FEW_LAWS = 8  # of a worst case over distributions
 MANY = 16
 MOST_JOINT = 128  # contexts between which all covariances of f are drawn
 
@@ -41,8 +42,8 @@ class GoalValues:
     """Draws (N × draws) of the value of N designs; ``units`` are the model's it is in, None: the goal's own.
 
     ``draws`` have the tails that the model's record asks for (with few data they have no mean); ``mean`` (N) is the
-    posterior expectation without them. ``of_contexts`` and ``of_experts`` (N) are 95 % half-widths when only the law,
-    or only the expert, is not known.
+    posterior expectation without them. ``of_contexts`` and ``of_experts`` (N) are 95 % half-widths when only the
+    distribution, or only the expert, is not known.
     """
 
     draws: Array
@@ -68,12 +69,16 @@ class GoalValues:
 
     @property
     def parts(self) -> tuple[Array, Array, Array]:
-        """Half-widths of the 95 % interval from f, the law and the experts (N each), which add in squares: what the
-        last two do not explain is of f."""
+        """Half-widths of the 95 % interval from f, the distribution and the experts (N each), which add in squares:
+        what the last two do not explain is of f."""
         half = 0.5 * np.abs(self.quantile(0.975) - self.quantile(0.025))
         shown = abs if self.units is None else self.units.spread_to_user
-        law, experts = (np.asarray(shown(part)) for part in (self.of_contexts, self.of_experts))
-        return np.sqrt(np.clip(half**2 - law**2 - experts**2, 0.0, None)), law, experts
+        context_distribution, experts = (np.asarray(shown(part)) for part in (self.of_contexts, self.of_experts))
+        return (
+            np.sqrt(np.clip(half**2 - context_distribution**2 - experts**2, 0.0, None)),
+            context_distribution,
+            experts,
+        )
 
     def _shown(self, values: Array) -> Array:
         return values if self.units is None else self.units.to_user(values)
@@ -81,7 +86,7 @@ class GoalValues:
 
 def goal_values(
     model_goal: ModelGoal,
-    model: Ensemble,
+    model: ExpertEnsemble,
     points: ContextPoints,
     effective: float,
     x: Tensor,
@@ -89,29 +94,31 @@ def goal_values(
     seed: int,
     groups: Tensor | None = None,
 ) -> GoalValues:
-    """At designs ``x`` (N × d_x) under the law of ``points``, known as from ``effective`` contexts, with the support
-    that matters for each design; ``groups`` as those of a ``LawBelief``.
+    """At designs ``x`` (N × d_x) under the distribution of ``points``, known as from ``effective`` contexts, with the
+    support that matters for each design; ``groups`` as those of a ``DistributionUncertainty``.
 
-    The expectation is that under the mean law: exact where it takes the marginals of f alone, else over draws of f.
-    Draws of a law are laws of fewer contexts, whose tails are worse than those of the law that was drawn from; so the
-    draws are moved until their mean is the expectation.
+    The expectation is that under the mean distribution: exact where it takes the marginals of f alone, else over draws
+    of f. Draws of a distribution are distributions of fewer contexts, whose tails are worse than those of the
+    distribution that was drawn from; so the draws are moved until their mean is the expectation.
     """
-    ball = isinstance(model_goal.goal, Robust)
-    count = FEW_DRAWS if len(x) > MANY or ball else DRAWS
-    law = LawBelief(points.atoms, points.weights, effective, groups=groups)
-    worlds = _Worlds(model, law, trust, count, seed, laws=LAWS if ball else count)
+    radius = isinstance(model_goal.goal, Robust)
+    count = FEW_DRAWS if len(x) > MANY or radius else DRAWS
+    context_distribution = DistributionUncertainty(points.atoms, points.weights, effective, groups=groups)
+    worlds = _Worlds(
+        model, context_distribution, trust, count, seed, distributions=CONTEXT_DISTRIBUTIONS if radius else count
+    )
     if model_goal.goal.of_outcomes:
         worlds.stretch = worlds.stretch * TAIL_MARGIN
-    belief = model_goal.belief(model, points)
+    posterior = model_goal.posterior(model, points)
     found = []
     with torch.no_grad():
         for design in x:
-            near = belief.near(design[None]).points
+            near = posterior.near(design[None]).points
             if near is not points:  # what matters for the mean of f need not be what matters for a draw of it
                 near = replace(near, support=torch.cat([near.support, points.support]))
             drawn = worlds.outcomes(design, near.all).held(model_goal)
-            values = worlds.under_laws(model_goal, drawn.outcomes, near)
-            center = worlds.under_mean_law(model_goal, drawn, near)
+            values = worlds.under_distributions(model_goal, drawn.outcomes, near)
+            center = worlds.under_mean_distribution(model_goal, drawn, near)
             means = worlds.of_means(model_goal, drawn.means, near)
             own = _reduced(model_goal, drawn.means, near, near.mass)
             values = _held(model_goal, values[0] - values[1].mean() + center)
@@ -143,14 +150,14 @@ def _reduced(model_goal: ModelGoal, outcomes: Tensor, points: ContextPoints, mas
 
 
 def shares_within(
-    model_goal: ModelGoal, model: Ensemble, points: ContextPoints, x: Tensor, trust: Trust, seed: int
+    model_goal: ModelGoal, model: ExpertEnsemble, points: ContextPoints, x: Tensor, trust: Trust, seed: int
 ) -> Array:
     """Draws of the share of contexts of ``points`` in which a limit holds at designs ``x`` (N × d_x): N × draws.
 
     ``model_goal`` is 1 where it holds. Only f is drawn, with the tails that the model's record asks for.
     """
-    law = LawBelief(points.atoms, points.weights, math.inf)
-    worlds = _Worlds(model, law, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed, laws=1)
+    context_distribution = DistributionUncertainty(points.atoms, points.weights, math.inf)
+    worlds = _Worlds(model, context_distribution, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed, distributions=1)
     with torch.no_grad():
         drawn = [worlds.outcomes(design, points.atoms).outcomes[0] for design in x]
         return torch.stack([model_goal.value(outcomes, points) for outcomes in drawn]).numpy()
@@ -160,10 +167,11 @@ _NOTHING = (np.zeros((0, DRAWS)), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def _parts(centers: Tensor, own: Tensor, shares: Tensor) -> tuple[float, float]:
-    """95 % half-widths of law and experts from the values at the experts' means: laws × M, and M for the mean law."""
-    of_law = (shares * centers.var(0, correction=1)).sum().sqrt() if len(centers) > 1 else shares.sum() * 0.0
+    """95 % half-widths of distribution and experts from the values at the experts' means: distributions × M, and M for
+    the mean distribution."""
+    of_distribution = (shares * centers.var(0, correction=1)).sum().sqrt() if len(centers) > 1 else shares.sum() * 0.0
     of_experts = (shares * (own - (shares * own).sum()).square()).sum().sqrt()
-    return Z95 * float(of_law), Z95 * float(of_experts)
+    return Z95 * float(of_distribution), Z95 * float(of_experts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,21 +189,33 @@ class _Drawn:
 
 
 class _Worlds:
-    """The draws that all designs share: which expert, standard normals, laws, and how far the model's scale is off.
+    """The draws that all designs share: which expert, standard normals, distributions, and how far the model's scale is
+    off.
 
     Normals come in pairs of opposite sign, so that what is linear in f has its expectation exactly.
     """
 
-    def __init__(self, model: Ensemble, law: LawBelief, trust: Trust, count: int, seed: int, *, laws: int) -> None:
+    def __init__(
+        self,
+        model: ExpertEnsemble,
+        context_distribution: DistributionUncertainty,
+        trust: Trust,
+        count: int,
+        seed: int,
+        *,
+        distributions: int,
+    ) -> None:
         self.model, self.count, self.seed = model, count, seed
         experts = model.num_experts
-        self.shares = law.weights.new_full((experts,), 1.0 / experts) if model.weights is None else model.weights
+        self.shares = (
+            context_distribution.weights.new_full((experts,), 1.0 / experts) if model.weights is None else model.weights
+        )
         pairs = np.round(np.cumsum([0.0, *self.shares.tolist()]) * (count // 2)).astype(int)
         self.ends = (2 * pairs).tolist()  # quotas, not lots
         freedom = max(trust.freedom, LEAST_FREEDOM)
         scale = freedom / stream(seed, "scale").chisquare(freedom, (count, 1))
         self.stretch = torch.from_numpy(trust.stretch * np.sqrt(scale))
-        self.laws = law.small_sample().draw(laws, seed)
+        self.distributions = context_distribution.small_sample().draw(distributions, seed)
 
     def outcomes(self, design: Tensor, contexts: Tensor) -> _Drawn:
         """Outcomes of a design (d_x) in these contexts (n × d_c).
@@ -226,30 +246,37 @@ class _Worlds:
         scaling = self.model.scaling
         return _Drawn(scaling.value(drawn), *scaling.moments(mean, variance.sqrt()))
 
-    def under_laws(self, model_goal: ModelGoal, outcomes: Tensor, points: ContextPoints) -> Tensor:
-        """The goal's value of each draw of outcomes (... × draws × n) under a law of its own: ... × draws."""
+    def under_distributions(self, model_goal: ModelGoal, outcomes: Tensor, points: ContextPoints) -> Tensor:
+        """The goal's value of each draw of outcomes (... × draws × n) under a distribution of its own: ... × draws."""
         support, count = len(points.support), outcomes.shape[-2]
         if not isinstance(model_goal.goal, Robust):
-            laws = self.laws[torch.arange(count) % len(self.laws)]
-            mass = torch.nn.functional.pad(laws, (0, support)).expand_as(outcomes)
+            distributions = self.distributions[torch.arange(count) % len(self.distributions)]
+            mass = torch.nn.functional.pad(distributions, (0, support)).expand_as(outcomes)
             return _reduced(model_goal, outcomes, points, mass)
         values = torch.empty(outcomes.shape[:-1], dtype=outcomes.dtype)
-        for k, weights in enumerate(self.laws):
-            law = replace(points, weights=weights)
-            values[..., k :: len(self.laws)] = model_goal.modelled_value(outcomes[..., k :: len(self.laws), :], law)
+        for k, weights in enumerate(self.distributions):
+            context_distribution = replace(points, weights=weights)
+            values[..., k :: len(self.distributions)] = model_goal.modelled_value(
+                outcomes[..., k :: len(self.distributions), :], context_distribution
+            )
         return values
 
     def of_means(self, model_goal: ModelGoal, means: Tensor, points: ContextPoints) -> Tensor:
-        """The goal's value of each expert's means (M × n) under some of the laws: laws × M."""
+        """The goal's value of each expert's means (M × n) under some of the distributions: distributions × M."""
         if isinstance(model_goal.goal, Robust):
-            some = self.laws[:FEW_LAWS]
-            return torch.stack([model_goal.modelled_value(means, replace(points, weights=law)) for law in some])
-        mass = torch.nn.functional.pad(self.laws[:LAWS], (0, len(points.support)))[:, None]
+            some = self.distributions[:FEW_LAWS]
+            return torch.stack(
+                [
+                    model_goal.modelled_value(means, replace(points, weights=context_distribution))
+                    for context_distribution in some
+                ]
+            )
+        mass = torch.nn.functional.pad(self.distributions[:CONTEXT_DISTRIBUTIONS], (0, len(points.support)))[:, None]
         rows = means.expand(len(mass), -1, -1)
         return _reduced(model_goal, rows, points, mass.expand_as(rows))
 
-    def under_mean_law(self, model_goal: ModelGoal, drawn: _Drawn, points: ContextPoints) -> Tensor:
-        """The posterior expectation of the goal's value under the mean law."""
+    def under_mean_distribution(self, model_goal: ModelGoal, drawn: _Drawn, points: ContextPoints) -> Tensor:
+        """The posterior expectation of the goal's value under the mean distribution."""
         goal, scaling = model_goal.goal, self.model.scaling
         normal = type(scaling) is Scaling and not model_goal.units.limited  # f, given the expert
         if normal and not model_goal.goal.of_outcomes:

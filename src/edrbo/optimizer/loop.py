@@ -9,10 +9,10 @@ from typing import Any
 
 from edrbo.acquisition.methods import Method
 from edrbo.errors import EdrboError, EdrboWarning, InvalidValueError
+from edrbo.optimizer.constrained import need_one_main
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.progress import Progress, watched
 from edrbo.optimizer.recommendation import Recommendation
-from edrbo.optimizer.several import need_one_main
 from edrbo.records.goals import Goal
 from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.outcomes import Limit, Maximize, Minimize
@@ -40,7 +40,7 @@ def maximize(
     seed: int = 0,
     progress: Progress | bool | None = None,
     most_errors: int | None = 3,
-    forgetting: float | None = None,
+    context_half_life: float | None = None,
     initial: int = INITIAL,
     goal: Goal | str = "expected",
     aim: Purpose = "operate",
@@ -51,7 +51,7 @@ def maximize(
     title: str = "",
     outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
-    law: Any = None,
+    context_distribution: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
 ) -> Result:
     """Evaluate ``f`` ``evaluations`` times and recommend the design that is best on average over contexts.
@@ -75,7 +75,7 @@ def maximize(
         progress: Called after every evaluation. None: a bar is shown in a terminal or a notebook; True: always, False:
             never.
         most_errors: So many exceptions in a row end the loop; None: never.
-        forgetting: A context's weight halves with every so many later ones; None: all count alike.
+        context_half_life: A context's weight halves with every so many later ones; None: all count alike.
         initial: Quasi-random designs before the model takes over.
         goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
         aim: "operate" if every run counts, "identify" if only the design in the end does.
@@ -86,7 +86,8 @@ def maximize(
         title: A name for people.
         outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
         outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
-        law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
+        context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
+            distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
     """
     optimizer = Optimizer(
@@ -94,7 +95,7 @@ def maximize(
         method,
         evaluations=_planned(evaluations, aim),
         seed=seed,
-        forgetting=forgetting,
+        context_half_life=context_half_life,
         initial=initial,
         goal=goal,
         aim=aim,
@@ -105,7 +106,7 @@ def maximize(
         title=title,
         outcome_range=outcome_range,
         outcomes=outcomes,
-        law=law,
+        context_distribution=context_distribution,
         cost=cost,
     )
     return _run(f, evaluations, progress, most_errors, optimizer)
@@ -120,7 +121,7 @@ def minimize(
     seed: int = 0,
     progress: Progress | bool | None = None,
     most_errors: int | None = 3,
-    forgetting: float | None = None,
+    context_half_life: float | None = None,
     initial: int = INITIAL,
     goal: Goal | str = "expected",
     aim: Purpose = "operate",
@@ -131,7 +132,7 @@ def minimize(
     title: str = "",
     outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
-    law: Any = None,
+    context_distribution: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
 ) -> Result:
     """The same for a cost: the design with the least expected value.
@@ -146,7 +147,7 @@ def minimize(
         progress: Called after every evaluation. None: a bar is shown in a terminal or a notebook; True: always, False:
             never.
         most_errors: So many exceptions in a row end the loop; None: never.
-        forgetting: A context's weight halves with every so many later ones; None: all count alike.
+        context_half_life: A context's weight halves with every so many later ones; None: all count alike.
         initial: Quasi-random designs before the model takes over.
         goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
         aim: "operate" if every run counts, "identify" if only the design in the end does.
@@ -157,7 +158,8 @@ def minimize(
         title: A name for people.
         outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
         outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
-        law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
+        context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
+            distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
     """
     optimizer = Optimizer(
@@ -166,7 +168,7 @@ def minimize(
         direction="minimize",
         evaluations=_planned(evaluations, aim),
         seed=seed,
-        forgetting=forgetting,
+        context_half_life=context_half_life,
         initial=initial,
         goal=goal,
         aim=aim,
@@ -177,7 +179,7 @@ def minimize(
         title=title,
         outcome_range=outcome_range,
         outcomes=outcomes,
-        law=law,
+        context_distribution=context_distribution,
         cost=cost,
     )
     return _run(f, evaluations, progress, most_errors, optimizer)

@@ -18,41 +18,48 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.area import Area, Room
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Costs, best_per_cost
+from edrbo.acquisition.search.search_region import MaximinDistance, SearchRegion
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError, UnknownNameError
 from edrbo.optimizer import json_record
-from edrbo.optimizer.answer import Prediction
-from edrbo.optimizer.belief import Belief
-from edrbo.optimizer.choice import Choice, Law, Question, read_choice, read_law, read_question
-from edrbo.optimizer.expecting import Expecting
-from edrbo.optimizer.exploring import looks_around
-from edrbo.optimizer.front import Front, find_front, need_front
-from edrbo.optimizer.joint import Joint, Part
+from edrbo.optimizer.answers import Prediction
+from edrbo.optimizer.candidates import (
+    AskRequest,
+    CandidateSet,
+    ForecastOrContext,
+    read_candidates,
+    read_distribution,
+    read_request,
+)
+from edrbo.optimizer.constrained import need_one_main, recommend_under_limits
+from edrbo.optimizer.exploration import is_exploring
+from edrbo.optimizer.joint_posterior import JointPosterior, OutcomePart
+from edrbo.optimizer.outcome_forecast import OutcomeForecaster
 from edrbo.optimizer.outcome_model import OutcomeModel
+from edrbo.optimizer.outcome_posterior import OutcomePosterior
+from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_front
 from edrbo.optimizer.posterior import Posterior
-from edrbo.optimizer.recommendation import Knowledge, Recommendation, best_design
-from edrbo.optimizer.several import need_one_main, recommend_under_limits
+from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
-from edrbo.optimizer.training import Evidence
-from edrbo.records.checks import read_number
+from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.events import Asked, Event
 from edrbo.records.goals import CVaR, Expected, Goal
-from edrbo.records.named_law import check_law
 from edrbo.records.outcome_range import OutcomeRange
+from edrbo.records.outcome_units import Direction
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.recorder import Make, Recorder
+from edrbo.records.scipy_distributions import check_distribution
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
-from edrbo.records.units import Direction
+from edrbo.records.validation import read_number
 from edrbo.space import Space
 from edrbo.streams import stream_seed
-from edrbo.surrogate.cost import learn_cost
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.cost_model import learn_cost
+from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
@@ -87,7 +94,7 @@ class Optimizer(Recorder):
         method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
         direction: "maximize" or "minimize".
         seed: Seed of everything random: the same seed and data give the same suggestions.
-        forgetting: A context's weight halves with every so many later ones; None: all count alike.
+        context_half_life: A context's weight halves with every so many later ones; None: all count alike.
         initial: Quasi-random designs before the model takes over.
         goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
         aim: "operate" if every run counts, "identify" if only the design in the end does.
@@ -99,7 +106,8 @@ class Optimizer(Recorder):
         title: A name for people.
         outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
         outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
-        law: The law of contexts, if you know it: a text such as "humidity = norm(55, 12)", laws by name, or samples.
+        context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
+            distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
     """
 
@@ -110,7 +118,7 @@ class Optimizer(Recorder):
         *,
         direction: Direction = "maximize",
         seed: int = 0,
-        forgetting: float | None = None,
+        context_half_life: float | None = None,
         initial: int = INITIAL,
         goal: Goal | str = "expected",
         aim: Purpose = "operate",
@@ -122,13 +130,13 @@ class Optimizer(Recorder):
         title: str = "",
         outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
-        law: Any = None,
+        context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
     ) -> None:
         choices = {
             "direction": direction,
             "seed": seed,
-            "forgetting": forgetting,
+            "context_half_life": context_half_life,
             "initial": initial,
             "goal": goal,
             "aim": aim,
@@ -140,7 +148,7 @@ class Optimizer(Recorder):
             "title": title,
             "outcome_range": outcome_range,
             "outcomes": outcomes,
-            "law": law,
+            "context_distribution": context_distribution,
             "cost": cost,
         }
         settings = Settings.of(space, method, choices)
@@ -150,7 +158,7 @@ class Optimizer(Recorder):
         self._lock = threading.RLock()
         self._method = get_method(state.settings.method)
         _check_limits(self._method, state)
-        check_law(state.settings.law, state.space)
+        check_distribution(state.settings.context_distribution, state.space)
         self._state = state
         self._models = {state.settings.outcome: OutcomeModel(state, self._method, stored)}
         # fits of the outcomes besides the main one, as far as they were made elsewhere
@@ -241,7 +249,7 @@ class Optimizer(Recorder):
     @property
     @_one_at_a_time
     @engine_threads()
-    def model(self) -> Ensemble | None:
+    def model(self) -> ExpertEnsemble | None:
         """The surrogate of the observations it is fitted to, None without any. It maximizes, whatever the direction."""
         return self._main.surrogate(self._main.data())
 
@@ -257,18 +265,18 @@ class Optimizer(Recorder):
         return {name: model for name, model in self._models.items() if name != self.settings.outcome}
 
     def _outcome_models(self) -> dict[str, OutcomeModel]:
-        """A model of every outcome that was told, the main one first, up to date."""
+        """A model of every outcome that was reported, the main one first, up to date."""
         outcomes = self.settings.outcomes
         for name in [] if outcomes is None else outcomes.others:
             state = self._state.of_outcome(name)
             if name in self._models:
                 self._models[name].go_on(state, self._method)
-            elif state.told:
+            elif state.reported:
                 self._models[name] = OutcomeModel(state, self._method)
                 self._models[name].offer(self._stored_others.get(name))
         named = [self.settings.outcome, *(() if outcomes is None else outcomes.others)]
         known = {name: self._models[name] for name in named if name in self._models}
-        return {name: model for name, model in known.items() if model is self._main or model.state.told}
+        return {name: model for name, model in known.items() if model is self._main or model.state.reported}
 
     def _model_of(self, name: str | None) -> OutcomeModel:
         """Of one of several outcomes, by default of the main one."""
@@ -278,33 +286,43 @@ class Optimizer(Recorder):
         if outcomes is None:
             raise UnknownNameError(f"{name!r} is not an outcome", f"this study has one: {self.settings.outcome}")
         if outcomes.known(name) not in (models := self._outcome_models()):
-            raise EdrboError(f"{name!r} was never told, so nothing is known of it", "tell at least one value of it")
+            raise EdrboError(f"{name!r} was never reported, so nothing is known of it", "tell at least one value of it")
         return models[name]
 
-    def _known_outcomes(self, goal: Goal | str | None, law: Law, seed: int) -> dict[str, Knowledge]:
+    def _known_outcomes(
+        self, goal: Goal | str | None, context_distribution: ForecastOrContext, seed: int
+    ) -> dict[str, Recommender]:
         """What is known of every outcome, the main one first and under ``goal``."""
         assert self.settings.outcomes is not None
         others = {name: self._model_of(name) for name in self.settings.outcomes.others}
-        known = {self.settings.outcome: self._main.knowledge(law, seed, goal)}
-        return known | {name: model.knowledge(law, seed) for name, model in others.items()}
+        known = {self.settings.outcome: self._main.knowledge(context_distribution, seed, goal)}
+        return known | {name: model.knowledge(context_distribution, seed) for name, model in others.items()}
 
-    def _posterior(self, data: Evidence, law: Law, pending: list[Array]) -> Posterior:
+    def _posterior(
+        self, data: TrainingData, context_distribution: ForecastOrContext, pending: list[Array]
+    ) -> Posterior:
         """What is believed when a design is asked for, of one outcome or of all; ``data`` are the main one's."""
-        main = self._main.posterior(data, law, pending=pending, asking=True)
+        main = self._main.posterior(data, context_distribution, pending=pending, asking=True)
         if (outcomes := self.settings.outcomes) is None:
             return main
-        parts = [Part(outcomes.main, outcomes[outcomes.main], main, self._main.known_law(data, law))]
+        parts = [
+            OutcomePart(
+                outcomes.main, outcomes[outcomes.main], main, self._main.known_distribution(data, context_distribution)
+            )
+        ]
         for name, model in self._outcome_models().items():
             if model is self._main:
                 continue
             own = model.data()
-            posterior = model.posterior(own, law, pending=pending, asking=True)
-            parts.append(Part(name, outcomes[name], posterior, model.known_law(own, law)))
+            posterior = model.posterior(own, context_distribution, pending=pending, asking=True)
+            parts.append(
+                OutcomePart(name, outcomes[name], posterior, model.known_distribution(own, context_distribution))
+            )
         tried = np.unique(np.vstack([data.observations.x, *(x[None] for x in pending)]), axis=0)
-        return Joint(tuple(parts), tried=torch.from_numpy(tried))
+        return JointPosterior(tuple(parts), tried=torch.from_numpy(tried))
 
     def _costs(self) -> Costs | None:
-        """What runs cost: as the user's function says, or learned from what was told; None if nothing is known."""
+        """What runs cost: as the user's function says, or learned from what was reported; None if nothing is known."""
         if self.settings.cost is not None:
             return self.settings.cost
         runs = [run for run in self._state.runs.values() if run.cost is not None]
@@ -350,59 +368,59 @@ class Optimizer(Recorder):
 
         Args:
             n: How many; None: one, which is not in a list.
-            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
             context: The context that will be met, or some of it.
             fixed: Variables that are held, values by name.
             candidates: The only designs to choose from: dicts, rows or a data frame.
-            repeat: Whether a candidate may be suggested that was told already; by default as it makes sense: not
+            repeat: Whether a candidate may be suggested that was reported already; by default as it makes sense: not
                 without contexts, or where the same one is met again.
         """
         count = 1 if n is None else n
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
-        question = read_question(
+        request = read_request(
             self._state, forecast=forecast, context=context, fixed=fixed, candidates=candidates, repeat=repeat
         )
         costs = self._costs()
-        found = self._designs(int(count), question, costs)
+        found = self._designs(int(count), request, costs)
         first, version = self._state.next_id, self._state.version
         paid = [None if costs is None else float(costs.of(x[None])[0]) for x, _ in found]
-        for i, (x, expects) in enumerate(found):
-            self.apply(Asked(id=first + i, x=x, expects=expects, cost=paid[i], version=version))
+        for i, (x, outcome_forecast) in enumerate(found):
+            self.apply(Asked(id=first + i, x=x, outcome_forecast=outcome_forecast, cost=paid[i], version=version))
         names = self.space.decode_designs(np.stack([x for x, _ in found]))
         suggestions = [Suggestion(first + i, design, found[i][1], paid[i]) for i, design in enumerate(names)]
         return suggestions[0] if n is None else suggestions
 
     def _designs(
-        self, count: int, question: Question, costs: Costs | None
+        self, count: int, request: AskRequest, costs: Costs | None
     ) -> list[tuple[Array, Mapping[str, Any] | None]]:
         """``count`` designs (d_x each) that know of each other, with what is expected of each that a model chose."""
         designs: list[Array] = []
-        expects: list[Mapping[str, Any] | None] = []
+        outcome_forecast: list[Mapping[str, Any] | None] = []
         posterior: Posterior | None = None
         asked, data = self._state.suggested, self._main.data()
         for i in range(count):
-            choice = question.choice.without([*question.taken(self._state), *designs])
+            candidates = request.candidates.without([*request.taken(self._state), *designs])
             if self._wants_initial(len(designs)):
-                designs.append(choice.initial(asked + i, stream_seed(self.settings.seed, "initial design")))
-                expects.append(None)
+                designs.append(candidates.initial(asked + i, stream_seed(self.settings.seed, "initial design")))
+                outcome_forecast.append(None)
                 continue
             if posterior is None:
                 pending = [*self._state.pending.values(), *designs]
-                posterior = self._posterior(data, question.law, pending)
+                posterior = self._posterior(data, request.context_distribution, pending)
                 known = self._main.surrogate(data) or posterior.model
-                expecting = Expecting.by(known, posterior.points, data, question.law[0])
+                forecaster = OutcomeForecaster.by(known, posterior.points, data, request.context_distribution[0])
             under_way = len(self._state.pending) + len(designs)
-            if self._looks_around(posterior, data, under_way):
-                x = self._roomiest(choice, designs, asked + i)
+            if self._is_exploring(posterior, data, under_way):
+                x = self._most_distant(candidates, designs, asked + i)
             else:
                 asked_by = posterior.for_suggestion(len(self) + under_way)
-                x = self._best(asked_by, choice, data.starts(), asked + i, costs)
+                x = self._best(asked_by, candidates, data.starts(), asked + i, costs)
             designs.append(x)
-            expects.append(expecting.of(x))
+            outcome_forecast.append(forecaster.of(x))
             if i + 1 < count:
                 posterior = posterior.with_pending(torch.from_numpy(x)[None])
-        return list(zip(designs, expects, strict=True))
+        return list(zip(designs, outcome_forecast, strict=True))
 
     def _wants_initial(self, more: int) -> bool:
         """A failed design is replaced, as it says nothing about f; but not more of them than were wanted at first."""
@@ -410,31 +428,33 @@ class Optimizer(Recorder):
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
         return len(self) == 0 or known < self.settings.initial
 
-    def _looks_around(self, posterior: Posterior, data: Evidence, pending: int) -> bool:
+    def _is_exploring(self, posterior: Posterior, data: TrainingData, pending: int) -> bool:
         if self.settings.aim != "identify" or not len(data.observations.x):
             return False
         worth = posterior.values(torch.tensor(data.observations.x)).numpy()
-        return looks_around(worth, self.settings.initial, pending, self.settings.evaluations)
+        return is_exploring(worth, self.settings.initial, pending, self.settings.evaluations)
 
-    def _roomiest(self, choice: Choice, asked: Sequence[Array], index: int) -> Array:
-        """The design (d_x) with most room around it, among all that were tried or ``asked`` for."""
+    def _most_distant(self, candidates: CandidateSet, asked: Sequence[Array], index: int) -> Array:
+        """The design (d_x) farthest from all that were tried or ``asked`` for."""
         runs = [run.x for run in self._state.runs.values()]
-        room = Room(torch.from_numpy(np.stack([*runs, *asked])), Area(self.space).free)
+        distance = MaximinDistance(torch.from_numpy(np.stack([*runs, *asked])), SearchRegion(self.space).free)
         seed = stream_seed(self.settings.seed, "maximize", index)
         starts = torch.zeros(0, self.space.d_x, dtype=torch.float64)
-        return choice.settled(choice.best([room], seed=seed, starts=starts, kinks=True)).numpy()
+        return candidates.settled(candidates.best([distance], seed=seed, starts=starts, kinks=True)).numpy()
 
-    def _best(self, posterior: Posterior, choice: Choice, starts: Tensor, index: int, costs: Costs | None) -> Array:
+    def _best(
+        self, posterior: Posterior, candidates: CandidateSet, starts: Tensor, index: int, costs: Costs | None
+    ) -> Array:
         seed = stream_seed(self.settings.seed, "maximize", index)
         acquisition = posterior.acquisition()
-        ladder = posterior.apart(posterior.feasible(acquisition.ladder()))
+        approximations = posterior.penalize_pending(posterior.feasible(acquisition.approximations()))
 
         def search(some: Sequence[Objective]) -> Tensor:
-            return choice.settled(choice.best(some, seed=seed, starts=starts, kinks=acquisition.has_kinks))
+            return candidates.settled(candidates.best(some, seed=seed, starts=starts, kinks=acquisition.has_kinks))
 
         if costs is None:
-            return search(ladder).numpy()
-        return best_per_cost(ladder, costs, posterior.level(choice.starts(starts)), search).numpy()
+            return search(approximations).numpy()
+        return best_per_cost(approximations, costs, posterior.level(candidates.starts(starts)), search).numpy()
 
     # ---------------------------------------------------------------- recommend
 
@@ -444,7 +464,7 @@ class Optimizer(Recorder):
         self,
         *,
         goal: Goal | str | None = None,
-        ball: float = 0.1,
+        radius: float = 0.1,
         forecast: Any = None,
         context: Any = None,
         fixed: Mapping[str, Any] | None = None,
@@ -454,30 +474,32 @@ class Optimizer(Recorder):
 
         Args:
             goal: Another goal than the optimizer's own, for the same data.
-            ball: How far the law of contexts may move, for the worst case: a fraction of the context range.
-            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            radius: How far the distribution of contexts may move, for the worst case: a fraction of the context range.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
             context: The context that will be met, or some of it.
             fixed: Variables that are held, values by name.
             candidates: The only designs to choose from: dicts, rows or a data frame.
         """
-        if not 0 <= (radius := read_number(ball)) < math.inf:
-            raise InvalidValueError(f"ball is {ball!r}", "it is a distance, as a fraction of the context range")
-        ball = radius
-        question, seed = self._answering(forecast, context, fixed, candidates)
+        if not 0 <= (radius := read_number(radius)) < math.inf:
+            raise InvalidValueError(f"ball is {radius!r}", "it is a distance, as a fraction of the context range")
+        radius = radius
+        request, seed = self._answering(forecast, context, fixed, candidates)
         if (outcomes := self.settings.outcomes) is not None:
             need_one_main(outcomes)
-            return recommend_under_limits(self._known_outcomes(goal, question.law, seed), question.choice, ball)
-        known = self._main.knowledge(question.law, seed, goal)
-        best = self._best_designs(known, question)
-        return Recommendation(known, *best, ball=ball, admit=question.choice.admit)
+            return recommend_under_limits(
+                self._known_outcomes(goal, request.context_distribution, seed), request.candidates, radius
+            )
+        known = self._main.knowledge(request.context_distribution, seed, goal)
+        best = self._best_designs(known, request)
+        return Recommendation(known, *best, radius=radius, admit=request.candidates.admit)
 
     def _answering(
         self, forecast: Any, context: Any, fixed: Mapping[str, Any] | None, candidates: Any
-    ) -> tuple[Question, int]:
+    ) -> tuple[AskRequest, int]:
         if len(self) == 0:
-            raise EdrboError("nothing was told yet, so nothing can be recommended", "tell at least one value")
-        question = read_question(self._state, forecast=forecast, context=context, fixed=fixed, candidates=candidates)
-        return question, stream_seed(self.settings.seed, "recommend", len(self))
+            raise EdrboError("nothing was reported yet, so nothing can be recommended", "tell at least one value")
+        request = read_request(self._state, forecast=forecast, context=context, fixed=fixed, candidates=candidates)
+        return request, stream_seed(self.settings.seed, "recommend", len(self))
 
     @_one_at_a_time
     @engine_threads()
@@ -489,22 +511,26 @@ class Optimizer(Recorder):
         context: Any = None,
         fixed: Mapping[str, Any] | None = None,
         candidates: Any = None,
-    ) -> Front:
+    ) -> ParetoFront:
         """Designs of which none is better than another in all main outcomes, each under its goal and with its limits
         kept; and the hypervolume that they dominate.
 
         Args:
             reference: Values by main outcome down to which the hypervolume counts; by default just behind the front.
-            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
             context: The context that will be met, or some of it.
             fixed: Variables that are held, values by name.
             candidates: The only designs to choose from: dicts, rows or a data frame.
         """
-        outcomes = need_front(self.settings.outcomes)
+        outcomes = need_pareto_front(self.settings.outcomes)
         if len(self) == 0:
-            raise EdrboError("nothing was told yet, so there is no front", "tell at least one value of each outcome")
-        question, seed = self._answering(forecast, context, fixed, candidates)
-        return find_front(self._known_outcomes(None, question.law, seed), outcomes, question.choice, reference)
+            raise EdrboError(
+                "nothing was reported yet, so there is no front", "tell at least one value of each outcome"
+            )
+        request, seed = self._answering(forecast, context, fixed, candidates)
+        return find_pareto_front(
+            self._known_outcomes(None, request.context_distribution, seed), outcomes, request.candidates, reference
+        )
 
     @_one_at_a_time
     @engine_threads()
@@ -522,7 +548,7 @@ class Optimizer(Recorder):
         Args:
             designs: A dict, dicts, rows or a data frame.
             goal: Another goal than the optimizer's own, for the same data.
-            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
             context: The context that will be met, or some of it.
             outcome: One of several, the main one by default; the value of a limit is the share of contexts in which it
                 holds.
@@ -531,9 +557,11 @@ class Optimizer(Recorder):
         if not len(x):
             raise InvalidDesignError("no design was given", "give at least one")
         if len(self) == 0:
-            raise EdrboError("nothing was told yet, so nothing can be predicted", "tell at least one value")
+            raise EdrboError("nothing was reported yet, so nothing can be predicted", "tell at least one value")
         seed = stream_seed(self.settings.seed, "recommend", len(self))
-        return self._model_of(outcome).knowledge(read_law(self._state, forecast, context), seed, goal).predict(x)
+        return (
+            self._model_of(outcome).knowledge(read_distribution(self._state, forecast, context), seed, goal).predict(x)
+        )
 
     @_one_at_a_time
     @engine_threads()
@@ -542,39 +570,45 @@ class Optimizer(Recorder):
 
         Args:
             goal: The goal, by default the optimizer's own, or the mean of the worst 10 % of contexts.
-            forecast: Samples of the contexts to expect, in place of the law that is estimated.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
         """
         if len(self) == 0:
-            raise EdrboError("nothing was told yet, so nothing can be traded off", "tell at least one value")
+            raise EdrboError("nothing was reported yet, so nothing can be traded off", "tell at least one value")
         if self.settings.outcomes is not None:
             hint = "front() is for several main outcomes; predict(outcome=…) looks at each"
             raise EdrboError("a trade-off of goals is one of a single outcome", hint)
-        data, law = self._main.data(), read_law(self._state, forecast, None)
+        data, context_distribution = self._main.data(), read_distribution(self._state, forecast, None)
         model_goal = self._main.goal(data, goal)
         if model_goal.goal == Expected():
             model_goal = replace(model_goal, goal=CVaR(0.1))
         seed = stream_seed(self.settings.seed, "recommend", len(self))
         model_goals = (replace(model_goal, goal=Expected()), model_goal)
-        beliefs = [self._main.posterior(data, law, each, pending=[], asking=False) for each in model_goals]
-        best = [self._best_answer(belief, data, read_choice(self.space), seed) for belief in beliefs]
+        posteriors = [
+            self._main.posterior(data, context_distribution, each, pending=[], asking=False) for each in model_goals
+        ]
+        best = [self._best_answer(posterior, data, read_candidates(self.space), seed) for posterior in posteriors]
         x = candidates(self.space, self.observations.x, best, seed)
         return trade_off(
-            beliefs, x, self.settings, lambda some: self.predict(some, goal=model_goal.goal, forecast=forecast)
+            posteriors, x, self.settings, lambda some: self.predict(some, goal=model_goal.goal, forecast=forecast)
         )
 
-    def _best_designs(self, known: Knowledge, question: Question) -> tuple[Tensor, Tensor]:
+    def _best_designs(self, known: Recommender, request: AskRequest) -> tuple[Tensor, Tensor]:
         """The best design (d_x) under the goal and the one for the mean."""
-        x = self._best_answer(known.belief, known.evidence, question.choice, known.seed)
+        x = self._best_answer(known.posterior, known.training_data, request.candidates, known.seed)
         if known.model_goal.goal == Expected():
             return x, x
         on_average = replace(known.model_goal, goal=Expected())
-        mean = self._main.posterior(known.evidence, question.law, on_average, pending=[], asking=False)
-        average = self._best_answer(mean, known.evidence, question.choice, known.seed)
+        mean = self._main.posterior(
+            known.training_data, request.context_distribution, on_average, pending=[], asking=False
+        )
+        average = self._best_answer(mean, known.training_data, request.candidates, known.seed)
         return known.better(x, average), average
 
-    def _best_answer(self, belief: Belief, evidence: Evidence, choice: Choice, seed: int) -> Tensor:
-        found = best_design(belief, choice, evidence.starts(), seed, self.settings.least_success)
-        return choice.settled(found)
+    def _best_answer(
+        self, posterior: OutcomePosterior, training_data: TrainingData, candidates: CandidateSet, seed: int
+    ) -> Tensor:
+        found = best_design(posterior, candidates, training_data.starts(), seed, self.settings.least_success)
+        return candidates.settled(found)
 
     # ---------------------------------------------------------------- JSON
 

@@ -1,5 +1,4 @@
-"""What is inferred of one outcome: its data, the surrogate that is brought up to date as they grow, and posteriors
-made of both."""
+"""The model of one outcome: its data, the surrogate refitted as they grow, and posteriors conditioned on both."""
 
 from __future__ import annotations
 
@@ -9,21 +8,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from edrbo.acquisition.goal import ModelGoal
+from edrbo.acquisition.goal_acquisition import ModelGoal
 from edrbo.acquisition.methods import Method
-from edrbo.context.uncertainty import LawBelief
-from edrbo.optimizer.belief import Belief, believe, conditioned
-from edrbo.optimizer.choice import Law
-from edrbo.optimizer.recommendation import Knowledge, known_of_law
+from edrbo.contexts.uncertainty import DistributionUncertainty
+from edrbo.optimizer.candidates import ForecastOrContext
+from edrbo.optimizer.outcome_posterior import OutcomePosterior, condition, conditioned
+from edrbo.optimizer.recommendation import Recommender, known_distribution_of
 from edrbo.optimizer.stored_fit import StoredFit
-from edrbo.optimizer.training import Evidence
+from edrbo.optimizer.training_data import TrainingData
 from edrbo.optimizer.trust import earned_trust
 from edrbo.records.goals import Goal, as_goal
 from edrbo.records.state import State
 from edrbo.streams import stream_seed
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.surrogate.marginal import doubted
-from edrbo.surrogate.schedule import FittedModel, advance
+from edrbo.surrogate.refit import FittedModel, advance
 
 Array = NDArray[np.float64]
 
@@ -70,11 +69,11 @@ class OutcomeModel:
         if stored.suits(self.method, self.state.space) and stored.usable(self.data()) is not None:
             self.stored, self._fitted = stored, None
 
-    def data(self) -> Evidence:
+    def data(self) -> TrainingData:
         """The observations in the terms of the surrogate."""
-        return Evidence(self.state, self.method.score.uses_context)
+        return TrainingData(self.state, self.method.score.uses_context)
 
-    def surrogate(self, data: Evidence) -> Ensemble | None:
+    def surrogate(self, data: TrainingData) -> ExpertEnsemble | None:
         """The surrogate on all complete observations of ``data``; None if there is none."""
         rows = data.training
         n = len(rows)
@@ -99,57 +98,69 @@ class OutcomeModel:
 
     # ---------------------------------------------------------------- posteriors
 
-    def goal(self, data: Evidence, goal: Goal | str | None = None) -> ModelGoal:
+    def goal(self, data: TrainingData, goal: Goal | str | None = None) -> ModelGoal:
         """``goal``, or the outcome's own, in the surrogate's units."""
         return ModelGoal(self.state.settings.goal if goal is None else as_goal(goal), data.units)
 
     def posterior(
-        self, data: Evidence, law: Law, goal: ModelGoal | None = None, *, pending: list[Array], asking: bool
-    ) -> Belief:
-        """What is believed of the outcome under a law of contexts, for asking or for answering.
+        self,
+        data: TrainingData,
+        context_distribution: ForecastOrContext,
+        goal: ModelGoal | None = None,
+        *,
+        pending: list[Array],
+        asking: bool,
+    ) -> OutcomePosterior:
+        """What is believed of the outcome under a distribution of contexts, for asking or for answering.
 
         Args:
             data: From ``data()``.
-            law: A forecast, one context, or neither.
+            context_distribution: A forecast, one context, or neither.
             goal: Another goal than the outcome's own.
             pending: Designs (d_x each) that are being evaluated.
             asking: Whether a design is to be suggested.
         """
-        forecast, fixed = law[0], law[1]
+        forecast, fixed = context_distribution[0], context_distribution[1]
         model = self.surrogate(data)
         model_goal = self.goal(data) if goal is None else goal
         scale, settings = data.scale(), self.state.settings
-        history = data.history(scale, settings.forgetting, forecast)
+        history = data.history(scale, settings.context_half_life, forecast)
         if model_goal.over_all_bounds:
             lower, upper = data.whole_box(scale)
             history = replace(history, lower=lower, upper=upper)
-        return believe(
+        return condition(
             self.method,
             model,
             data.extras(pending),
             history,
             None if fixed is None else torch.from_numpy(scale.encode(fixed)),
-            len(self.state.told),
-            stream_seed(settings.seed, "law", len(self.state.told)),
+            len(self.state.reported),
+            stream_seed(settings.seed, "law", len(self.state.reported)),
             model_goal,
             asking=asking,
             forecast=forecast is not None,
         )
 
-    def known_law(self, data: Evidence, law: Law) -> LawBelief:
-        """The law to answer for, as far as it is known."""
-        return known_of_law(data, self.method.law, self.state.settings.forgetting, *law)
+    def known_distribution(
+        self, data: TrainingData, context_distribution: ForecastOrContext
+    ) -> DistributionUncertainty:
+        """The distribution to answer for, as far as it is known."""
+        return known_distribution_of(
+            data, self.method.context_distribution, self.state.settings.context_half_life, *context_distribution
+        )
 
-    def knowledge(self, law: Law, seed: int, goal: Goal | str | None = None) -> Knowledge:
-        """Everything an answer under this goal and law is made from."""
+    def knowledge(
+        self, context_distribution: ForecastOrContext, seed: int, goal: Goal | str | None = None
+    ) -> Recommender:
+        """Everything an answer under this goal and distribution is made from."""
         data = self.data()
-        belief = self.posterior(data, law, self.goal(data, goal), pending=[], asking=False)
+        posterior = self.posterior(data, context_distribution, self.goal(data, goal), pending=[], asking=False)
         model = self.surrogate(data)
         surrogate = self.method.surrogate
         if model is None:
-            worlds, trust = belief.model, earned_trust(belief.model)
+            worlds, trust = posterior.model, earned_trust(posterior.model)
         else:
             members = doubted(surrogate, model)
-            worlds = conditioned(surrogate, members, data.extras([]), belief.points)
+            worlds = conditioned(surrogate, members, data.extras([]), posterior.points)
             trust = earned_trust(members)
-        return Knowledge(data, belief, worlds, self.known_law(data, law), trust, seed)
+        return Recommender(data, posterior, worlds, self.known_distribution(data, context_distribution), trust, seed)

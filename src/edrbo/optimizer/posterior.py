@@ -1,4 +1,5 @@
-"""What is asked of a posterior where the next design is chosen: of one outcome (``Belief``) or several (``Joint``)."""
+"""What is asked of a posterior where the next design is chosen: of one outcome (``OutcomePosterior``) or several
+(``JointPosterior``)."""
 
 from __future__ import annotations
 
@@ -8,20 +9,20 @@ from typing import Protocol, Self
 from torch import Tensor
 
 from edrbo.acquisition.objective import Acquisition, Objective
-from edrbo.context.laws import ContextPoints
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.contexts.distributions import ContextPoints
+from edrbo.surrogate.ensemble import ExpertEnsemble
 
 
 class Posterior(Protocol):
-    """A model conditioned on everything known, and a law of contexts."""
+    """A model conditioned on everything known, and a distribution of contexts."""
 
     @property
-    def model(self) -> Ensemble:
+    def model(self) -> ExpertEnsemble:
         """The surrogate of the main outcome."""
 
     @property
     def points(self) -> ContextPoints:
-        """The law of the next context."""
+        """The distribution of the next context."""
 
     def for_suggestion(self, number: int) -> Self:
         """What the suggestion of this number is asked by."""
@@ -29,11 +30,11 @@ class Posterior(Protocol):
     def acquisition(self) -> Acquisition:
         """What the next design maximizes."""
 
-    def feasible(self, ladder: Sequence[Objective]) -> list[Objective]:
-        """``ladder``, less what the risk of failing costs."""
+    def feasible(self, approximations: Sequence[Objective]) -> list[Objective]:
+        """``approximations``, less what the risk of failing costs."""
 
-    def apart(self, ladder: Sequence[Objective]) -> list[Objective]:
-        """``ladder``, away from what is being evaluated."""
+    def penalize_pending(self, approximations: Sequence[Objective]) -> list[Objective]:
+        """``approximations``, away from what is being evaluated."""
 
     def values(self, x: Tensor) -> Tensor:
         """What designs ``x`` (N × d_x) are worth without optimism (N)."""

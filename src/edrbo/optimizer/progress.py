@@ -52,7 +52,7 @@ def _terminal_bar(evaluations: int) -> Iterator[Progress]:
     parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bars(*parts, console=Console(stderr=True)) as bars:
         task = bars.add_task("evaluating", total=evaluations)
-        yield lambda optimizer: bars.update(task, advance=1, description=best_words(optimizer))
+        yield lambda optimizer: bars.update(task, advance=1, description=describe_best(optimizer))
 
 
 @contextmanager
@@ -66,13 +66,13 @@ def _notebook_bar(evaluations: int) -> Iterator[Progress]:
     with tqdm(total=evaluations) as bar:
 
         def advance(optimizer: Optimizer) -> None:
-            bar.set_description(best_words(optimizer), refresh=False)
+            bar.set_description(describe_best(optimizer), refresh=False)
             bar.update(1)
 
         yield advance
 
 
-def best_words(optimizer: Optimizer) -> str:
+def describe_best(optimizer: Optimizer) -> str:
     """The best outcome so far, in words."""
     y = optimizer.observations.y
     if not len(y):

@@ -1,4 +1,4 @@
-"""The design to use, with what is believed of it: a value with its uncertainty, not the luckiest observation."""
+"""The recommendation: the design with the best posterior value, with its uncertainty; not the best observation."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal import ModelGoal
-from edrbo.context.laws import ContextPoints, Law, box_points
-from edrbo.context.partial import Donors
-from edrbo.context.uncertainty import LawBelief, known_law, law_belief
+from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.contexts.distributions import ContextDistribution, ContextPoints, box_points
+from edrbo.contexts.partial import Donors
+from edrbo.contexts.uncertainty import DistributionUncertainty, distribution_uncertainty, known_distribution
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.admissible import best_admissible
-from edrbo.optimizer.answer import OutcomeAnswer, Prediction, TriedRun
-from edrbo.optimizer.belief import Belief
-from edrbo.optimizer.choice import Choice
-from edrbo.optimizer.goal_answer import GoalAnswers, text_of
-from edrbo.optimizer.interval import ValueBeliefs, value_beliefs
+from edrbo.optimizer.answers import OutcomeAnswer, Prediction, TriedRun
+from edrbo.optimizer.candidates import CandidateSet
+from edrbo.optimizer.feasible_best import best_feasible
+from edrbo.optimizer.goal_statements import GoalAnswers, text_of
+from edrbo.optimizer.intervals import ValueIntervals, value_intervals
+from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Outlook, Rivals, outlook
-from edrbo.optimizer.training import Evidence
+from edrbo.optimizer.training_data import TrainingData
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import Expected
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
@@ -37,64 +37,77 @@ Admit = Callable[[Array], Array]  # designs (n × d_x) that can be chosen near p
 
 NEW_CONTEXTS = 16  # points of the context box that stand for contexts not seen yet
 NEAREST = 3  # tried runs that are named
-FAR = 0.5  # lengthscales from the nearest tried design to one that counts as untried
+EXTRAPOLATION_DISTANCE = 0.5  # lengthscales from the nearest tried design beyond which a prediction is an extrapolation
 
 
-def best_design(belief: Belief, choice: Choice, starts: Tensor, seed: int, least_success: float) -> Tensor:
+def best_design(
+    posterior: OutcomePosterior, candidates: CandidateSet, starts: Tensor, seed: int, least_success: float
+) -> Tensor:
     """The design (d_x) that is believed to be best under the goal, less a little for what is not known, among those
     that succeed with a probability of ``least_success``."""
-    value = belief.model_goal.belief(belief.model, belief.points if belief.smooth is None else belief.smooth)
-    return best_admissible(value.ladder(), belief, choice, starts, seed, least_success, kinks=value.has_kinks)
+    value = posterior.model_goal.posterior(
+        posterior.model, posterior.points if posterior.smooth is None else posterior.smooth
+    )
+    return best_feasible(
+        value.approximations(), posterior, candidates, starts, seed, least_success, kinks=value.has_kinks
+    )
 
 
-def known_of_law(
-    evidence: Evidence,
-    law: Law,
+def known_distribution_of(
+    training_data: TrainingData,
+    context_distribution: ContextDistribution,
     half_life: float | None,
     forecast: Array | None,
     fixed: Array | None,
     donors: Donors | None = None,
-) -> LawBelief:
-    """The law to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), what ``donors``
+) -> DistributionUncertainty:
+    """The distribution to answer for: the user's own (``forecast`` n × d_c, or one ``fixed`` context), what ``donors``
     tell of a context known in part, or what the log tells."""
     given = forecast if fixed is None else fixed
-    history = evidence.history(evidence.scale(), half_life, given)
-    if not evidence.uses_context:
-        return known_law(history.contexts.new_zeros(1, 0))
-    if given is not None or evidence.law_is_known:
-        found = known_law(history.contexts, None if given is not None else history.weights, history.levels)
+    history = training_data.history(training_data.scale(), half_life, given)
+    if not training_data.uses_context:
+        return known_distribution(history.contexts.new_zeros(1, 0))
+    if given is not None or training_data.distribution_is_known:
+        found = known_distribution(history.contexts, None if given is not None else history.weights, history.levels)
         return found if donors is None else replace(found, effective=donors.effective, count=donors.number)
-    found = law_belief(law, history, evidence.state.log.effective(half_life))
-    groups = evidence.seen_groups(half_life)
+    found = distribution_uncertainty(context_distribution, history, training_data.state.log.effective(half_life))
+    groups = training_data.seen_groups(half_life)
     fits = groups is not None and len(groups) == len(found.contexts)
     return replace(found, groups=torch.from_numpy(groups)) if fits else found
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
-    """All that an answer is made from: data, model and search law (``belief``), ``worlds``, whose members are draws of
-    an expert and its hyper-parameters, the law as far as it is known, and what the model deserves."""
+class Recommender:
+    """All that an answer is made from: data, model and search distribution (``posterior``), ``worlds``, whose members
+    are draws of an expert and its hyper-parameters, the distribution as far as it is known, and what the model
+    deserves."""
 
-    evidence: Evidence
-    belief: Belief
-    worlds: Ensemble
-    law: LawBelief
+    training_data: TrainingData
+    posterior: OutcomePosterior
+    worlds: ExpertEnsemble
+    context_distribution: DistributionUncertainty
     trust: Trust
     seed: int
 
     @property
     def model_goal(self) -> ModelGoal:
-        return self.belief.model_goal
+        return self.posterior.model_goal
 
     @cached_property
     def answers(self) -> GoalAnswers:
-        return GoalAnswers(replace(self.belief, model=self.worlds), self.law, self.trust, *self._box(), self.seed)
+        return GoalAnswers(
+            replace(self.posterior, model=self.worlds), self.context_distribution, self.trust, *self._box(), self.seed
+        )
 
-    def values(self, x: Tensor) -> ValueBeliefs:
+    def values(self, x: Tensor) -> ValueIntervals:
         """Beliefs about the mean of designs ``x`` (N × d_x), in the model's units."""
         lower, upper = self._box()
-        box = box_points(lower, upper, NEW_CONTEXTS, self.law.levels) if len(lower) else self.law.contexts
-        return value_beliefs(self.worlds, self.law, box, x, self.trust, self.belief.model)
+        box = (
+            box_points(lower, upper, NEW_CONTEXTS, self.context_distribution.levels)
+            if len(lower)
+            else self.context_distribution.contexts
+        )
+        return value_intervals(self.worlds, self.context_distribution, box, x, self.trust, self.posterior.model)
 
     def predict(self, x: Tensor) -> Prediction:
         return self.prediction(x)[1]
@@ -103,8 +116,8 @@ class Knowledge:
         """Of a design (d_x) and the one that is best for the mean, the one with the better posterior expectation under
         the goal in the contexts as they were seen.
 
-        ``x`` was found by the mean surface, mostly on another law. What is not known of f and of the law makes a tail
-        or a worst case worse than that surface says, more so far from what was tried.
+        ``x`` was found by the mean surface, mostly on another distribution. What is not known of f and of the
+        distribution makes a tail or a worst case worse than that surface says, more so far from what was tried.
         """
         if torch.equal(x, on_average):
             return x
@@ -113,10 +126,10 @@ class Knowledge:
 
     def nearest(self, x: Tensor) -> list[TriedRun]:
         """The tried runs nearest to the design ``x`` (d_x), by the experts' mean lengthscales."""
-        data, space = self.evidence.observations, self.evidence.space
-        lengthscale = self.belief.model.gp.hyper.lengthscale[:, : space.d_x].log().mean(0).exp().numpy()
+        data, space = self.training_data.observations, self.training_data.space
+        lengthscale = self.posterior.model.gp.hyper.lengthscale[:, : space.d_x].log().mean(0).exp().numpy()
         distance = np.sqrt(np.square((data.x - x.numpy()) / lengthscale).sum(1))
-        runs = self.evidence.state.owners
+        runs = self.training_data.state.owners
         rows = np.argsort(distance, kind="stable")[:NEAREST]
         designs, contexts = space.decode_designs(data.x[rows]), space.name_contexts(data.c[rows])
         return [
@@ -132,18 +145,20 @@ class Knowledge:
 
     def _box(self) -> tuple[Tensor, Tensor]:
         """The ends of the box of those contexts that the model knows."""
-        box = self.evidence.whole_box if self.model_goal.over_all_bounds else self.evidence.box
-        lower, upper = box(self.evidence.scale())
-        count = self.law.contexts.shape[1]
+        box = self.training_data.whole_box if self.model_goal.over_all_bounds else self.training_data.box
+        lower, upper = box(self.training_data.scale())
+        count = self.context_distribution.contexts.shape[1]
         return lower[:count], upper[:count]
 
-    def prediction(self, x: Tensor) -> tuple[ValueBeliefs, Prediction, dict[str, float]]:
+    def prediction(self, x: Tensor) -> tuple[ValueIntervals, Prediction, dict[str, float]]:
         """Of designs ``x`` (N × d_x); and of the first one what the interval of its value is made of."""
-        user, found = self.evidence.units.to_user, self.values(x)
+        user, found = self.training_data.units.to_user, self.values(x)
         mean = user(found.mean)
         ends = np.sort(user([found.mean - found.half, found.mean + found.half]), axis=0)
         outcomes = np.sort(user([found.outcome_lower, found.outcome_upper]), axis=0)
-        widths = self.evidence.units.spread_to_user([found.disagreement, found.model, found.contexts, found.experts])
+        widths = self.training_data.units.spread_to_user(
+            [found.disagreement, found.model, found.contexts, found.experts]
+        )
         if self.model_goal.goal == Expected():
             return found, Prediction(*[mean, *ends, *widths, *outcomes, mean, *ends]), _named(*widths[1:])
         values = self.answers.values(x)
@@ -153,15 +168,15 @@ class Knowledge:
         return found, Prediction(*[mean, *ends, *widths, *outcomes, *shown]), _named(*values.parts)
 
 
-def context_effects(belief: Belief, x: Tensor) -> list[float]:
+def context_effects(posterior: OutcomePosterior, x: Tensor) -> list[float]:
     """Standard deviation of the main effect of each context variable at ``x``: Var_k(E[f | c_k])^½."""
-    atoms, weights = belief.points.atoms, belief.points.weights
+    atoms, weights = posterior.points.atoms, posterior.points.weights
     effects = []
     with torch.no_grad():
-        for columns in _variables(belief.points):
+        for columns in _variables(posterior.points):
             mixed = atoms.repeat(len(atoms), 1)
             mixed[:, columns] = atoms[:, columns].repeat_interleave(len(atoms), dim=0)
-            center, _ = belief.model.barycenter(*belief.model.moments(_joint(x, mixed)))
+            center, _ = posterior.model.barycenter(*posterior.model.moments(_joint(x, mixed)))
             main = center.reshape(len(atoms), len(atoms)) @ weights
             effects.append(float(((main - main @ weights).square() @ weights).sqrt()))
     return effects
@@ -198,11 +213,11 @@ class Recommendation:
 
     def __init__(
         self,
-        known: Knowledge,
+        known: Recommender,
         x: Tensor,
         on_average: Tensor,
         *,
-        ball: float,
+        radius: float,
         admit: Admit,
         outcomes: Callable[[], dict[str, OutcomeAnswer]] = dict,
         confidences: Mapping[str, float] | None = None,
@@ -213,15 +228,15 @@ class Recommendation:
             known: Of the main outcome.
             x: The design (d_x), the best of those that ``admit`` gives.
             on_average: The design (d_x) that is best for the mean.
-            ball: How far the law of contexts may move, for the worst case: a fraction of the context range.
+            radius: How far the distribution of contexts may move, for the worst case: a fraction of the context range.
             admit: Gives designs (n × d_x) that can be chosen near points.
             outcomes: What to expect of each of several outcomes.
             confidences: With what probability each limit is to hold, by name.
         """
         self._known, self._x, self._on_average, self._admit = known, x, on_average, admit
         self._outcomes, self._confidences = outcomes, confidences or {}
-        self.design: dict[str, Any] = known.evidence.space.decode_designs(x.numpy())[0]
-        self.ball = ball
+        self.design: dict[str, Any] = known.training_data.space.decode_designs(x.numpy())[0]
+        self.radius = radius
 
     def __repr__(self) -> str:
         low, high = self.value_interval
@@ -257,11 +272,11 @@ class Recommendation:
     @property
     def title(self) -> str:
         """The same in words."""
-        settings = self._known.evidence.state.settings
+        settings = self._known.training_data.state.settings
         return self._known.model_goal.goal.title(settings.direction, settings.outcome)
 
     @_on_read
-    def _said(self) -> tuple[ValueBeliefs, Prediction, dict[str, float]]:
+    def _said(self) -> tuple[ValueIntervals, Prediction, dict[str, float]]:
         return self._known.prediction(self._x[None])
 
     @property
@@ -271,7 +286,7 @@ class Recommendation:
 
     @property
     def value_interval(self) -> tuple[float, float]:
-        """Central 95 % interval of it under the *true* law."""
+        """Central 95 % interval of it under the *true* distribution."""
         return float(self._said[1].value_lower[0]), float(self._said[1].value_upper[0])
 
     @property
@@ -284,37 +299,37 @@ class Recommendation:
         """Mean, mean of the worst 10 % of contexts, and worst mean in the ball, of ``recommended`` and of the design
         that is best ``on average``: what robustness costs and buys."""
         known, both = self._known, torch.stack([self._x, self._on_average])
-        means = known.evidence.units.to_user(known.values(both).mean).tolist()
-        return known.answers.price(both, means, self.ball)
+        means = known.training_data.units.to_user(known.values(both).mean).tolist()
+        return known.answers.price(both, means, self.radius)
 
     # ---------------------------------------------------------------- the mean over contexts
 
     @property
     def expected(self) -> float:
-        """Posterior mean of E_c f(x, c) under the context law, summed over all contexts seen."""
+        """Posterior mean of E_c f(x, c) under the context distribution, summed over all contexts seen."""
         return float(self._said[1].expected[0])
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Central 95 % interval of that value under the *true* law."""
+        """Central 95 % interval of that value under the *true* distribution."""
         return float(self._said[1].lower[0]), float(self._said[1].upper[0])
 
     @property
     def interval_parts(self) -> dict[str, float]:
-        """Its half-width by source, which add in squares: what is not known of f (``model``), of the law (``contexts``;
-        0 for a forecast or a fixed context), and which expert is right (``experts``)."""
+        """Its half-width by source, which add in squares: what is not known of f (``model``), of the distribution
+        (``contexts``; 0 for a forecast or a fixed context), and which expert is right (``experts``)."""
         said = self._said[1]
         return _named(said.from_model, said.from_contexts, said.from_experts)
 
     @property
-    def outcome(self) -> tuple[float, float]:
+    def outcome_interval(self) -> tuple[float, float]:
         """Central 95 % interval of the next single outcome at this design, context and noise included."""
         return float(self._said[1].outcome_lower[0]), float(self._said[1].outcome_upper[0])
 
     @property
     def robust(self) -> float:
         """``expected`` made worse by √2 × the mean disagreement of the experts."""
-        return float(self._known.evidence.units.to_user(self._said[0].robust[0]))
+        return float(self._known.training_data.units.to_user(self._said[0].robust[0]))
 
     @property
     def disagreement(self) -> float:
@@ -324,26 +339,26 @@ class Recommendation:
     @_on_read
     def context_effect(self) -> dict[str, float]:
         """Per context variable: standard deviation of f(x, c) due to it alone."""
-        evidence = self._known.evidence
-        effects = evidence.units.spread_to_user(context_effects(self._known.belief, self._x)).tolist()
-        names = evidence.space.context_names if effects else ()  # none for a model of x alone
+        training_data = self._known.training_data
+        effects = training_data.units.spread_to_user(context_effects(self._known.posterior, self._x)).tolist()
+        names = training_data.space.context_names if effects else ()  # none for a model of x alone
         return dict(zip(names, effects, strict=True))
 
     @_on_read
     def worst_case(self) -> float:
-        """The worst expected value when the context law moves by at most ``ball``: at or beyond this with 95 %
-        probability, so that contexts nobody has seen count as what they are, unknown."""
-        moves = self._known.belief.points.atoms.shape[1] > 0 and self.ball > 0
-        return self._known.answers.worst_case(self._x, self.ball) if moves else self.expected
+        """The worst expected value when the context distribution moves by at most ``radius``: at or beyond this with 95
+        % probability, so that contexts nobody has seen count as what they are, unknown."""
+        moves = self._known.posterior.points.atoms.shape[1] > 0 and self.radius > 0
+        return self._known.answers.worst_case(self._x, self.radius) if moves else self.expected
 
     # ---------------------------------------------------------------- what is left to gain
 
     @_on_read
     def _outlook(self) -> Outlook:
-        known, evidence = self._known, self._known.evidence
-        rivals = Rivals(evidence.space, self._x, evidence.starts(), known.seed, self._admit)
+        known, training_data = self._known, self._known.training_data
+        rivals = Rivals(training_data.space, self._x, training_data.starts(), known.seed, self._admit)
         model = known.answers.model_under(known.model_goal.goal)
-        return outlook(model, known.law, rivals, known.trust, known.answers.measure)
+        return outlook(model, known.context_distribution, rivals, known.trust, known.answers.measure)
 
     @_on_read
     def gain_quantiles(self) -> tuple[float, ...]:
@@ -351,12 +366,12 @@ class Recommendation:
         return tuple(np.quantile(self._outlook.gains, np.linspace(0.0, 1.0, 101), method="lower").tolist())
 
     @property
-    def left_to_gain(self) -> float:
+    def optimality_gap(self) -> float:
         """With 95 % probability no design is better than this one by more, under the goal."""
         return self.gain_quantiles[95]
 
     @property
-    def ten_more_runs(self) -> float:
+    def expected_improvement_10(self) -> float:
         """How much better the recommended design is expected to be after ten more runs."""
         return max(self._outlook.more_runs, 0.0)
 
@@ -379,30 +394,30 @@ class Recommendation:
         return tuple(self._known.nearest(self._x))
 
     @property
-    def untried(self) -> bool:
+    def is_extrapolation(self) -> bool:
         """Whether this design is far from every one tried (more than half a lengthscale)."""
-        return self.nearest[0].distance > FAR
+        return self.nearest[0].distance > EXTRAPOLATION_DISTANCE
 
     @property
-    def unseen(self) -> bool:
-        """Whether ``expected`` is better than every outcome told."""
-        evidence = self._known.evidence
-        return bool(self._said[0].mean[0] > evidence.outcomes[evidence.kept].max())
+    def beats_observations(self) -> bool:
+        """Whether ``expected`` is better than every outcome reported."""
+        training_data = self._known.training_data
+        return bool(self._said[0].mean[0] > training_data.outcomes[training_data.kept].max())
 
     @property
     def observations(self) -> int:
         """How many outcomes it stands on."""
-        return len(self._known.evidence.observations)
+        return len(self._known.training_data.observations)
 
     @property
-    def law_error(self) -> float:
-        """Wasserstein-2 distance of the atoms the search used from the law they stand for, coded."""
-        return self._known.belief.points.compression_error
+    def distribution_error(self) -> float:
+        """Wasserstein-2 distance of the atoms the search used from the distribution they stand for, coded."""
+        return self._known.posterior.points.compression_error
 
     @_on_read
     def success(self) -> float | None:
         """Probability that an evaluation of the design succeeds; None as long as none has failed."""
-        return self._known.belief.success(self._x)
+        return self._known.posterior.success(self._x)
 
     @_on_read
     def outcomes(self) -> dict[str, OutcomeAnswer]:
@@ -419,7 +434,25 @@ class Recommendation:
 
 PARTS = (
     *("design", "goal", "title", "value", "value_interval", "value_parts", "price", "expected", "interval"),
-    *("interval_parts", "outcome", "left_to_gain", "ten_more_runs", "gain_quantiles", "untried", "unseen", "nearest"),
-    *("robust", "worst_case", "ball", "disagreement", "context_effect", "law_error", "observations", "success"),
+    *(
+        "interval_parts",
+        "outcome_interval",
+        "optimality_gap",
+        "expected_improvement_10",
+        "gain_quantiles",
+        "is_extrapolation",
+        "beats_observations",
+        "nearest",
+    ),
+    *(
+        "robust",
+        "worst_case",
+        "radius",
+        "disagreement",
+        "context_effect",
+        "distribution_error",
+        "observations",
+        "success",
+    ),
     *("outcomes", "limits_hold"),
 )

@@ -1,9 +1,10 @@
-"""When to stop: how much better any design could be than the recommended one, and what more runs would bring.
+"""When to stop: the posterior of the optimality gap, and the expected improvement by further runs.
 
 The value is drawn jointly at a few dozen designs that might be the best: an expert, f in a few contexts from its joint
-posterior, a law. In each drawn world the best of them is so much better than the recommended one; that is what is left
-to gain there. The lengthscales of the members, which are draws from their posterior, are shortened a little before,
-since a run that has settled on a hill knows little of how rough f is elsewhere (docs/calibration.md).
+posterior, a distribution. In each drawn world the best of them is so much better than the recommended one; that is the
+optimality gap there. The lengthscales of the members, which are draws from their posterior, are shortened a little
+before, since a run that has converged to a local optimum knows little of how rough f is elsewhere
+(docs/calibration.md).
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.acquisition import CHUNK
-from edrbo.context.laws import ContextPoints, sobol_points
-from edrbo.context.uncertainty import LawBelief
+from edrbo.contexts.distributions import ContextPoints, sobol_points
+from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.optimizer.trust import Trust
 from edrbo.space import Space
 from edrbo.streams import stream, stream_seed
-from edrbo.surrogate.beliefs import pairs
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.surrogate.exact_gp import safe_cholesky
+from edrbo.surrogate.gaussian_model import pairs
 from edrbo.surrogate.scaling import Scaling
 
 Array = NDArray[np.float64]
 
-ROUGHER = 0.8  # of the lengthscales
+LENGTHSCALE_FACTOR = 0.8  # of the lengthscales
 SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
 PICKED, FEW_PICKED = 12, 6  # … how many by each; the few where more contexts count
-ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the law, for its mean and for what hangs on its tails
+ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the distribution, for its mean and for what hangs on its tails
 WORLDS = 1024  # drawn
-RUNS = 10  # more runs whose use is foretold …
+RUNS = 10  # more runs whose improvement is predicted …
 FUTURES = 32  # … by each expert, in at least so many ways
 
 
@@ -51,15 +52,15 @@ def average(outcomes: Tensor, weights: Tensor, points: ContextPoints) -> Tensor:
 @dataclass(frozen=True, eq=False)
 class Measure:
     """How good outcomes are: ``value`` takes them (... × n) in contexts of probabilities ``weights`` (... × n), and the
-    contexts with their mean law; a larger one is better.
+    contexts with their mean distribution; a larger one is better.
 
-    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``costly`` one is asked less;
-    one ``of_tails`` of fewer designs in more contexts.
+    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one is
+    asked less; one ``of_tails`` of fewer designs in more contexts.
     """
 
     value: Value = average
     anywhere: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
-    costly: bool = False
+    needs_context_grid: bool = False
     of_tails: bool = False
 
 
@@ -86,15 +87,25 @@ class Outlook:
     more_runs: float
 
 
-def outlook(model: Ensemble, law: LawBelief, rivals: Rivals, trust: Trust, measure: Measure | None = None) -> Outlook:
+def outlook(
+    model: ExpertEnsemble,
+    context_distribution: DistributionUncertainty,
+    rivals: Rivals,
+    trust: Trust,
+    measure: Measure | None = None,
+) -> Outlook:
     """For the recommended design ``rivals.x``; by default its expected value in the model's units counts."""
     if trust.freedom == 0.0:  # one outcome has no scale
         return Outlook(np.array([np.inf]), np.inf)
-    measure, model = measure or Measure(), model.rougher(ROUGHER)
-    law = law.thinned_to_extremes(TAIL_ATOMS) if measure.of_tails else law.thinned(ATOMS)
-    worlds = WORLDS // 8 if measure.costly else WORLDS
-    anywhere = measure.anywhere if len(measure.anywhere) else law.contexts[:0]
-    points = ContextPoints(law.contexts, law.weights, anywhere)
+    measure, model = measure or Measure(), model.rougher(LENGTHSCALE_FACTOR)
+    context_distribution = (
+        context_distribution.thinned_to_extremes(TAIL_ATOMS)
+        if measure.of_tails
+        else context_distribution.thinned(ATOMS)
+    )
+    worlds = WORLDS // 8 if measure.needs_context_grid else WORLDS
+    anywhere = measure.anywhere if len(measure.anywhere) else context_distribution.contexts[:0]
+    points = ContextPoints(context_distribution.contexts, context_distribution.weights, anywhere)
     with torch.no_grad():
         designs = _contenders(model, points, rivals, trust, measure)
         mean, covariance = model.gp.posterior(pairs(designs, points.all))  # M × Kn, M × Kn × Kn
@@ -103,10 +114,11 @@ def outlook(model: Ensemble, law: LawBelief, rivals: Rivals, trust: Trust, measu
         for m, share in enumerate(shares.tolist()):
             seed = stream_seed(rivals.seed, "outlook", m)
             expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure.value, seed)
-            values = expert.draw(law, max(RUNS, round(share * worlds)))
+            values = expert.draw(context_distribution, max(RUNS, round(share * worlds)))
             gains.append((values.amax(-1) - values[:, 0]).numpy())
             brought.append(
-                share * expert.after(values[:RUNS].argmax(-1), trust.noise[m], max(FUTURES, round(share * worlds)))
+                share
+                * expert.after(values[:RUNS].argmax(-1), trust.noise_variance[m], max(FUTURES, round(share * worlds)))
             )
     return Outlook(np.sort(np.concatenate(gains)), sum(brought))
 
@@ -123,20 +135,22 @@ class _Expert:
     value: Value
     seed: int
 
-    def draw(self, law: LawBelief, count: int) -> Tensor:
+    def draw(self, context_distribution: DistributionUncertainty, count: int) -> Tensor:
         """The value of the designs in ``count`` worlds (count × K)."""
         random = stream(self.seed, "worlds")
         normal = torch.from_numpy(random.standard_normal((count, len(self.mean))))
         rows = self.mean + self._stretch(random, count) * (normal @ safe_cholesky(self.covariance).mT)
-        laws = law.small_sample().draw(count, self.seed)
-        return self._values(rows, torch.nn.functional.pad(laws, (0, len(self.points.support))))
+        distributions = context_distribution.small_sample().draw(count, self.seed)
+        return self._values(rows, torch.nn.functional.pad(distributions, (0, len(self.points.support))))
 
-    def after(self, designs: Tensor, noise: Tensor, count: int) -> float:
+    def after(self, designs: Tensor, noise_variance: Tensor, count: int) -> float:
         """How much the best value at the mean of f is expected to rise when these designs are run, in contexts as they
         come: that mean then is normal around today's, with the covariance that the runs explain."""
-        random, size, law = stream(self.seed, "runs"), len(self.points.all), self.points.weights
-        runs = designs * size + torch.from_numpy(random.choice(len(law), len(designs), p=law.numpy()))
-        root = safe_cholesky(self.covariance[runs][:, runs] + torch.diag_embed(noise.expand(len(runs))))
+        random, size, context_distribution = stream(self.seed, "runs"), len(self.points.all), self.points.weights
+        runs = designs * size + torch.from_numpy(
+            random.choice(len(context_distribution), len(designs), p=context_distribution.numpy())
+        )
+        root = safe_cholesky(self.covariance[runs][:, runs] + torch.diag_embed(noise_variance.expand(len(runs))))
         moves = torch.linalg.solve_triangular(root, self.covariance[runs], upper=False)  # runs × Kn
         normal = torch.from_numpy(random.standard_normal((count, len(runs))))
         rows = self.mean + self._stretch(random, count) * (normal @ moves)
@@ -144,10 +158,10 @@ class _Expert:
         now = self._values(self.mean[None], mass[:1])
         return float(self._values(rows, mass).amax(-1).mean() - now.max())
 
-    def _values(self, rows: Tensor, laws: Tensor) -> Tensor:
-        """Of modelled outcomes (worlds × Kn) under laws (worlds × n): worlds × K."""
-        outcomes = self.scaling.value(rows).reshape(len(rows), -1, laws.shape[-1])
-        return self.value(outcomes, laws[:, None].expand_as(outcomes), self.points)
+    def _values(self, rows: Tensor, distributions: Tensor) -> Tensor:
+        """Of modelled outcomes (worlds × Kn) under distributions (worlds × n): worlds × K."""
+        outcomes = self.scaling.value(rows).reshape(len(rows), -1, distributions.shape[-1])
+        return self.value(outcomes, distributions[:, None].expand_as(outcomes), self.points)
 
     def _stretch(self, random: np.random.Generator, count: int) -> Tensor:
         """Student's: by how much more than the model says f may be off, world by world (count × 1)."""
@@ -155,7 +169,7 @@ class _Expert:
         return torch.from_numpy(self.trust.inflation * np.sqrt(freedom / random.chisquare(freedom, (count, 1))))
 
 
-def _contenders(model: Ensemble, points: ContextPoints, rivals: Rivals, trust: Trust, measure: Measure) -> Tensor:
+def _contenders(model: ExpertEnsemble, points: ContextPoints, rivals: Rivals, trust: Trust, measure: Measure) -> Tensor:
     """Designs that might be the best (K × d_x), the recommended one first: those of the largest value when f is some
     standard deviations off its mean."""
     designs = _candidates(rivals)

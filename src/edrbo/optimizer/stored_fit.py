@@ -1,7 +1,7 @@
 """Hyper-parameters kept between processes.
 
 A fit belongs to the observations it was made on. It is used only where these come first, bit for bit, in the present
-ones; then going on from it and computing everything anew give the same numbers (surrogate/schedule.py).
+ones; then going on from it and computing everything anew give the same numbers (surrogate/refit.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from edrbo import __version__
 from edrbo.acquisition.methods import Method
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.training import Evidence
+from edrbo.optimizer.training_data import TrainingData
 from edrbo.space import Space
 from edrbo.surrogate.hyperparameters import Hyperparameters
 
@@ -32,9 +32,9 @@ class StoredFit:
     digest: str
     others: Mapping[str, StoredFit] = field(default_factory=dict)
 
-    def usable(self, evidence: Evidence) -> tuple[int, Hyperparameters] | None:
+    def usable(self, training_data: TrainingData) -> tuple[int, Hyperparameters] | None:
         """(rows, hyper-parameters), or None if they were fitted to other data."""
-        same = self.count <= len(evidence.training) and self.digest == evidence.digest(self.count)
+        same = self.count <= len(training_data.training) and self.digest == training_data.digest(self.count)
         return (self.rows, self.hyper) if same else None
 
     def suits(self, method: Method, space: Space) -> bool:
@@ -76,11 +76,13 @@ class StoredFit:
 
 
 def _check(hyper: Hyperparameters) -> None:
-    positive = (hyper.lengthscale, hyper.outputscale, hyper.noise, hyper.shape)
+    positive = (hyper.lengthscale, hyper.outputscale, hyper.noise_variance, hyper.shape)
     experts = hyper.outputscale.shape
     shapes = hyper.lengthscale.ndim == 2 and hyper.lengthscale.shape[:1] == experts
     shapes = (
-        shapes and len(experts) == 1 and all(part.shape == experts for part in (hyper.noise, hyper.mean, hyper.shape))
+        shapes
+        and len(experts) == 1
+        and all(part.shape == experts for part in (hyper.noise_variance, hyper.mean, hyper.shape))
     )
     numbers = all(bool(part.isfinite().all()) and bool((part > 0).all()) for part in positive)
     power = isinstance(hyper.power, int | float) and math.isfinite(hyper.power)

@@ -1,4 +1,4 @@
-"""The frontier between the mean and a robust goal: designs of which none is better in both."""
+"""The trade-off frontier between the mean and a robust goal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.context.laws import sobol_points
-from edrbo.optimizer.answer import Prediction
-from edrbo.optimizer.belief import Belief
-from edrbo.optimizer.goal_answer import text_of
+from edrbo.contexts.distributions import sobol_points
+from edrbo.optimizer.answers import Prediction
+from edrbo.optimizer.goal_statements import text_of
+from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.palette import BLUE, GRID, VERMILION, notebook_figure
 from edrbo.records.goals import Expected
 from edrbo.records.settings import Settings
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 TRIED = 1024  # quasi-random designs looked at, beside those evaluated and the best ones
 AXIS_LETTERS = 48  # a line of an axis' label
 NEGLIGIBLE = 1e-3  # of what designs differ by at all
-SHOWN = 12  # of the frontier
+MAX_SHOWN = 12  # of the frontier
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +95,26 @@ def frontier(mean: Array, value: Array) -> NDArray[np.intp]:
     kept = [i for k, i in enumerate(order) if k == 0 or value[i] > value[order[:k]].max()]
     if any(np.ptp(part[kept]) < NEGLIGIBLE * np.ptp(part) for part in (mean, value)):
         kept = kept[-1:]
-    chosen = np.unique(np.linspace(0, len(kept) - 1, min(len(kept), SHOWN)).round().astype(np.intp))
+    chosen = np.unique(np.linspace(0, len(kept) - 1, min(len(kept), MAX_SHOWN)).round().astype(np.intp))
     return np.array(kept, dtype=np.intp)[chosen]
 
 
 def trade_off(
-    beliefs: Sequence[Belief], x: Tensor, settings: Settings, predict: Callable[[list[dict[str, Any]]], Prediction]
+    posteriors: Sequence[OutcomePosterior],
+    x: Tensor,
+    settings: Settings,
+    predict: Callable[[list[dict[str, Any]]], Prediction],
 ) -> Tradeoff:
     """The frontier among designs ``x`` (N × d_x) of two beliefs, whose goals are the mean and another one.
 
-    Chosen by the quick value of the search, told by ``predict``, which takes time for each design.
+    Chosen by the quick value of the search, reported by ``predict``, which takes time for each design.
     """
-    other = beliefs[1].model_goal
+    other = posteriors[1].model_goal
     with torch.no_grad():
-        better = [belief.model_goal.belief(belief.model, belief.points).evaluate(x).numpy() for belief in beliefs]
+        better = [
+            posterior.model_goal.posterior(posterior.model, posterior.points).evaluate(x).numpy()
+            for posterior in posteriors
+        ]
     chosen = settings.space.decode_designs(x[torch.from_numpy(frontier(*better))].numpy())
     found = predict(chosen)
     kept = frontier(other.units.sign * found.expected, other.sense * found.value)

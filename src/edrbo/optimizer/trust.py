@@ -1,4 +1,4 @@
-"""How far a model may be believed: by the errors it makes, and by how few data it has.
+"""Calibration of the posterior: variance inflation by cross-validated errors, and Student's quantiles for few data.
 
 A Gaussian process is as sure as its hyper-parameters say, and those are estimated. Three corrections, measured in
 docs/calibration.md: its standard deviations are multiplied by what its own errors ask for, in an interval by a margin
@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 from torch import Tensor
 
-from edrbo.optimizer.forecasts import Z95, leave_one_out
-from edrbo.surrogate.ensemble import Ensemble
+from edrbo.optimizer.cross_validation import Z95, leave_one_out
+from edrbo.surrogate.ensemble import ExpertEnsemble
 
 MANY = 50.0  # degrees of freedom from which the expansion around the normal quantile is exact to nine digits
 TERMS = 500
@@ -74,20 +74,20 @@ PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outco
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
 MARGIN = 1.0  # in an interval of a mean or a share
 TAIL_MARGIN = 1.15  # and of a tail: a design is recommended because the data make it look good, errors included
-PSEUDO = 1.0  # errors of just the foretold size, counted with the real ones
+PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
 
 
 @dataclass(frozen=True, eq=False)
 class Trust:
     """What is known of a model of ``observations`` outcomes besides what it says itself.
 
-    ``inflation`` multiplies its standard deviations, ``stretch`` those of an interval; ``noise`` (M) is the variance of
-    an outcome around f as each expert sees it, in its standardized unit.
+    ``inflation`` multiplies its standard deviations, ``stretch`` those of an interval; ``noise_variance`` (M) is the
+    variance of an outcome around f as each expert sees it, in its standardized unit.
     """
 
     observations: int
     inflation: float
-    noise: Tensor
+    noise_variance: Tensor
 
     @property
     def freedom(self) -> float:
@@ -104,22 +104,22 @@ class Trust:
         return self.stretch * student_quantile(self.freedom)
 
 
-def earned_trust(model: Ensemble) -> Trust:
-    """From the errors of each outcome foretold by the others.
+def earned_trust(model: ExpertEnsemble) -> Trust:
+    """From the errors of each outcome predicted by the others.
 
-    Σ error² / Σ foretold variance: outcomes in new places, whose variance is large, weigh most, and those beside a
-    near-duplicate, easy to foretell, weigh next to nothing.
+    Σ error² / Σ predicted variance: outcomes in new places, whose variance is large, weigh most, and those beside a
+    near-duplicate, easy to predict, weigh next to nothing.
     """
     found = leave_one_out(model)
     count = len(found.y)
-    noise = model.gp.noise
-    if model.repeats is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
-        noise = noise[:, model.repeats.rows] / model.repeats.share
-    noise = noise.mean(-1)
+    noise_variance = model.gp.noise_variance
+    if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
+        noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share
+    noise_variance = noise_variance.mean(-1)
     if count < 2:
-        return Trust(count, 1.0, noise)
+        return Trust(count, 1.0, noise_variance)
     variance = np.square(found.expert_sd).mean(0) + found.expert_mean.var(0)
     error = np.square(found.y - found.mean)
     largest = float(variance.max())
     ratio = (PSEUDO + float((error / largest).sum())) / (PSEUDO + float((variance / largest).sum()))
-    return Trust(count, min(max(1.0, math.sqrt(ratio)), MOST_INFLATION), noise)
+    return Trust(count, min(max(1.0, math.sqrt(ratio)), MOST_INFLATION), noise_variance)

@@ -1,1 +1,1 @@
-"""What was asked, told and seen, as immutable values. NumPy only: keeping records is apart from thinking about them."""
+"""Records: events, state, settings, outcomes, goals, as immutable values. NumPy only: no inference here."""

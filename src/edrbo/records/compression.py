@@ -1,6 +1,6 @@
-"""Replace a law of many weighted contexts by one of few, and say how far the two are apart.
+"""Replace a distribution of many weighted contexts by one of few, and say how far the two are apart.
 
-An acquisition evaluates its score at every atom of the law, so its cost is linear in their number, while
+An acquisition evaluates its score at every atom of the distribution, so its cost is linear in their number, while
 a stream of contexts has no limit. The distance is Wasserstein: a score that is L-Lipschitz in the
 context has an expectation that moves by at most L · W₁.
 """
@@ -18,14 +18,14 @@ __all__ = ["Compressed", "compress"]
 
 Array = npt.NDArray[np.float64]
 
-SAMPLE_ROWS = 8192  # rows k-means sees; the whole law is still assigned, weighed and measured at the end
+SAMPLE_ROWS = 8192  # rows k-means sees; the whole distribution is still assigned, weighed and measured at the end
 LLOYD_STEPS = 25
 ASSIGN_CHUNK = 4096  # rows whose distances to all centers are held at once: fits a CPU cache
 
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """A small law and its distance from the one it stands for.
+    """A small distribution and its distance from the one it stands for.
 
     ``error`` is the Wasserstein-2 distance and ``w1`` the Wasserstein-1 distance: both exact for
     one context variable, and above that the cost of moving every context to the atom of its cell, which
@@ -41,17 +41,17 @@ class Compressed:
 def compress(
     atoms: Array, weights: Array, size: int, seed: int = 0, discrete: npt.NDArray[np.bool_] | None = None
 ) -> Compressed:
-    """At most ``size`` weighted atoms for the law (``atoms``: n × d_c, ``weights``: n).
+    """At most ``size`` weighted atoms for the distribution (``atoms``: n × d_c, ``weights``: n).
 
-    A law that has no more than ``size`` distinct atoms is kept without error. Otherwise one context
+    A distribution that has no more than ``size`` distinct atoms is kept without error. Otherwise one context
     variable is cut into ``size`` bins of exactly equal mass, each replaced by its mean; several are
     clustered by weighted k-means, which places its centers by at most ``SAMPLE_ROWS`` rows (so in a longer
-    law a rare atom may join its neighbor). ``seed`` only matters there; the same seed gives the same atoms.
+    distribution a rare atom may join its neighbor). ``seed`` only matters there; the same seed gives the same atoms.
     Columns that are ``discrete`` hold levels, of which there is no mean: atoms have levels that were there, and every
     combination keeps its mass, as long as there are no more of them than ``size``.
     """
     if size < 1:
-        raise InvalidValueError(f"cannot compress a law to {size} atoms", "ask for at least one atom")
+        raise InvalidValueError(f"cannot compress a distribution to {size} atoms", "ask for at least one atom")
     mass = weights / weights.sum()
     points, mass = atoms[mass > 0], mass[mass > 0]
     if discrete is not None and discrete.any():
@@ -119,7 +119,7 @@ def _medoids(points: Array, mass: Array, centers: Array) -> Compressed:
 
 
 def _equal_mass_bins(x: Array, mass: Array, size: int) -> tuple[Array, Array, float, float]:
-    """Atoms, weights and exact W₂, W₁ of the bins of equal mass of a law on the line."""
+    """Atoms, weights and exact W₂, W₁ of the bins of equal mass of a distribution on the line."""
     order = np.argsort(x, kind="stable")
     x, mass = x[order], mass[order]
     first = np.concatenate(([True], x[1:] != x[:-1]))
@@ -152,7 +152,7 @@ def _merged(points: Array, mass: Array) -> tuple[Array, Array]:
 
 
 def _sample(points: Array, mass: Array, seed: int) -> tuple[Array, Array]:
-    """The law itself, or when it is long one row from each of ``SAMPLE_ROWS`` slices of equal mass."""
+    """The distribution itself, or when it is long one row from each of ``SAMPLE_ROWS`` slices of equal mass."""
     if len(points) <= SAMPLE_ROWS:
         return points, mass
     # A random place in each slice, for a regular one could fall in step with a daily cycle.

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidValueError
-from edrbo.records.checks import read_floats
 from edrbo.records.compression import compress
+from edrbo.records.validation import read_floats
 from edrbo.space import Space
-from edrbo.space.scale import ContextScale
+from edrbo.space.context_scale import ContextScale
 
 Array = NDArray[np.float64]
 

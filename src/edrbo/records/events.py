@@ -1,12 +1,12 @@
 """Everything that can happen to an experiment, as values. ``State.apply`` checks an event and gives the next state.
 
     Asked          a design was handed out, or began to be evaluated
-    Told           an outcome, of a run that was asked for or of a design of the user's own
+    Reported           an outcome, of a run that was asked for or of a design of the user's own
     Failed         an evaluation gave no outcome
-    ContextTold    the context of an outcome that was told without one
+    ContextTold    the context of an outcome that was reported without one
     Seen           contexts without an outcome
     Cancelled      a suggestion that will not be run
-    Corrected      a run's value, noise, context, cost or design was other than was told
+    Corrected      a run's value, noise, context, cost or design was other than was reported
     Dropped        a run is not to be learned from; Restored takes that back
     Noted          words about a run
     Undone         an earlier event is taken back
@@ -57,28 +57,28 @@ class Asked(Event):
     kind = "asked"
     id: int
     x: Array
-    expects: Mapping[str, Any] | None = None  # what was believed of the outcome
+    outcome_forecast: Mapping[str, Any] | None = None  # what was believed of the outcome
     cost: float | None = None  # what its run was believed to cost
     version: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Told(Event):
+class Reported(Event):
     """``x`` is needed for a run that was not asked for; for one that was, it is what was really set."""
 
-    kind = "told"
+    kind = "reported"
     id: int
     value: float | None = None  # of several outcomes the main one; None if it was not measured
     x: Array | None = None
     context: Array | None = None  # NaN: not known
-    noise: float | None = None  # a variance
+    noise_variance: float | None = None  # a variance
     others: Mapping[str, float] | None = None  # outcomes besides the main one, by name
-    others_noise: Mapping[str, float] | None = None
+    others_noise_variance: Mapping[str, float] | None = None
     contexts: Array | None = None  # of several rows, n × d_c; ``value`` then is their mean, for people
     values: Array | None = None  # n, NaN where not measured
-    noises: Array | None = None  # n, NaN where not known
+    noise_variances: Array | None = None  # n, NaN where not known
     others_values: Mapping[str, Sequence[float | None]] | None = None  # rows of outcomes besides the main one, and …
-    others_noises: Mapping[str, Sequence[float | None]] | None = None  # … their variances, by name, n each
+    others_noise_variances: Mapping[str, Sequence[float | None]] | None = None  # … their variances, by name, n each
     cost: float | None = None  # what the run cost
     version: int = 0
 
@@ -95,7 +95,7 @@ class Failed(Event):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ContextTold(Event):
+class ContextReported(Event):
     kind = "context"
     id: int
     context: Array
@@ -128,11 +128,11 @@ class Corrected(Event):
     kind = "corrected"
     id: int
     value: float | None = None
-    noise: float | None = None
+    noise_variance: float | None = None
     context: Array | None = None
     x: Array | None = None
     others: Mapping[str, float] | None = None
-    others_noise: Mapping[str, float] | None = None
+    others_noise_variance: Mapping[str, float] | None = None
     row: int | None = None
     cost: float | None = None
     why: str | None = None
@@ -176,13 +176,13 @@ class Amended(Event):
 KINDS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
-        *(Asked, Told, Failed, ContextTold, Seen),
+        *(Asked, Reported, Failed, ContextReported, Seen),
         *(Cancelled, Corrected, Dropped, Restored, Noted, Undone, Amended),
     )
 }
 # Dimensions of the fields that are arrays, and those of which some numbers may not be known.
-_ARRAYS = {"x": 1, "context": 1, "rows": 2, "weights": 1, "contexts": 2, "values": 1, "noises": 1}
-_PARTLY = ("context", "rows", "contexts", "values", "noises")
+_ARRAYS = {"x": 1, "context": 1, "rows": 2, "weights": 1, "contexts": 2, "values": 1, "noise_variances": 1}
+_PARTLY = ("context", "rows", "contexts", "values", "noise_variances")
 
 
 def from_dict(record: Any) -> Event:
@@ -202,7 +202,7 @@ def from_dict(record: Any) -> Event:
         if name in given:
             given[name] = _array(name, _with_nan(given[name]) if name in _PARTLY else given[name], dimensions)
     try:
-        if kind is Told and not given.keys() & {"value", "others"}:
+        if kind is Reported and not given.keys() & {"value", "others"}:
             raise TypeError("a tell without any outcome")
         return kind(**given)
     except TypeError:

@@ -14,7 +14,7 @@ from edrbo.records.state import State
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-OURS = ("status", "value", "noise", "run_cost", "dropped", "why")
+OURS = ("status", "value", "noise_variance", "run_cost", "dropped", "why")
 
 
 def frame_of(state: State) -> DataFrame:
@@ -34,7 +34,7 @@ def frame_of(state: State) -> DataFrame:
     others = other_columns(state.settings, OURS)
     spent = spending(state)
     costs, costly = ({}, []) if spent is None else (spent.costs, ["run_cost"])
-    columns = ["status", *heads.values(), "value", *others, "noise", *costly, "dropped", "why"]
+    columns = ["status", *heads.values(), "value", *others, "noise_variance", *costly, "dropped", "why"]
     cells = [{**row, **dict.fromkeys(costly, costs.get(key))} for key, own in rows.items() for row in own]
     return DataFrame(cells, columns=columns, index=Index(numbers, name="run"))
 
@@ -45,11 +45,16 @@ def _rows(state: State, run: Run, heads: dict[tuple[str, str], str]) -> Iterator
         yield row
         return
     named, others = state.space.name_contexts(run.series.contexts), other_columns(state.settings, OURS)
-    for context, told in zip(named, run.series.rows(), strict=True):
+    for context, reported in zip(named, run.series.rows(), strict=True):
         met: dict[str, Any] = {heads["context", name]: part for name, part in context.items()}
-        met |= {head: told.get(name, (None,))[0] for head, name in others.items()}
-        value, noise = told.get("", (None, None))
-        yield {**row, **met, "value": value, "noise": None if noise != noise else noise}
+        met |= {head: reported.get(name, (None,))[0] for head, name in others.items()}
+        value, noise_variance = reported.get("", (None, None))
+        yield {
+            **row,
+            **met,
+            "value": value,
+            "noise_variance": None if noise_variance != noise_variance else noise_variance,
+        }
 
 
 def other_columns(settings: Settings, taken: Collection[str]) -> dict[str, str]:
@@ -64,4 +69,11 @@ def _row(state: State, run: Run, heads: dict[tuple[str, str], str]) -> dict[str,
     if run.context is not None:
         row |= {heads["context", name]: part for name, part in space.name_contexts(run.context[None])[0].items()}
     row |= {head: run.others.get(name) for head, name in other_columns(state.settings, OURS).items()}
-    return {**row, "status": run.status, "value": run.value, "noise": run.noise, "dropped": run.dropped, "why": run.why}
+    return {
+        **row,
+        "status": run.status,
+        "value": run.value,
+        "noise_variance": run.noise_variance,
+        "dropped": run.dropped,
+        "why": run.why,
+    }

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
-from edrbo.space.tables import Array
+from edrbo.space.point_tables import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +27,14 @@ class Observations:
     x: Array
     c: Array
     y: Array
-    noise: Array
+    noise_variance: Array
 
     def __post_init__(self) -> None:
         shapes: tuple[tuple[str, int, type[EdrboError]], ...] = (
             ("x", 2, InvalidDesignError),
             ("c", 2, InvalidContextError),
             ("y", 1, InvalidValueError),
-            ("noise", 1, InvalidValueError),
+            ("noise_variance", 1, InvalidValueError),
         )
         for name, ndim, error in shapes:
             object.__setattr__(self, name, _frozen(name, getattr(self, name), ndim, error))
@@ -52,7 +52,7 @@ class Observations:
         if not np.isfinite(self.y).all():
             value = float(self.y[np.argmin(np.isfinite(self.y))])
             raise InvalidValueError(f"an outcome is {value!r}", "tell a failed evaluation as failed")
-        if not (np.isnan(self.noise) | ((self.noise >= 0) & np.isfinite(self.noise))).all():
+        if not (np.isnan(self.noise_variance) | ((self.noise_variance >= 0) & np.isfinite(self.noise_variance))).all():
             raise InvalidValueError(
                 "a noise variance is negative or infinite", "give a variance of zero or more, or leave it out"
             )
@@ -62,7 +62,7 @@ class Observations:
         """No observation yet."""
         return cls(np.empty((0, d_x)), np.empty((0, d_c)), np.empty(0), np.empty(0))
 
-    def append(self, x: Any, c: Any, y: Any, noise: Any = None) -> Observations:
+    def append(self, x: Any, c: Any, y: Any, noise_variance: Any = None) -> Observations:
         """These observations and one or more after them.
 
         x: (d_x,) or (m, d_x); c: (d_c,) or (m, d_c), or None if not known; y: a number or (m,);
@@ -73,7 +73,7 @@ class Observations:
         more_x = np.atleast_2d(_floats("x", x, InvalidDesignError))
         unknown = np.full((rows, self.c.shape[1]), np.nan)
         more_c = unknown if c is None else np.atleast_2d(_floats("c", c, InvalidContextError))
-        variances = np.nan if noise is None else _floats("noise", noise, InvalidValueError)
+        variances = np.nan if noise_variance is None else _floats("noise_variance", noise_variance, InvalidValueError)
         more_noise = np.full(rows, variances) if np.ndim(variances) == 0 else np.asarray(variances)
         _check_width("design", more_x, self.x.shape[1], InvalidDesignError)
         _check_width("context", more_c, self.c.shape[1], InvalidContextError)
@@ -85,7 +85,7 @@ class Observations:
             np.concatenate([self.x, more.x]),
             np.concatenate([self.c, more.c]),
             np.concatenate([self.y, more.y]),
-            np.concatenate([self.noise, more.noise]),
+            np.concatenate([self.noise_variance, more.noise_variance]),
         )
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """What an outcome can be at all: a yield lies from 0 to 100 %, power is never below zero.
 
 No model is asked about it. What is said of an outcome is held to it: means, intervals, bounds and the draws from which
-values of goals come. A single outcome that was told may lie outside: instruments have noise.
+values of goals come. A single outcome that was reported may lie outside: instruments have noise.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from edrbo.errors import InvalidValueError, UnknownNameError
-from edrbo.records.goals import Goal, Reach, Within, as_goal
-from edrbo.records.units import Direction
+from edrbo.records.goals import Goal, ProbabilityBetterThan, ProbabilityWithin, as_goal
+from edrbo.records.outcome_units import Direction
 from edrbo.space.bounds import plain_number
-from edrbo.space.tables import close_match
+from edrbo.space.point_tables import close_match
 
 MOST_MAIN = 3  # outcomes of a front: of more nobody can choose
 LONGEST_NAME = 100
@@ -80,7 +80,8 @@ class Limit:
     """An outcome that stays from ``lower`` to ``upper`` (one of them, or both) in a share ``probability`` of contexts.
 
     A design is recommended if that is so with a posterior probability of ``confidence``, given the data: what is not
-    known of the outcome counts, and what is not known of the law of contexts. By default they are 0.95 and 0.9.
+    known of the outcome counts, and what is not known of the distribution of contexts. By default they are 0.95 and
+    0.9.
     """
 
     lower: float | None = None
@@ -113,10 +114,10 @@ class Limit:
     def goal(self) -> Goal:
         """The share of contexts in which it holds."""
         if self.lower is not None and self.upper is not None:
-            return Within(self.lower, self.upper)
-        return Reach(self.lower if self.upper is None else self.upper)  # type: ignore[arg-type]
+            return ProbabilityWithin(self.lower, self.upper)
+        return ProbabilityBetterThan(self.lower if self.upper is None else self.upper)  # type: ignore[arg-type]
 
-    def words(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """roughness ≤ 2 µm in 95 % of contexts"""
         after = self.unit and f" {self.unit}"
         low = "" if self.lower is None else f"{self.lower:g} ≤ " if self.upper is not None else ""
@@ -203,7 +204,7 @@ def read_outcomes(given: Any) -> Outcomes | None:
     return Outcomes(tuple((_read_name(name), _read_part(name, part)) for name, part in given.items()))
 
 
-def read_outcome_word(word: str) -> tuple[str, Aimed]:
+def read_outcome_argument(word: str) -> tuple[str, Aimed]:
     """From a word of a command line: gloss=maximize, cost=minimize,weight=0.1 or roughness=limit,upper=2."""
     name, _, rest = word.partition("=")
     kind, *more = re.split(r",\s*(?=[a-z]+\s*=)", rest)

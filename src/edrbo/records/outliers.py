@@ -10,17 +10,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.records.far import is_far
+from edrbo.records.robust_spread import is_far
 from edrbo.records.state import State
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
-FEWEST = 9  # others before one can be judged
-FAR, FEW = 10.0, 100.0  # ranges of the n others between them and an outlier: FAR + FEW / n …
+MIN_OTHERS = 9  # others before one can be judged
+FAR_RANGES, FAR_RANGES_FEW = 10.0, 100.0  # ranges of the n others between them and an outlier: FAR + FEW / n …
 HEAVY = 100.0  # … or, up to this, as many as their farthest is farther from their middle than half of them
 SHARE = 20  # one outlier in so many outcomes, or one
-NEAR, NEIGHBORS = 0.1, 2  # too good to be true is what this many runs so near, in every coded variable, contradict
+# too good to be true is what this many runs so near, in every coded variable, contradict
+CONTRADICTION_DISTANCE, CONTRADICTING_RUNS = 0.1, 2
 
 
 def outliers(state: State) -> Rows:
@@ -42,11 +43,12 @@ def _apart(y: Array) -> NDArray[np.intp]:
     """The fewest rows that are far beyond all others; none twice the same, which would be meant."""
     y = y / (float(np.abs(y).max(initial=0.0)) or 1.0)  # so that nothing overflows
     order = np.argsort(-np.abs(y - np.quantile(y, 0.5)), kind="stable") if len(y) else np.zeros(0, dtype=np.intp)
-    for count in range(1, min(max(1, len(y) // SHARE), len(y) - FEWEST) + 1):
+    for count in range(1, min(max(1, len(y) // SHARE), len(y) - MIN_OTHERS) + 1):
         away, body = order[:count], y[order[count:]]
         low, high = float(body.min()), float(body.max())
         gap = np.maximum(low - y[away], y[away] - high)
-        if not (high > low and (gap > FAR * (high - low)).all()):  # less is needed of none, and quantiles take time
+        # less is needed of none, and quantiles take time
+        if not (high > low and (gap > FAR_RANGES * (high - low)).all()):
             continue
         if (gap > _needed(body) * (high - low)).all() and len(np.unique(y[away])) == count:
             return away
@@ -58,9 +60,9 @@ def _needed(body: Array) -> float:
     distance = np.abs(body - np.quantile(body, 0.5))
     half = float(np.quantile(distance, 0.5))
     heavy = HEAVY if half == 0.0 else min(float(distance.max()) / half, HEAVY)
-    return max(FAR + FEW / len(body), heavy)
+    return max(FAR_RANGES + FAR_RANGES_FEW / len(body), heavy)
 
 
 def _contradicted(x: Array, row: int) -> bool:
-    near = (np.abs(x - x[row]) <= NEAR).all(axis=1)
-    return int(near.sum()) > NEIGHBORS
+    near = (np.abs(x - x[row]) <= CONTRADICTION_DISTANCE).all(axis=1)
+    return int(near.sum()) > CONTRADICTING_RUNS

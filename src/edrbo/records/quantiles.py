@@ -91,10 +91,14 @@ def worked_out(
     from scipy import stats
 
     try:
-        law = getattr(stats, name)(*positional, **named)
-        if levels is None and not hasattr(law, "pmf"):
+        context_distribution = getattr(stats, name)(*positional, **named)
+        if levels is None and not hasattr(context_distribution, "pmf"):
             return (), ()
-        found = _masses(law) if levels is None else (_quantiles(law, np.array(levels)), np.empty(0))
+        found = (
+            _masses(context_distribution)
+            if levels is None
+            else (_quantiles(context_distribution, np.array(levels)), np.empty(0))
+        )
     except UNUSABLE as problem:
         if isinstance(problem, InvalidValueError):
             raise
@@ -102,38 +106,38 @@ def worked_out(
     return tuple(found[0].tolist()), tuple(found[1].tolist())
 
 
-def _quantiles(law: Any, levels: Array) -> Array:
+def _quantiles(context_distribution: Any, levels: Array) -> Array:
     """Of continuous distributions as SciPy has them; of discrete ones, which it searches for step by step and may never
     find, from the probabilities of their values."""
-    if hasattr(law, "pmf"):
-        values, mass = _masses(law)
+    if hasattr(context_distribution, "pmf"):
+        values, mass = _masses(context_distribution)
         reached = np.cumsum(mass)
         if levels.max(initial=0.0) > reached[-1]:
             raise InvalidValueError(f"{1.0 - reached[-1]:.2g} of it lies beyond {values[-1]:.3g}", SAMPLES)
         found: Array = values[np.searchsorted(reached, levels)]
         return found
     with np.errstate(all="ignore"):
-        return np.asarray(law.ppf(levels), dtype=np.float64)
+        return np.asarray(context_distribution.ppf(levels), dtype=np.float64)
 
 
-def _masses(law: Any) -> tuple[Array, Array]:
+def _masses(context_distribution: Any) -> tuple[Array, Array]:
     """All values where they are few. Else every value stands for its neighbors: evenly where mean and spread say where
     to look, and at growing distances where a tail is too heavy to have them."""
-    values, gaps = _grid(law)
+    values, gaps = _grid(context_distribution)
     with np.errstate(all="ignore"):
-        mass = np.nan_to_num(np.asarray(law.pmf(values), dtype=np.float64), nan=0.0, posinf=0.0) * gaps
+        mass = np.nan_to_num(np.asarray(context_distribution.pmf(values), dtype=np.float64), nan=0.0, posinf=0.0) * gaps
     total = float(mass.sum())
     if not 0.0 < total < np.inf:
         raise InvalidValueError("it has no probabilities", SAMPLES)
     return values[mass > 0], mass[mass > 0] / max(1.0, total)
 
 
-def _grid(law: Any) -> tuple[Array, Array]:
-    """Whole numbers that stand for those of the law, and for how many each."""
-    low, high = (float(end) for end in law.support())
+def _grid(context_distribution: Any) -> tuple[Array, Array]:
+    """Whole numbers that stand for those of the distribution, and for how many each."""
+    low, high = (float(end) for end in context_distribution.support())
     if high - low >= MOST_VALUES:
         with np.errstate(all="ignore"):
-            center, spread = float(law.mean()), float(law.std())
+            center, spread = float(context_distribution.mean()), float(context_distribution.std())
         if np.isfinite([center, spread]).all():
             low, high = max(low, np.floor(center - REACH * spread)), min(high, np.ceil(center + REACH * spread))
     if np.isnan([low, high]).any():

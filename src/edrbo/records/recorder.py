@@ -1,4 +1,4 @@
-"""What ``Optimizer`` and ``Study`` share: reading what people tell, and keeping it.
+"""``tell``, ``correct``, ``undo`` and all else that records: what ``Optimizer`` and ``Study`` share.
 
 Each method makes an event from its arguments and hands it to ``_record``, which passes it through ``State.apply`` and,
 in a study, writes it down.
@@ -21,14 +21,8 @@ from edrbo.errors import (
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.frame import frame_of
-from edrbo.records.law import KnownLaw
-from edrbo.records.measured import is_empty, told
-from edrbo.records.named_law import check_law
-from edrbo.records.observations import Observations
-from edrbo.records.plausible import Doubtful, doubtful
-from edrbo.records.questions import exact_conflict, other_questions, questions, series_questions, warn
-from edrbo.records.reading import (
-    Told,
+from edrbo.records.input_reading import (
+    Reported,
     identify,
     need_contexts,
     number_of,
@@ -37,11 +31,23 @@ from edrbo.records.reading import (
     read_some_context,
     really_set,
 )
+from edrbo.records.input_warnings import (
+    exact_conflict,
+    input_warnings,
+    other_input_warnings,
+    series_input_warnings,
+    warn,
+)
+from edrbo.records.known_distribution import KnownDistribution
+from edrbo.records.observations import Observations
+from edrbo.records.reported_outcomes import is_empty, reported
+from edrbo.records.reported_rows import reported_series
 from edrbo.records.run import Run
+from edrbo.records.sanity import ImplausibleRun, implausible
+from edrbo.records.scipy_distributions import check_distribution
 from edrbo.records.spending import Spending, spending
 from edrbo.records.state import State
 from edrbo.records.suggestion import Suggestion
-from edrbo.records.told_rows import told_series
 from edrbo.space import Space
 
 if TYPE_CHECKING:
@@ -57,7 +63,7 @@ class Recorder(ABC):
     @property
     @abstractmethod
     def state(self) -> State:
-        """Everything asked, told and observed: an immutable value."""
+        """Everything asked, reported and observed: an immutable value."""
 
     @abstractmethod
     def _record(self, make: Make) -> e.Event:
@@ -82,7 +88,7 @@ class Recorder(ABC):
 
     @property
     def pending(self) -> list[Suggestion]:
-        """Asked and not yet told."""
+        """Asked and not yet reported."""
         return pending_of(self.state)
 
     @property
@@ -96,27 +102,27 @@ class Recorder(ABC):
         return spending(self.state)
 
     def __len__(self) -> int:
-        return len(self.state.told)
+        return len(self.state.reported)
 
     def to_frame(self) -> DataFrame:
         """Every run as a row of a pandas data frame."""
         return frame_of(self.state)
 
-    def doubtful(self) -> list[Doubtful]:
-        """Runs told that look wrong beside the others or beside what was expected of them, with the reasons."""
-        return doubtful(self.state)
+    def implausible(self) -> list[ImplausibleRun]:
+        """Runs reported that look wrong beside the others or beside what was expected of them, with the reasons."""
+        return implausible(self.state)
 
     # ---------------------------------------------------------------- tell
 
     def tell(
         self,
-        suggestion: Told,
+        suggestion: Reported,
         context: Any = None,
         value: float | Mapping[str, float | None] | None = None,
         *,
         contexts: Any = None,
         values: Any = None,
-        noise: Any = None,
+        noise_variance: Any = None,
         cost: float | None = None,
         failed: bool = False,
         design: Mapping[str, Any] | None = None,
@@ -130,14 +136,15 @@ class Recorder(ABC):
 
         Args:
             suggestion: What was evaluated: a suggestion, its id, or a design by name.
-            context: The context it met. It may be left out and told later with ``tell_context``, or never; so may some
-                of it: ``{"humidity": 50}``, with None for the rest.
+            context: The context it met. It may be left out and reported later with ``tell_context``, or never; so may
+                some of it: ``{"humidity": 50}``, with None for the rest.
             value: The outcome; of several outcomes numbers by name, of those that were measured (``correct`` tells of
                 others later).
             contexts: Of a run with several rows: the context of each, in place of ``context``.
             values: Of a run with several rows: the outcome of each; of several outcomes lists by name, or one
                 dictionary a row.
-            noise: The known variance of ``value``, in its form; of a run with several rows also one number for all.
+            noise_variance: The known variance of ``value``, in its form; of a run with several rows also one number for
+                all.
             cost: What the run cost, in a unit of your own.
             failed: Whether the evaluation gave no value.
             design: What was really set, where that differs from the suggestion: some of its variables, or all.
@@ -152,7 +159,7 @@ class Recorder(ABC):
 
         def make(state: State) -> e.Event:
             several = contexts is not None or values is not None
-            parts = told(state.settings, value, None if several else noise)
+            parts = reported(state.settings, value, None if several else noise_variance)
             if context is not None and not state.space.d_c:
                 hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
                 raise InvalidContextError("this space has no context variables", hint)
@@ -161,10 +168,10 @@ class Recorder(ABC):
                 x = really_set(state, key, x, design)
             if several:
                 if context is not None or value is not None or failed:
-                    raise InvalidValueError("both one outcome and several rows are told", "tell one or the other")
-                parts = told_series(state.settings, contexts, values, noise)
-                found[:] = series_questions(state, None if design else state.runs.get(key), parts)
-                return e.Told(id=key, x=x, version=state.version, **parts, **stamp)
+                    raise InvalidValueError("both one outcome and several rows are reported", "tell one or the other")
+                parts = reported_series(state.settings, contexts, values, noise_variance)
+                found[:] = series_input_warnings(state, None if design else state.runs.get(key), parts)
+                return e.Reported(id=key, x=x, version=state.version, **parts, **stamp)
             row = read_some_context(state.space, context)
             common: dict[str, Any] = {"id": key, "x": x, "context": row, "version": state.version, **stamp}
             if failed:
@@ -174,10 +181,10 @@ class Recorder(ABC):
             if is_empty(parts):
                 hint = "give a number, tell(suggestion, context, value), or failed=True"
                 raise InvalidValueError("the value is None", hint)
-            found[:] = questions(state, None if design else state.runs.get(key), parts["value"], row)
-            found.extend(other_questions(state, parts.get("others")))
-            found.extend(exact_conflict(state, key, x, row, parts["value"], parts["noise"]))
-            return e.Told(**parts, **common)
+            found[:] = input_warnings(state, None if design else state.runs.get(key), parts["value"], row)
+            found.extend(other_input_warnings(state, parts.get("others")))
+            found.extend(exact_conflict(state, key, x, row, parts["value"], parts["noise_variance"]))
+            return e.Reported(**parts, **common)
 
         self._record(make)
         warn(found)
@@ -192,7 +199,7 @@ class Recorder(ABC):
         at: float | None = None,
         key: str | None = None,
     ) -> None:
-        """The context of an evaluation that was told without one.
+        """The context of an evaluation that was reported without one.
 
         Args:
             suggestion: The run, or its id.
@@ -207,8 +214,8 @@ class Recorder(ABC):
 
         def make(state: State) -> e.Event:
             row = read_one_context(state.space, context, partial=True)
-            found[:] = questions(state, None, None, row)
-            return e.ContextTold(id=number, context=row, version=state.version, note=note, by=by, at=at, key=key)
+            found[:] = input_warnings(state, None, None, row)
+            return e.ContextReported(id=number, context=row, version=state.version, note=note, by=by, at=at, key=key)
 
         self._record(make)
         warn(found)
@@ -240,7 +247,7 @@ class Recorder(ABC):
             return
 
         def make(state: State) -> e.Event:
-            batch = summarized(state.space, given, state.settings.forgetting)
+            batch = summarized(state.space, given, state.settings.context_half_life)
             return e.Seen(
                 rows=batch.rows,
                 weights=batch.weights,
@@ -263,7 +270,7 @@ class Recorder(ABC):
         *,
         value: float | Mapping[str, float | None] | None = None,
         context: Any = None,
-        noise: float | Mapping[str, float | None] | None = None,
+        noise_variance: float | Mapping[str, float | None] | None = None,
         cost: float | None = None,
         design: Mapping[str, Any] | None = None,
         row: int | None = None,
@@ -273,13 +280,13 @@ class Recorder(ABC):
         at: float | None = None,
         key: str | None = None,
     ) -> None:
-        """Something of a run was other than was told; what is left out stays. The history keeps what was told.
+        """Something of a run was other than was reported; what is left out stays. The history keeps what was reported.
 
         Args:
             run: The run, or its id.
             value: The outcome; of several outcomes numbers by name.
             context: The context it met, or some of it.
-            noise: The variance of the value, in its form.
+            noise_variance: The variance of the value, in its form.
             cost: What the run cost.
             design: What was really set: some of its variables, or all.
             row: Which row of a run that has several, counted from 0.
@@ -294,7 +301,13 @@ class Recorder(ABC):
         def make(state: State) -> e.Event:
             met = read_some_context(state.space, context)
             x = None if design is None else really_set(state, number, None, design)
-            parts = {"id": number, "context": met, "x": x, "row": row, **told(state.settings, value, noise)}
+            parts = {
+                "id": number,
+                "context": met,
+                "x": x,
+                "row": row,
+                **reported(state.settings, value, noise_variance),
+            }
             stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
             return e.Corrected(cost=cost, why=why, version=state.version, **parts, **stamp)
 
@@ -440,15 +453,19 @@ class Recorder(ABC):
         """
 
         def make(state: State) -> e.Event:
-            if settings.get("law") is not None:
+            if settings.get("context_distribution") is not None:
                 new = state.settings.changed(settings)
-                check_law(new.law, new.space)
+                check_distribution(new.context_distribution, new.space)
             return e.Amended(settings=_plain(settings), defaults=dict(defaults or {}), note=note, by=by, at=at, key=key)
 
         self._record(make)
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """As they are stored; a law may be given as people do."""
-    law = settings.get("law")
-    return {**settings, "law": law.to_dict()} if isinstance(law, KnownLaw) else dict(settings)
+    """As they are stored; a distribution may be given as people do."""
+    context_distribution = settings.get("context_distribution")
+    return (
+        {**settings, "context_distribution": context_distribution.to_dict()}
+        if isinstance(context_distribution, KnownDistribution)
+        else dict(settings)
+    )

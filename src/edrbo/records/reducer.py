@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, InvalidValueError, UnknownSuggestionError
 from edrbo.records import events as e
-from edrbo.records.checks import plain, read_context, read_contexts, read_design, read_id, read_version
 from edrbo.records.context_log import ContextBatch, read_weights
-from edrbo.records.measured import keep_outcomes, measured
 from edrbo.records.recoding import recode_contexts, recode_design, same_positions
+from edrbo.records.reported_outcomes import keep_outcomes, measured
 from edrbo.records.run import Amendment, Checkpoint, Contents, Run, corrected_row, merged, set_to
 from edrbo.records.series import series_of
+from edrbo.records.validation import plain, read_context, read_contexts, read_design, read_id, read_version
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ class Draft:
     def __init__(self, state: Contents) -> None:
         self.settings = state.settings
         self.runs = dict(state.runs)
-        self.told_order = list(state.told_order)
+        self.reported_order = list(state.reported_order)
         self.complete_order = list(state.complete_order)
         self.seen = list(state.seen)
         self.suggested, self.next_id = state.suggested, state.next_id
@@ -68,7 +68,7 @@ class Draft:
         if event.ref in gone or isinstance(event, e.Undone):
             self.history.append(event)
             self.refs.add(event.ref)
-            if isinstance(event, e.Asked | e.Told | e.Failed):
+            if isinstance(event, e.Asked | e.Reported | e.Failed):
                 self.next_id = max(self.next_id, event.id + 1)
             self.suggested += isinstance(event, e.Asked)
         else:  # it was made plain when it was accepted
@@ -81,17 +81,17 @@ class Draft:
         if x is None:
             raise InvalidEventError("a suggestion has no design", None)
         key = self._new_id(event.id)
-        self.runs[key] = Run(key, x, expects=event.expects, cost_expected=event.cost)
+        self.runs[key] = Run(key, x, outcome_forecast=event.outcome_forecast, cost_expected=event.cost)
         self.suggested += 1
 
-    def _told(self, event: e.Told) -> None:
+    def _reported(self, event: e.Reported) -> None:
         series = series_of(event, self._space(event.version), self.settings)
-        run = replace(self._evaluated(event), status="told", **measured(self.settings, event, None))
+        run = replace(self._evaluated(event), status="reported", **measured(self.settings, event, None))
         if series is not None:
             contexts = recode_contexts(series.contexts, self._steps(event.version))
             series = replace(series, contexts=contexts)
             run = replace(run, context=None, series=series, value=series.mean, others=series.means)
-        self.told_order.append(run.id)
+        self.reported_order.append(run.id)
         self._meet(run, before=False)
 
     def _failed(self, event: e.Failed) -> None:
@@ -104,10 +104,10 @@ class Draft:
             if before:
                 self.seen.remove(run.id)
             self.seen.append(run.id)
-        if run.status == "told" and (run.known or run.series is not None):
+        if run.status == "reported" and (run.known or run.series is not None):
             self.complete_order.append(run.id)
 
-    def _evaluated(self, event: e.Told | e.Failed) -> Run:
+    def _evaluated(self, event: e.Reported | e.Failed) -> Run:
         """The run that ended, with its design and context but not yet its outcome."""
         context, x = self._context(event), self._design(event)
         if context is None and not self.settings.space.d_c:
@@ -123,13 +123,13 @@ class Draft:
             run = Run(self._new_id(event.id), x, suggested=False)
         return set_to(replace(run, context=context, cost=event.cost), x)
 
-    def _context_told(self, event: e.ContextTold) -> None:
+    def _context_reported(self, event: e.ContextReported) -> None:
         run = self.runs.get(read_id(event.id))
-        if run is None or run.status != "told":
-            raise UnknownSuggestionError(f"suggestion {event.id!r} has no told value", "tell its value first")
+        if run is None or run.status != "reported":
+            raise UnknownSuggestionError(f"suggestion {event.id!r} has no reported value", "tell its value first")
         context = self._context(event)
         if context is None:
-            raise InvalidContextError("no context was told", "give one")
+            raise InvalidContextError("no context was reported", "give one")
         before = run.context
         if not run.late or (before is not None and (~np.isnan(context) & ~np.isnan(before)).any()):
             raise InvalidContextError(f"the context of suggestion {run.id} is known already", "correct it instead")
@@ -151,10 +151,10 @@ class Draft:
 
     def _corrected(self, event: e.Corrected) -> None:
         run = self._known(event.id)
-        told = (event.value, event.noise, event.others, event.others_noise)
-        if all(part is None for part in (*told, event.context, event.x, event.cost)):
+        reported = (event.value, event.noise_variance, event.others, event.others_noise_variance)
+        if all(part is None for part in (*reported, event.context, event.x, event.cost)):
             raise InvalidEventError("nothing is corrected", "give a value, a context, a noise, a cost or a design")
-        if run.status != "told" and any(part is not None for part in told):
+        if run.status != "reported" and any(part is not None for part in reported):
             raise InvalidValueError(f"run {run.id} is {run.status} and has no value to correct", "tell its value")
         if run.status in ("pending", "cancelled") and (event.context is not None or event.cost is not None):
             raise InvalidContextError(f"run {run.id} is {run.status}", "its context and cost come with its value")
@@ -162,13 +162,14 @@ class Draft:
         run = set_to(run, self._design(event))
         run = run if event.cost is None else replace(run, cost=event.cost)
         if run.series is not None or event.row is not None:
-            measured(self.settings, replace(event, noise=None, others_noise=None), run)  # checks the names
+            # checks the names
+            measured(self.settings, replace(event, noise_variance=None, others_noise_variance=None), run)
             self.runs[run.id] = corrected_row(run, event, context)
             return
         run = replace(
             run,
             context=merged(run.context, context),
-            **(measured(self.settings, event, run) if run.status == "told" else {}),
+            **(measured(self.settings, event, run) if run.status == "reported" else {}),
         )
         if not before.known and (run.known or before.context is None) and context is not None:
             self._meet(run, before=before.context is not None)
@@ -177,7 +178,7 @@ class Draft:
 
     def _dropped(self, event: e.Dropped) -> None:
         run = self._known(event.id)
-        if run.status not in ("told", "failed"):
+        if run.status not in ("reported", "failed"):
             raise InvalidEventError(f"run {run.id} is {run.status}: there is nothing to leave out", "cancel it")
         if run.dropped:
             raise InvalidEventError(f"run {run.id} is left out already", "nothing needs to be done")
@@ -227,12 +228,12 @@ class Draft:
         runs = {}
         for key, run in self.runs.items():
             context = None if run.context is None else recode_contexts(run.context[None], [step])[0]
-            expects = run.expects if same_positions(*step[:2]) else None
+            outcome_forecast = run.outcome_forecast if same_positions(*step[:2]) else None
             series = run.series
             if series is not None:
                 series = replace(series, contexts=recode_contexts(series.contexts, [step]))
             x = recode_design(run.x, [step])
-            runs[key] = replace(run, x=x, context=context, expects=expects, series=series)
+            runs[key] = replace(run, x=x, context=context, outcome_forecast=outcome_forecast, series=series)
         self.seen = [
             replace(part, rows=recode_contexts(part.rows, [step])) if isinstance(part, ContextBatch) else part
             for part in self.seen
@@ -261,7 +262,7 @@ class Draft:
         key = read_id(given)
         run = self.runs.get(key)
         if run is None or run.status != "pending":
-            words = {"told": "was told already", "failed": "was told already", "cancelled": "was cancelled"}
+            words = {"reported": "was reported already", "failed": "was reported already", "cancelled": "was cancelled"}
             raise UnknownSuggestionError(
                 f"suggestion {key!r} {'was never asked' if run is None else words[run.status]}",
                 "look at the list of runs, or say what was set" if run is None else "correct it, or undo that first",
@@ -281,13 +282,13 @@ class Draft:
             (spaces[i], spaces[i + 1], dict(self.amendments[i].defaults)) for i in range(version, len(self.amendments))
         ]
 
-    def _design(self, event: e.Asked | e.Told | e.Failed | e.Corrected) -> Array | None:
+    def _design(self, event: e.Asked | e.Reported | e.Failed | e.Corrected) -> Array | None:
         if event.x is None:
             return None
         x = read_design(event.x, self._space(event.version))
         return recode_design(x, self._steps(event.version))
 
-    def _context(self, event: e.Told | e.Failed | e.ContextTold | e.Corrected) -> Array | None:
+    def _context(self, event: e.Reported | e.Failed | e.ContextReported | e.Corrected) -> Array | None:
         if event.context is None:
             return None
         row = read_context(event.context, self._space(event.version))
@@ -306,9 +307,9 @@ def undone(history: Sequence[e.Event]) -> set[str]:
 
 HANDLERS: dict[type[e.Event], Callable[[Draft, Any], None]] = {
     e.Asked: Draft._asked,
-    e.Told: Draft._told,
+    e.Reported: Draft._reported,
     e.Failed: Draft._failed,
-    e.ContextTold: Draft._context_told,
+    e.ContextReported: Draft._context_reported,
     e.Seen: Draft._seen,
     e.Cancelled: Draft._cancelled,
     e.Corrected: Draft._corrected,

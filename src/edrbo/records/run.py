@@ -16,7 +16,7 @@ from edrbo.records.series import Series
 from edrbo.records.settings import Settings
 
 Array = NDArray[np.float64]
-Status = Literal["pending", "told", "failed", "cancelled"]
+Status = Literal["pending", "reported", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +31,15 @@ class Run:
     status: Status = "pending"
     context: Array | None = None
     value: float | None = None
-    noise: float | None = None
+    noise_variance: float | None = None
     suggested: bool = True  # asked for, or a design of the user's own
     dropped: bool = False
     why: str | None = None  # it failed, was cancelled or was dropped
-    expects: Mapping[str, Any] | None = None
+    outcome_forecast: Mapping[str, Any] | None = None
     others: Mapping[str, float] = field(default_factory=dict)  # outcomes besides the main one, and …
-    others_noise: Mapping[str, float] = field(default_factory=dict)  # … the variances that are known of them
+    others_noise_variance: Mapping[str, float] = field(default_factory=dict)  # … the variances that are known of them
     series: Series | None = None  # several rows; then ``value`` is their mean and ``context`` None
-    cost: float | None = None  # as it was told
+    cost: float | None = None  # as it was reported
     cost_expected: float | None = None  # as it was believed when the design was asked for
 
     @property
@@ -52,12 +52,12 @@ class Run:
     @property
     def complete(self) -> bool:
         """Whether a surrogate of (x, c) can learn from it."""
-        return self.status == "told" and self.known and not self.dropped
+        return self.status == "reported" and self.known and not self.dropped
 
     @property
     def late(self) -> bool:
         """Whether its outcome waits for its context, or for some of it."""
-        return self.status == "told" and self.series is None and not self.known
+        return self.status == "reported" and self.series is None and not self.known
 
     @property
     def contexts(self) -> Array:
@@ -69,7 +69,9 @@ class Run:
 
 def set_to(run: Run, x: Array | None) -> Run:
     """``run`` with the design that was really set; what was expected was expected of the other."""
-    return run if x is None or np.array_equal(x, run.x) else replace(run, x=x, expects=None, cost_expected=None)
+    return (
+        run if x is None or np.array_equal(x, run.x) else replace(run, x=x, outcome_forecast=None, cost_expected=None)
+    )
 
 
 def merged(known: Array | None, more: Array | None) -> Array | None:
@@ -84,7 +86,10 @@ def corrected_row(run: Run, event: Corrected, context: Array | None) -> Run:
     if run.series is None:
         raise InvalidEventError(f"run {run.id} has no rows", "leave the row out")
     if event.row is None:
-        if any(part is not None for part in (event.value, event.noise, event.others, event.others_noise, context)):
+        if any(
+            part is not None
+            for part in (event.value, event.noise_variance, event.others, event.others_noise_variance, context)
+        ):
             raise InvalidEventError(f"run {run.id} has {len(run.series)} rows", "say which row is corrected")
         return run
     series = run.series.with_row(event, context)
@@ -105,7 +110,7 @@ class Contents:
 
     settings: Settings
     runs: Mapping[int, Run] = field(default_factory=dict)
-    told_order: tuple[int, ...] = ()  # ids in the order in which their outcomes came
+    reported_order: tuple[int, ...] = ()  # ids in the order in which their outcomes came
     complete_order: tuple[int, ...] = ()  # ids in the order in which outcome and context were both known
     seen: tuple[int | ContextBatch, ...] = ()  # contexts in order of arrival: those of a run by its id
     suggested: int = 0  # how many numbers were taken for suggestions

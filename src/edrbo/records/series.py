@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from edrbo.errors import InvalidEventError, InvalidValueError
 from edrbo.records import events as e
-from edrbo.records.checks import read_contexts, read_value
 from edrbo.records.settings import Settings
+from edrbo.records.validation import read_contexts, read_value
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
@@ -30,7 +30,7 @@ class Series:
 
     contexts: Array
     values: Array
-    noises: Array
+    noise_variances: Array
     others: Mapping[str, Column] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -59,12 +59,12 @@ class Series:
     def of(self, name: str) -> Series:
         """The same rows with the values of one of the others alone."""
         nothing = np.full(len(self), np.nan)
-        values, noises = self.others.get(name, (nothing, nothing))
-        return Series(self.contexts, values, noises)
+        values, noise_variances = self.others.get(name, (nothing, nothing))
+        return Series(self.contexts, values, noise_variances)
 
     def rows(self) -> Iterator[dict[str, tuple[float, float]]]:
         """Value and noise by outcome, "" for the main one, of those that were measured in each row."""
-        columns: dict[str, Column] = {"": (self.values, self.noises), **self.others}
+        columns: dict[str, Column] = {"": (self.values, self.noise_variances), **self.others}
         for k in range(len(self)):
             row = {name: (float(y[k]), float(s[k])) for name, (y, s) in columns.items()}
             yield {name: pair for name, pair in row.items() if not math.isnan(pair[0])}
@@ -76,9 +76,13 @@ class Series:
         )
 
     def _arrays(self) -> dict[tuple[str, str], Array]:
-        found = {("contexts", ""): self.contexts, ("values", ""): self.values, ("noises", ""): self.noises}
-        for name, (values, noises) in self.others.items():
-            found |= {("values", name): values, ("noises", name): noises}
+        found = {
+            ("contexts", ""): self.contexts,
+            ("values", ""): self.values,
+            ("noise_variances", ""): self.noise_variances,
+        }
+        for name, (values, noise_variances) in self.others.items():
+            found |= {("values", name): values, ("noise_variances", name): noise_variances}
         return found
 
     def with_row(self, event: e.Corrected, context: Array | None) -> Series:
@@ -90,34 +94,38 @@ class Series:
         contexts = self.contexts.copy()
         if context is not None:
             contexts[row] = np.where(np.isnan(context), self.contexts[row], context)
-        values, noises = _changed((self.values, self.noises), row, event.value, event.noise)
-        others, variances = dict(self.others), event.others_noise or {}
+        values, noise_variances = _changed((self.values, self.noise_variances), row, event.value, event.noise_variance)
+        others, variances = dict(self.others), event.others_noise_variance or {}
         nothing = np.full(len(self), np.nan)
         for name in {**(event.others or {}), **variances}:
             column = others.get(name, (nothing, nothing))
             others[name] = _changed(column, row, (event.others or {}).get(name), variances.get(name))
-        return checked(replace(self, contexts=contexts, values=values, noises=noises, others=others))
+        return checked(replace(self, contexts=contexts, values=values, noise_variances=noise_variances, others=others))
 
     def fields(self) -> dict[str, Any]:
         """As an event has them."""
         others = {name: _listed(values) for name, (values, _) in self.others.items()}
-        variances = {name: _listed(noises) for name, (_, noises) in self.others.items() if not np.isnan(noises).all()}
+        variances = {
+            name: _listed(noise_variances)
+            for name, (_, noise_variances) in self.others.items()
+            if not np.isnan(noise_variances).all()
+        }
         return {
             "value": self.mean,
             "others": self.means or None,
             "contexts": self.contexts,
             "values": self.values,
-            "noises": None if np.isnan(self.noises).all() else self.noises,
+            "noise_variances": None if np.isnan(self.noise_variances).all() else self.noise_variances,
             "others_values": others or None,
-            "others_noises": variances or None,
+            "others_noise_variances": variances or None,
         }
 
 
-def _changed(column: Column, row: int, value: float | None, noise: float | None) -> Column:
-    values, noises = (part.copy() for part in column)
+def _changed(column: Column, row: int, value: float | None, noise_variance: float | None) -> Column:
+    values, noise_variances = (part.copy() for part in column)
     values[row] = values[row] if value is None else value
-    noises[row] = noises[row] if noise is None else noise
-    return values, noises
+    noise_variances[row] = noise_variances[row] if noise_variance is None else noise_variance
+    return values, noise_variances
 
 
 def _listed(values: Array) -> list[float | None]:
@@ -134,12 +142,12 @@ def checked(series: Series) -> Series:
     """Every row has an outcome, and every noise a value."""
     empty = ~np.stack([series.measured, *(~np.isnan(values) for values, _ in series.others.values())]).any(axis=0)
     if empty.any():
-        hint = "leave the row out; contexts alone are told by observe_context"
+        hint = "leave the row out; contexts alone are reported by observe_context"
         raise InvalidValueError(f"row {int(empty.argmax())} has no value", hint)
-    for name, (values, noises) in {"": (series.values, series.noises), **series.others}.items():
-        if not (np.isnan(noises) | (np.isfinite(noises) & (noises >= 0))).all():
+    for name, (values, noise_variances) in {"": (series.values, series.noise_variances), **series.others}.items():
+        if not (np.isnan(noise_variances) | (np.isfinite(noise_variances) & (noise_variances >= 0))).all():
             raise InvalidValueError("a noise variance is negative or infinite", "it is zero or more")
-        if (np.isnan(values) & ~np.isnan(noises)).any():
+        if (np.isnan(values) & ~np.isnan(noise_variances)).any():
             what = f"of {name!r} " if name else ""
             raise InvalidValueError(f"a row has a noise {what}and no value", "give both, or leave the noise out")
     return series
@@ -148,36 +156,43 @@ def checked(series: Series) -> Series:
 # -------------------------------------------------------------------- from events
 
 
-def series_of(event: e.Told, space: Space, settings: Settings) -> Series | None:
+def series_of(event: e.Reported, space: Space, settings: Settings) -> Series | None:
     """The rows of an event, checked, in the terms of ``space``; None if it tells one outcome."""
     if event.values is None:
-        if any(part is not None for part in (event.contexts, event.noises, event.others_values, event.others_noises)):
+        if any(
+            part is not None
+            for part in (event.contexts, event.noise_variances, event.others_values, event.others_noise_variances)
+        ):
             raise InvalidEventError("rows without values", ONE_BY_ONE)
         return None
     values, contexts = np.atleast_1d(event.values), event.contexts
-    if any(part is not None for part in (event.context, event.noise, event.others_noise)):
-        raise InvalidEventError("both one outcome and several rows are told", "tell one or the other")
+    if any(part is not None for part in (event.context, event.noise_variance, event.others_noise_variance)):
+        raise InvalidEventError("both one outcome and several rows are reported", "tell one or the other")
     if values.ndim != 1 or not 0 < len(values) <= MOST_ROWS:
         raise InvalidEventError(f"values of shape {values.shape}", f"a run has 1 to {MOST_ROWS} rows")
     if space.d_c:
         contexts = read_contexts(np.empty((0, 0)) if contexts is None else contexts, space)
     else:
         contexts = np.empty((len(values), 0))
-    noises = np.full(len(values), np.nan) if event.noises is None else np.atleast_1d(event.noises)
-    if len(contexts) != len(values) or noises.shape != values.shape:
-        raise InvalidEventError(f"{len(contexts)} contexts and {len(noises)} variances for {len(values)} values")
-    series = checked(Series(contexts, values, noises, _others(event, len(values), settings)))
+    noise_variances = (
+        np.full(len(values), np.nan) if event.noise_variances is None else np.atleast_1d(event.noise_variances)
+    )
+    if len(contexts) != len(values) or noise_variances.shape != values.shape:
+        raise InvalidEventError(
+            f"{len(contexts)} contexts and {len(noise_variances)} variances for {len(values)} values"
+        )
+    series = checked(Series(contexts, values, noise_variances, _others(event, len(values), settings)))
     for column in (values, *(one for one, _ in series.others.values())):
         for value in column[~np.isnan(column)].tolist() if settings.outcomes is not None else column.tolist():
             read_value(value)
     return series
 
 
-def _others(event: e.Told, count: int, settings: Settings) -> dict[str, Column]:
-    variances, outcomes = event.others_noises or {}, settings.outcomes
+def _others(event: e.Reported, count: int, settings: Settings) -> dict[str, Column]:
+    variances, outcomes = event.others_noise_variances or {}, settings.outcomes
     for name in event.others_values or ():
         if outcomes is None:
-            raise InvalidValueError(f"{name!r} was told, and this study has one outcome", "give lists of numbers")
+            raise InvalidValueError(f"{name!r} was reported, and this study has one outcome", "give lists of numbers")
         if outcomes.known(name) == outcomes.main:
             raise InvalidEventError(f"{name!r} is the main outcome", "its rows are the event's values")
     stray = [name for name in variances if name not in (event.others_values or {})]

@@ -9,7 +9,7 @@ from typing import Any
 
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.space.bounds import plain_number
-from edrbo.space.tables import close_match
+from edrbo.space.point_tables import close_match
 
 LONGEST_TEXT = 200
 
@@ -33,7 +33,7 @@ def read_method(given: Any) -> Any:
     return given
 
 
-def read_word(name: str, words: tuple[str, ...], hint: str) -> Callable[[Any], str]:
+def read_choice(name: str, words: tuple[str, ...], hint: str) -> Callable[[Any], str]:
     """One of ``words``."""
 
     def read(given: Any) -> str:

@@ -1,7 +1,7 @@
 """What an experiment is about: everything that is decided before it begins, as one value.
 
 Python, JSON, TOML, the command line, studies and the Optuna sampler all loop over the fields of ``Settings``. A new
-setting is one field here (and one line in ``Choices``, which tells type checkers what ``**choices`` may be).
+setting is one field here (and one line in ``SettingsOptions``, which tells type checkers what ``**choices`` may be).
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any, Literal, TypedDict, get_args
 
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError
 from edrbo.records.goals import Expected, Goal, as_goal
-from edrbo.records.law import KnownLaw, as_law
+from edrbo.records.known_distribution import KnownDistribution, as_known_distribution
 from edrbo.records.outcome_range import OutcomeRange, read_outcome_range
+from edrbo.records.outcome_units import Direction
 from edrbo.records.outcomes import Limit, Maximize, Minimize, Outcomes, read_outcomes
 from edrbo.records.setting_readers import (
+    read_choice,
     read_evaluations,
     read_forgetting,
     read_integer,
     read_method,
     read_probability,
     read_text,
-    read_word,
 )
-from edrbo.records.units import Direction
 from edrbo.space import Space
-from edrbo.space.cost import Cost, as_cost
+from edrbo.space.cost_function import Cost, as_cost
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
 DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (docs/why.md)
@@ -37,12 +37,12 @@ Outliers = Literal["robust", "keep"]
 Purpose = Literal["operate", "identify"]
 
 
-class Choices(TypedDict, total=False):
+class SettingsOptions(TypedDict, total=False):
     """The settings besides the space and the method, as keyword arguments."""
 
     direction: Direction
     seed: int
-    forgetting: float | None
+    context_half_life: float | None
     initial: int
     goal: Goal | str
     aim: Purpose
@@ -54,7 +54,7 @@ class Choices(TypedDict, total=False):
     title: str
     outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None
-    law: Any
+    context_distribution: Any
     cost: str | Callable[[dict[str, Any]], float] | None
 
 
@@ -74,14 +74,14 @@ class Settings:
     direction: Direction = field(
         default="maximize",
         metadata=_about(
-            read_word("direction", get_args(Direction), 'write "maximize" or "minimize"'), "maximize or minimize."
+            read_choice("direction", get_args(Direction), 'write "maximize" or "minimize"'), "maximize or minimize."
         ),
     )
     seed: int = field(
         default=0,
         metadata=_about(read_integer("seed", None, "give a whole number"), "Seed of everything random.", int),
     )
-    forgetting: float | None = field(
+    context_half_life: float | None = field(
         default=None,
         metadata=_about(read_forgetting, "A context's weight halves with every so many later ones.", float),
     )
@@ -101,7 +101,7 @@ class Settings:
     aim: Purpose = field(
         default="operate",
         metadata=_about(
-            read_word(
+            read_choice(
                 "aim",
                 get_args(Purpose),
                 'write "operate" if every run counts, "identify" if only the design in the end does',
@@ -124,7 +124,7 @@ class Settings:
     outliers: Outliers = field(
         default="robust",
         metadata=_about(
-            read_word("outliers", get_args(Outliers), 'write "robust" or "keep"'),
+            read_choice("outliers", get_args(Outliers), 'write "robust" or "keep"'),
             "robust: single outcomes absurdly far from all others are not learned from; keep.",
         ),
     )
@@ -140,9 +140,11 @@ class Settings:
         default=None, metadata=_about(read_outcomes, "What each of several outcomes is for; none: there is one.", dict)
     )
 
-    law: KnownLaw | None = field(
+    context_distribution: KnownDistribution | None = field(
         default=None,
-        metadata=_about(lambda given: given, "The law of contexts, if you know it: 'humidity = norm(55, 12)'."),
+        metadata=_about(
+            lambda given: given, "The distribution of contexts, if you know it: 'humidity = norm(55, 12)'."
+        ),
     )
 
     cost: Cost | None = field(
@@ -158,7 +160,7 @@ class Settings:
             )
         for choice in self.choices():
             object.__setattr__(self, choice.name, choice.metadata["read"](getattr(self, choice.name)))
-        object.__setattr__(self, "law", as_law(self.law, self.space))
+        object.__setattr__(self, "context_distribution", as_known_distribution(self.context_distribution, self.space))
         object.__setattr__(self, "cost", as_cost(self.cost, self.space))
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
@@ -176,7 +178,7 @@ class Settings:
                 continue
             if given != default:
                 hint = f"leave {name} out: it is said by outcomes"
-                raise InvalidValueError(f"{name} is {_words(given)}, and the main outcome has {_words(value)}", hint)
+                raise InvalidValueError(f"{name} is {_format(given)}, and the main outcome has {_format(value)}", hint)
             object.__setattr__(self, name, value)
 
     @property
@@ -206,7 +208,7 @@ class Settings:
             version = int(record["format"])
             given = {choice.name: record[choice.name] for choice in cls.choices() if choice.name in record}
             space = record["space"]
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise StudyError("the settings cannot be read", "were they written by edrbo?") from None
         if version > FORMAT:
             raise StudyError(f"this was written in format {version}", "upgrade edrbo to open it")
@@ -227,14 +229,14 @@ class Settings:
         """What differs from ``other``, one line each, for people to read."""
         pairs = [(choice.name, getattr(self, choice.name), getattr(other, choice.name)) for choice in self.choices()]
         lines = [
-            f"{name}: {_words(mine)} is not {_words(theirs)}"
+            f"{name}: {_format(mine)} is not {_format(theirs)}"
             for name, mine, theirs in pairs
             if mine != theirs
             and _stored(mine) != _stored(theirs)  # a method may be as it was given, or as it is stored
         ]
         for role in ("design", "context"):
             lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))
-        ours, theirs = ([constraint.words() for constraint in each.space.constraints] for each in (self, other))
+        ours, theirs = ([constraint.describe() for constraint in each.space.constraints] for each in (self, other))
         lines += [f"the constraint {words!r} is new" for words in ours if words not in theirs]
         lines += [f"the constraint {words!r} is gone" for words in theirs if words not in ours]
         return lines
@@ -245,14 +247,14 @@ def _variable_differences(role: str, new: Mapping[str, Any], old: Mapping[str, A
     lines += [f"{role} variable {name!r} is gone" for name in old if name not in new]
     for name, variable in new.items():
         if name in old and variable != old[name]:
-            one, other = variable.words(), old[name].words()
+            one, other = variable.describe(), old[name].describe()
             lines.append(f"{role} variable {name!r} has changed: {one} is not {other}")
     if not lines and list(new) != list(old):
         lines.append(f"the {role} variables are in another order")
     return lines
 
 
-def _words(value: Any) -> str:
+def _format(value: Any) -> str:
     return value.to_text() if hasattr(value, "to_text") else repr(value)
 
 

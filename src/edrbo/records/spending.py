@@ -1,4 +1,4 @@
-"""What the runs of an experiment cost: as it was told, or else as the function says that the user gave."""
+"""What the runs of an experiment cost: as it was reported, or else as the function says that the user gave."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from edrbo.records.run import Run
 from edrbo.records.state import State
-from edrbo.space.cost import Cost
+from edrbo.space.cost_function import Cost
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Spending:
 
 def spending(state: State) -> Spending | None:
     """None where nothing is known of costs at all."""
-    cost, ended = state.settings.cost, [run for run in state.runs.values() if run.status in ("told", "failed")]
+    cost, ended = state.settings.cost, [run for run in state.runs.values() if run.status in ("reported", "failed")]
     if cost is None and all(run.cost is None for run in ended):
         return None
     costs = {run.id: known for run in ended if (known := _cost(run, cost)) is not None}

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.records.context_log import ContextBatch, ContextLog
+from edrbo.records.derived import DerivedTables, count_of
 from edrbo.records.events import Event, Undone
 from edrbo.records.goals import as_goal
 from edrbo.records.observations import Observations
 from edrbo.records.reducer import Draft, undone
 from edrbo.records.run import Checkpoint, Contents, Run
 from edrbo.records.settings import Settings
-from edrbo.records.tables import Tables, count_of
 from edrbo.space import Space
 
 Array = NDArray[np.float64]
@@ -33,10 +33,10 @@ AGES = (4096, 512, 64)  # checkpoints lie about so many events back
 class State(Contents):
     """See ``Contents`` for what it holds."""
 
-    _tables: Tables = field(init=False, repr=False)
+    _tables: DerivedTables = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_tables", Tables(self))
+        object.__setattr__(self, "_tables", DerivedTables(self))
 
     @classmethod
     def start(cls, settings: Settings) -> State:
@@ -105,9 +105,9 @@ class State(Contents):
         return self._tables.observations
 
     @property
-    def told(self) -> Mapping[int, int]:
+    def reported(self) -> Mapping[int, int]:
         """Id → row of the observations, the first one of a run that has several."""
-        return self._tables.told
+        return self._tables.reported
 
     def of_outcome(self, name: str) -> State:
         """The same experiment as if ``name`` were its only outcome: its values, direction and goal; all runs, all
@@ -125,8 +125,8 @@ class State(Contents):
             key: replace(
                 run,
                 value=run.others.get(name),
-                noise=run.others_noise.get(name),
-                expects=None,
+                noise_variance=run.others_noise_variance.get(name),
+                outcome_forecast=None,
                 series=None if run.series is None else run.series.of(name),
             )
             for key, run in self.runs.items()
@@ -136,11 +136,11 @@ class State(Contents):
     @property
     def owners(self) -> list[int]:
         """The run of each row of the observations."""
-        return [key for key in self.told for _ in range(count_of(self.runs[key]))]
+        return [key for key in self.reported for _ in range(count_of(self.runs[key]))]
 
     def rows_of(self, key: int) -> range:
         """The rows of a run among the observations; none if it is not there."""
-        first = self.told.get(key)
+        first = self.reported.get(key)
         return range(0) if first is None else range(first, first + count_of(self.runs[key]))
 
     @property
@@ -175,7 +175,7 @@ def _thinned(points: Sequence[Checkpoint], count: int) -> list[Checkpoint]:
 
 def same_state(one: State, other: State) -> bool:
     """Whether two states say the same of every run and every context, bit for bit, whatever led to them."""
-    simple = ("settings", "told_order", "complete_order", "suggested", "next_id")
+    simple = ("settings", "reported_order", "complete_order", "suggested", "next_id")
     if any(getattr(one, name) != getattr(other, name) for name in simple) or len(one.seen) != len(other.seen):
         return False
     if one.runs.keys() != other.runs.keys():
@@ -185,7 +185,17 @@ def same_state(one: State, other: State) -> bool:
 
 
 def _same_run(one: Run, other: Run) -> bool:
-    simple = ("status", "value", "noise", "suggested", "dropped", "why", "others", "others_noise", "cost")
+    simple = (
+        "status",
+        "value",
+        "noise_variance",
+        "suggested",
+        "dropped",
+        "why",
+        "others",
+        "others_noise_variance",
+        "cost",
+    )
     if any(getattr(one, name) != getattr(other, name) for name in simple):
         return False
     if (one.context is None) != (other.context is None) or not np.array_equal(one.x, other.x):

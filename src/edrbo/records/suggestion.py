@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Suggestion(Mapping[str, Any]):
-    """A design to evaluate, as a mapping of names to values. ``id`` names it until it is told.
+    """A design to evaluate, as a mapping of names to values. ``id`` names it until it is reported.
 
-    ``expects`` is what is believed of its outcome, if a model chose it (``records/expects.py``); ``cost`` what its run
-    will cost, as far as that is known.
+    ``outcome_forecast`` is what is believed of its outcome, if a model chose it (``records/outcome_forecast.py``);
+    ``cost`` what its run will cost, as far as that is known.
     """
 
     id: int
     design: dict[str, Any]
-    expects: Mapping[str, Any] | None = field(default=None, compare=False)
+    outcome_forecast: Mapping[str, Any] | None = field(default=None, compare=False)
     cost: float | None = field(default=None, compare=False)
 
     def __getitem__(self, name: str) -> Any:

@@ -2,8 +2,8 @@
 
 from edrbo.space.columns import Column
 from edrbo.space.constraints import Constraint
-from edrbo.space.region import Region
-from edrbo.space.scale import ContextScale
+from edrbo.space.context_scale import ContextScale
+from edrbo.space.feasible_region import Region
 from edrbo.space.space import Space
 from edrbo.space.variables import Categorical, Integer, Real, Variable
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edrbo.errors import InvalidDesignError, InvalidSpaceError
-from edrbo.space.tables import Array
+from edrbo.space.point_tables import Array
 
 # Beyond this, coding in float64 could no longer tell neighboring integers apart with certainty.
 LARGEST_INTEGER = 2**42

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError
-from edrbo.space.steps import check_default, check_unit, extras_words, given_extras, number_text
-from edrbo.space.tables import AnyArray, Array, close_match
+from edrbo.space.point_tables import AnyArray, Array, close_match
+from edrbo.space.steps import check_default, check_unit, format_extras, given_extras, number_text
 from edrbo.space.variable import Scalar, Variable, some_levels
 
 
@@ -46,9 +46,9 @@ class Categorical(Variable):
         check_default(self)
 
     def __repr__(self) -> str:
-        return f"Categorical({list(self.choices)!r}{', ordered=True' if self.ordered else ''}{extras_words(self)})"
+        return f"Categorical({list(self.choices)!r}{', ordered=True' if self.ordered else ''}{format_extras(self)})"
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """For people: "a, b or c", or "a < b < c"."""
         if self.ordered:
             return f"{' < '.join(map(str, self.choices))}{self.unit and ' ' + self.unit}"

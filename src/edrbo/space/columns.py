@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edrbo.space.tables import Array
+from edrbo.space.point_tables import Array
 from edrbo.space.variable import Variable
 
 Design = Sequence[tuple[str, Variable]]

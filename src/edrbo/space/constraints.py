@@ -11,10 +11,10 @@ import numpy as np
 from edrbo.errors import InvalidSpaceError
 from edrbo.space.expression_text import Reader
 from edrbo.space.expressions import Comparison, Dual, Expression, Operation
-from edrbo.space.tables import Array
+from edrbo.space.point_tables import Array
 from edrbo.space.variable import Variable
 
-MOST = 50  # constraints of a space
+MAX_CONSTRAINTS = 50  # constraints of a space
 Function = Callable[[dict[str, Any]], Any]
 
 
@@ -45,7 +45,7 @@ class Constraint:
     text: str
     function: Function | None = None
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return self.text
 
 
@@ -121,15 +121,15 @@ def read_constraints(
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):  # sets have no order that stays
         raise InvalidSpaceError(f"constraints is {given!r}", 'give a list, as in constraints=["x1 + x2 <= 1"]')
     items = list(given)
-    if len(items) > MOST:
-        raise InvalidSpaceError(f"there are {len(items)} constraints", f"at most {MOST} can be kept")
+    if len(items) > MAX_CONSTRAINTS:
+        raise InvalidSpaceError(f"there are {len(items)} constraints", f"at most {MAX_CONSTRAINTS} can be kept")
     reader = variable_reader(design, context)
     constraints: list[Constraint] = []
     relations: list[Relation] = []
     for item in items:
         constraint, found = _read(item, reader, design, len(constraints))
         if constraint in constraints:
-            raise InvalidSpaceError(f"the constraint {constraint.words()!r} is given twice", "give it once")
+            raise InvalidSpaceError(f"the constraint {constraint.describe()!r} is given twice", "give it once")
         constraints.append(constraint)
         relations += found
     return tuple(constraints), tuple(relations)
@@ -158,7 +158,7 @@ def stored_constraints(constraints: Sequence[Constraint]) -> list[str]:
     for constraint in constraints:
         if constraint.function is not None:
             raise InvalidSpaceError(
-                f"the constraint {constraint.words()} is Python code and cannot be stored",
+                f"the constraint {constraint.describe()} is Python code and cannot be stored",
                 'write it as text, as in "x1 + x2 <= 1", to keep it in a study or in JSON',
             )
     return [constraint.text for constraint in constraints]

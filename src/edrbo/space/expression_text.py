@@ -13,7 +13,7 @@ import numpy as np
 
 from edrbo.errors import InvalidSpaceError
 from edrbo.space.expressions import Comparison, Expression, Name, Number, Operation
-from edrbo.space.tables import close_match
+from edrbo.space.point_tables import close_match
 
 LONGEST = 500  # characters of a constraint
 MANY_ARGUMENTS = 20  # of min and max

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edrbo.space.tables import Array
+from edrbo.space.point_tables import Array
 
 Dual = tuple[Array, Array]  # values (n) and gradients (n × k)
 Rule = Callable[..., tuple[Array, Sequence[Array]]]  # arguments (n each) to the value and its slope by each of them

@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.space.point_tables import Array
 from edrbo.space.projection import Relations, project
-from edrbo.space.tables import Array
 
 ROUNDS = 24  # directions
 SHRINKS = 10  # lengths tried along each

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.space.columns import Column, Design
-from edrbo.space.tables import Array
+from edrbo.space.point_tables import Array
 
 INFEASIBLE = 2  # what SciPy calls a proof that there is no solution
 LONGEST = 5.0  # seconds

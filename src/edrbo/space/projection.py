@@ -7,10 +7,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.space.tables import Array
+from edrbo.space.point_tables import Array
 
 AIM = 1e-12  # how far inside an inequality to stop, in its range
-STEPS = 40
+MAX_STEPS = 40
 DAMPINGS = (1.0, 0.4)  # of the steps, in a first and a second attempt
 RIDGE = 1e-12
 Mask = NDArray[np.bool_]
@@ -51,7 +51,7 @@ def _descend(relations: Relations, start: Array, movable: Mask, damping: float, 
     least = np.full(len(start), np.inf)
     held = np.zeros((len(start), len(relations.equal)), dtype=bool)
     rows = np.arange(len(start))
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         margin, gradient = relations.margins(point[rows])
         missed = _missed(relations, margin)
         better = missed < least[rows]

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.space.columns import Column, columns_of
 from edrbo.space.constraints import Constraint, Relation, read_constraints, stored_constraints
-from edrbo.space.contexts import name_rows, numbers_of, outside_words, read_rows, scale_of
-from edrbo.space.region import Region
-from edrbo.space.scale import ContextScale
-from edrbo.space.tables import Array, close_match, read_columns
+from edrbo.space.context_rows import describe_outside, name_rows, numbers_of, read_rows, scale_of
+from edrbo.space.context_scale import ContextScale
+from edrbo.space.feasible_region import Region
+from edrbo.space.point_tables import Array, close_match, read_columns
 from edrbo.space.variables import (
     Categorical,
     Integer,
@@ -211,7 +211,7 @@ class Space:
 
     def warn_outside(self, raw: Array, stacklevel: int = 2) -> None:
         """Say which contexts (n, d_c) leave their bounds, if any does."""
-        if notes := outside_words(self._context, raw):
+        if notes := describe_outside(self._context, raw):
             message = f"contexts outside their bounds are kept as they are: {'; '.join(notes)}"
             warnings.warn(message, ContextBoundsWarning, stacklevel=stacklevel)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from edrbo.errors import EdrboError, InvalidSpaceError
-from edrbo.space.tables import Array, read_numbers
+from edrbo.space.point_tables import Array, read_numbers
 
 FINEST = 1e-9  # of the range: a smaller step is no step
 LONGEST_UNIT = 40
@@ -93,5 +93,5 @@ def given_extras(variable: Any) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if value not in (None, "")}
 
 
-def extras_words(variable: Any) -> str:
+def format_extras(variable: Any) -> str:
     return "".join(f", {name}={value!r}" for name, value in given_extras(variable).items())

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edrbo.space.tables import AnyArray, Array
+from edrbo.space.point_tables import AnyArray, Array
 
 Scalar = str | int | float | bool
 
@@ -41,7 +41,7 @@ class Variable(ABC):
     # ---------------------------------------------------------------- in words
 
     @abstractmethod
-    def words(self) -> str:
+    def describe(self) -> str:
         """For people: "10 to 60 m/min in steps of 0.5"."""
 
     @abstractmethod
@@ -166,6 +166,6 @@ def some_levels(variable: Variable, coded: Array, most: int) -> Array:
     return variable.snap(np.clip(codes, 0.0, 1.0)[:, None])
 
 
-def value_words(variable: Variable, value: Any) -> str:
+def format_value(variable: Variable, value: Any) -> str:
     """``value`` with its unit, for people to read."""
     return f"{variable.text(value)}{variable.unit and ' ' + variable.unit}"

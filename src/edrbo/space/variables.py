@@ -19,10 +19,10 @@ import numpy as np
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.space.bounds import check_inside, check_log_flag, check_range, integer_bound, real_bound
 from edrbo.space.categorical import Categorical
-from edrbo.space.scale import robust_range
-from edrbo.space.steps import Steps, check_default, check_digits, check_unit, extras_words, given_extras, number_text
-from edrbo.space.tables import AnyArray, Array, read_numbers
-from edrbo.space.variable import Scalar, Variable, some_levels, value_words
+from edrbo.space.context_scale import robust_range
+from edrbo.space.point_tables import AnyArray, Array, read_numbers
+from edrbo.space.steps import Steps, check_default, check_digits, check_unit, format_extras, given_extras, number_text
+from edrbo.space.variable import Scalar, Variable, format_value, some_levels
 
 # A range with one bound must leave room beyond that bound.
 LARGEST_LONE_BOUND = 1e300
@@ -106,10 +106,10 @@ class Real(NumericVariable):
 
     def __repr__(self) -> str:
         bounds = "" if self.lower is None and self.upper is None else f"{self.lower!r}, {self.upper!r}"
-        words = f"{bounds}{', log=True' if self.log else ''}{extras_words(self)}"
+        words = f"{bounds}{', log=True' if self.log else ''}{format_extras(self)}"
         return f"Real({words.removeprefix(', ')})"
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """For people: "10 to 60 m/min in steps of 0.5"."""
         ends = [None if end is None else self.text(end) for end in (self.lower, self.upper)]
         if ends[0] is None or ends[1] is None:
@@ -233,9 +233,9 @@ class Integer(NumericVariable):
         check_default(self)
 
     def __repr__(self) -> str:
-        return f"Integer({self.lower}, {self.upper}{', log=True' if self.log else ''}{extras_words(self)})"
+        return f"Integer({self.lower}, {self.upper}{', log=True' if self.log else ''}{format_extras(self)})"
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """For people: "1 to 8, whole numbers"."""
         scale = ", on a logarithmic scale" if self.log else ""
         return f"{self.lower} to {self.upper}{self.unit and ' ' + self.unit}, whole numbers{scale}"
@@ -344,9 +344,9 @@ __all__ = [
     "Real",
     "Scalar",
     "Variable",
+    "format_value",
     "read_variable",
     "read_variables",
-    "value_words",
     "variable_from_dict",
 ]
 

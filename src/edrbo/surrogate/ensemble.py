@@ -1,4 +1,4 @@
-"""The expert ensemble: its posterior is the Wasserstein barycenter of the experts'.
+"""The expert ensemble: its posterior is the Wasserstein barycenter of the experts' (Agueh and Carlier, 2011).
 
     paper       here                    meaning
     μ_m, σ_m    expert_moments(X)       each expert's posterior, ... × M × q
@@ -8,7 +8,7 @@
 The joint posterior of q > 1 points keeps the barycenter's marginals and averages the experts' correlations; so it
 is positive semi-definite, consistent under marginalization, and equal to the expert when all experts agree.
 (The barycenter of the joint Gaussians themselves has no closed form and is not marginally consistent.)
-``edrbo.botorch`` shows it as a BoTorch ``Model``.
+``edrbo.integrations.botorch`` shows it as a BoTorch ``Model``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.beliefs import Beliefs
-from edrbo.surrogate.condensed import LEAST, CondensedGP, telling_rows
 from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.fit import (
     MOST_FITTED,
@@ -34,18 +32,20 @@ from edrbo.surrogate.fit import (
     profile_mean,
     representative,
 )
+from edrbo.surrogate.gaussian_model import GaussianModel
 from edrbo.surrogate.hyperparameters import Hyperparameters, Priors, dimension_scaled, ensemble_priors
 from edrbo.surrogate.kernels import EXPERTS, get_kernel
-from edrbo.surrogate.paired_ensemble import CondensedEnsemble, PairedEnsemble
-from edrbo.surrogate.repeats import Repeats
+from edrbo.surrogate.paired_ensemble import PairedEnsemble, SparseEnsemble
+from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling
+from edrbo.surrogate.sparse import MIN_OBSERVATIONS, SparseGP, inducing_points
 
 Weighting = Literal["equal", "evidence"]
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """What to fit: which experts, under which priors. ``fit`` makes an ``Ensemble`` of it.
+    """What to fit: which experts, under which priors. ``fit`` makes an ``ExpertEnsemble`` of it.
 
     The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood.
     """
@@ -64,7 +64,7 @@ class Surrogate:
         *,
         start: Hyperparameters | None = None,
         cold: bool = True,
-    ) -> Ensemble:
+    ) -> ExpertEnsemble:
         """MAP fit to ``X`` (n × d, unit cube), ``Y`` (n), known noise variances ``Yvar`` (n, NaN if unknown).
 
         Of very many observations hyper-parameters are fitted to some (``representative``), the posterior is of all. The
@@ -73,11 +73,11 @@ class Surrogate:
         """
         return self._fit(X, Y, Yvar, Scaling.of(Y), start, cold)
 
-    def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> Ensemble:
+    def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> ExpertEnsemble:
         """Condition on the data at given covariance parameters; the constant mean is profiled."""
         return self._at(X, Y, Yvar, hyper, self._scaling(Y, hyper))
 
-    def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
+    def extend(self, model: ExpertEnsemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> ExpertEnsemble:
         """``model`` with the observations of ``X`` (n × d) it lacks as rows of its factors, standardized to all ``Y``.
 
         Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row. Known noise is in units of y,
@@ -87,45 +87,57 @@ class Surrogate:
         if Yvar is not None and not bool(Yvar.isnan().all()):
             return self._at(X, Y, Yvar, model.gp.hyper, scaling)
         old, standardized = model.observations, scaling.standardize(Y)
-        repeats = None if model.repeats is None else model.repeats.and_more(len(Y) - old)
-        return self._with_mean(model.gp.extend(X[old:], standardized[old:]), standardized, scaling, repeats)
+        replicates = None if model.replicates is None else model.replicates.and_more(len(Y) - old)
+        return self._with_mean(model.gp.extend(X[old:], standardized[old:]), standardized, scaling, replicates)
 
     def _fit(
         self, X: Tensor, Y: Tensor, Yvar: Tensor | None, scaling: Scaling, start: Hyperparameters | None, cold: bool
-    ) -> Ensemble:
+    ) -> ExpertEnsemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
         priors = self.priors(X.shape[-1])
-        some, known = _fitted_rows(X), scaling.noise(Yvar, Y)
-        x, y, noise, repeats = _as_rows(X[some], scaling.standardize(Y)[some], None if known is None else known[some])
-        likelihood = Likelihood(x, y, noise, priors, repeats)
+        some, known = _fitted_rows(X), scaling.noise_variance(Yvar, Y)
+        x, y, noise_variance, replicates = _as_rows(
+            X[some], scaling.standardize(Y)[some], None if known is None else known[some]
+        )
+        likelihood = Likelihood(x, y, noise_variance, priors, replicates)
         if start is not None and not cold:
             return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, pack(start)), scaling)
         default = default_theta(kernels, X.shape[-1], priors)
         starts = default if start is None else torch.cat([pack(start), default])
         return self._at(X, Y, Yvar, fit_cold(kernels, likelihood, starts, default), scaling)
 
-    def _at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling) -> Ensemble:
+    def _at(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling
+    ) -> ExpertEnsemble:
         kernels = tuple(get_kernel(name) for name in self.experts)
         standardized = scaling.standardize(Y)
-        x, y, noise, repeats = _as_rows(X, standardized, scaling.noise(Yvar, Y))
-        gp = ExactGP.condition(kernels, hyper, x, y, noise, None if repeats is None else repeats.count)
-        return self._with_mean(gp, standardized, scaling, repeats)
+        x, y, noise_variance, replicates = _as_rows(X, standardized, scaling.noise_variance(Yvar, Y))
+        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, None if replicates is None else replicates.count)
+        return self._with_mean(gp, standardized, scaling, replicates)
 
-    def _with_mean(self, gp: ExactGP, standardized: Tensor, scaling: Scaling, repeats: Repeats | None) -> Ensemble:
-        if repeats is not None:
-            repeats, standardized = repeats.with_outcomes(standardized), repeats.mean(standardized)
+    def _with_mean(
+        self, gp: ExactGP, standardized: Tensor, scaling: Scaling, replicates: Replicates | None
+    ) -> ExpertEnsemble:
+        if replicates is not None:
+            replicates, standardized = replicates.with_outcomes(standardized), replicates.mean(standardized)
         mean = profile_mean(gp.chol, standardized, self.priors(gp.x.shape[-1]).mean_sd)
-        return Ensemble(gp.with_outcomes(standardized, mean), scaling, self.weighting, repeats)
+        return ExpertEnsemble(gp.with_outcomes(standardized, mean), scaling, self.weighting, replicates)
 
     def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
         """What belongs to the outcomes of a fit with these hyper-parameters."""
         return Scaling.of(Y)
 
 
-def _as_rows(x: Tensor, y: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None, Repeats | None]:
+def _as_rows(
+    x: Tensor, y: Tensor, noise_variance: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None, Replicates | None]:
     """Inputs (n × d), standardized outcomes and known noise (n) with those at one input made one row."""
-    repeats = Repeats.among(x, y, noise)
-    return (x, y, noise, None) if repeats is None else (x[repeats.first], repeats.mean(y), repeats.noise, repeats)
+    replicates = Replicates.among(x, y, noise_variance)
+    return (
+        (x, y, noise_variance, None)
+        if replicates is None
+        else (x[replicates.first], replicates.mean(y), replicates.noise_variance, replicates)
+    )
 
 
 def _fitted_rows(X: Tensor) -> Tensor:
@@ -133,11 +145,11 @@ def _fitted_rows(X: Tensor) -> Tensor:
     with all that was observed there."""
     if len(X) <= MOST_FITTED:
         return torch.arange(len(X))
-    repeats = Repeats.among(X, X[:, 0], None)
-    if repeats is None:
+    replicates = Replicates.among(X, X[:, 0], None)
+    if replicates is None:
         return representative(X)
-    rows = repeats.rows
-    return torch.nonzero(torch.isin(rows, representative(X[repeats.first]))).squeeze(-1)
+    rows = replicates.rows
+    return torch.nonzero(torch.isin(rows, representative(X[replicates.first]))).squeeze(-1)
 
 
 def single_gp() -> Surrogate:
@@ -170,28 +182,32 @@ def radius(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble(Beliefs):
-    """M experts fitted to one data set. ``repeats`` tells which observations share a row of ``gp``, if some do."""
+class ExpertEnsemble(GaussianModel):
+    """M experts fitted to one data set. ``replicates`` tells which observations share a row of ``gp``, if some do."""
 
     gp: ExactGP
     scaling: Scaling
     weighting: Weighting = "equal"
-    repeats: Repeats | None = None
+    replicates: Replicates | None = None
 
     @property
     def observations(self) -> int:
         """How many it has seen."""
-        return self.gp.x.shape[-2] if self.repeats is None else len(self.repeats.rows)
+        return self.gp.x.shape[-2] if self.replicates is None else len(self.replicates.rows)
 
     @property
     def inputs(self) -> Tensor:
         """Those of every observation (... × n × d)."""
-        return self.gp.x if self.repeats is None else self.gp.x[..., self.repeats.rows, :]
+        return self.gp.x if self.replicates is None else self.gp.x[..., self.replicates.rows, :]
 
     def log_evidence(self) -> Tensor:
         """Log marginal likelihood of the standardized outcomes (... × M)."""
         evidence = self.gp.log_evidence()
-        return evidence if self.repeats is None else evidence + self.repeats.log_density(self.gp.hyper.noise)[0]
+        return (
+            evidence
+            if self.replicates is None
+            else evidence + self.replicates.log_density(self.gp.hyper.noise_variance)[0]
+        )
 
     @cached_property
     def weights(self) -> Tensor | None:
@@ -210,23 +226,25 @@ class Ensemble(Beliefs):
     def width(self) -> int:
         return self.num_experts * self.gp.x.shape[-2]
 
-    def expert(self, m: int) -> Ensemble:
+    def expert(self, m: int) -> ExpertEnsemble:
         """Expert m alone."""
-        return Ensemble(self.gp.expert(m), self.scaling, self.weighting, self.repeats)
+        return ExpertEnsemble(self.gp.expert(m), self.scaling, self.weighting, self.replicates)
 
-    def rougher(self, factor: Tensor | float) -> Ensemble:
+    def rougher(self, factor: Tensor | float) -> ExpertEnsemble:
         """The experts on the same data, their lengthscales times ``factor`` (d, or one for all)."""
-        return Ensemble(self.gp.with_lengthscale(factor * self.gp.hyper.lengthscale), self.scaling, self.weighting)
+        return ExpertEnsemble(
+            self.gp.with_lengthscale(factor * self.gp.hyper.lengthscale), self.scaling, self.weighting
+        )
 
-    def rough(self) -> Ensemble:
+    def rough(self) -> ExpertEnsemble:
         return self.expert(0)
 
-    def condensed(self) -> Beliefs:
-        return self if self.gp.x.shape[-2] < LEAST else self._condensed
+    def sparse(self) -> GaussianModel:
+        return self if self.gp.x.shape[-2] < MIN_OBSERVATIONS else self._sparse
 
     @cached_property
-    def _condensed(self) -> CondensedEnsemble:
-        return CondensedEnsemble(CondensedGP.of(self.gp, telling_rows(self.gp)), self.scaling, self.weights)
+    def _sparse(self) -> SparseEnsemble:
+        return SparseEnsemble(SparseGP.of(self.gp, inducing_points(self.gp)), self.scaling, self.weights)
 
     def moments(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Each expert's marginal mean and standard deviation at ``points`` (N × d): M × N, in units of y. Fast."""
@@ -258,29 +276,32 @@ class Ensemble(Beliefs):
 
     def noise_at(self, modelled: Tensor) -> Tensor:
         """Variance of the noise in units of y where the modelled value is this; the experts' mean."""
-        return self.gp.hyper.noise.mean() * self.scaling.slope(modelled).square()
+        return self.gp.hyper.noise_variance.mean() * self.scaling.slope(modelled).square()
 
-    def with_modelled(self, X: Tensor, y: Tensor, noise: Tensor | None = None) -> Ensemble:
+    def with_modelled(self, X: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> ExpertEnsemble:
         """A new model that has also seen ``X`` (... × q × d) at the same hyper-parameters, with outcomes ``y``
         (... × q) and noise variances (q) as the experts see them, standardized."""
-        repeats = None if self.repeats is None else self.repeats.and_more(X.shape[-2])
-        return Ensemble(self.gp.extend(X, y, noise), self.scaling, self.weighting, repeats)
+        replicates = None if self.replicates is None else self.replicates.and_more(X.shape[-2])
+        return ExpertEnsemble(self.gp.extend(X, y, noise_variance), self.scaling, self.weighting, replicates)
 
     def leave_one_out(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Each standardized outcome (n) as foretold from all others: mean and standard deviation, M × n.
+        """Each standardized outcome (n) as predicted from all others: mean and standard deviation, M × n.
 
-        In closed form. With A = (K + noise)⁻¹ and α = A(y − mean), a row is foretold from the other rows as y − α/A_ii
+        In closed form. With A = (K + noise)⁻¹ and α = A(y − mean), a row is predicted from the other rows as y − α/A_ii
         with variance 1/A_ii; where it is a mean, the rest of its own observations count as well.
         """
         gp = self.gp
         precision = torch.cholesky_inverse(gp.chol).diagonal(dim1=-2, dim2=-1)  # M × k
         mean = gp.y - gp.alpha / precision
-        if self.repeats is None:
+        if self.replicates is None:
             return gp.y, mean, precision.rsqrt()
-        rows, share = self.repeats.rows, self.repeats.share
-        y = gp.y[rows] + self.repeats.deviation
-        noise, signal = gp.noise[:, rows], (1.0 / precision - gp.noise).clamp_min(0.0)[:, rows]
-        certain = signal * (1.0 - share) + noise
+        rows, share = self.replicates.rows, self.replicates.share
+        y = gp.y[rows] + self.replicates.deviation
+        noise_variance, signal = (
+            gp.noise_variance[:, rows],
+            (1.0 / precision - gp.noise_variance).clamp_min(0.0)[:, rows],
+        )
+        certain = signal * (1.0 - share) + noise_variance
         gain = signal * (1.0 - share) / certain
-        foretold = mean[:, rows] * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
-        return y, foretold, (signal * (1.0 - gain) + noise / share).sqrt()
+        predicted = mean[:, rows] * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
+        return y, predicted, (signal * (1.0 - gain) + noise_variance / share).sqrt()

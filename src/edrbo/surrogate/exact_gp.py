@@ -4,7 +4,7 @@ Glossary: M experts, n observations, N query points, d inputs; ... are optional 
 
     x        ... × n × d     training inputs in the unit cube
     y        ... × n         standardized outcomes
-    noise    ... × M × n     noise variance of each observation, as each expert sees it
+    noise_variance ... × M × n     noise variance of each observation, as each expert sees it
     chol     ... × M × n × n lower Cholesky factor L of K + noise
     alpha    ... × M × n     (K + noise)⁻¹ (y − mean)
 
@@ -59,7 +59,7 @@ class ExactGP:
     hyper: Hyperparameters
     x: Tensor
     y: Tensor
-    noise: Tensor
+    noise_variance: Tensor
     chol: Tensor
     alpha: Tensor
 
@@ -70,14 +70,15 @@ class ExactGP:
         hyper: Hyperparameters,
         x: Tensor,
         y: Tensor,
-        noise: Tensor | None = None,
+        noise_variance: Tensor | None = None,
         count: Tensor | None = None,
     ) -> ExactGP:
-        """Condition on ``x`` (... × n × d), ``y`` (... × n); ``noise`` (n) holds known variances, NaN if unknown.
+        """Condition on ``x`` (... × n × d), ``y`` (... × n); ``noise_variance`` (n) holds known variances, NaN if
+        unknown.
 
         Where it is unknown, an outcome may be the mean of ``count`` (n) observations.
         """
-        noise_rows = noise_per_expert(hyper.noise, x.shape[-2], noise, count)
+        noise_rows = noise_per_expert(hyper.noise_variance, x.shape[-2], noise_variance, count)
         sqdist = scaled_sqdist(x, x, hyper.lengthscale)
         sqdist.diagonal(dim1=-2, dim2=-1).zero_()
         covariance = gram(kernels, sqdist, hyper.outputscale, hyper.shape)
@@ -93,7 +94,7 @@ class ExactGP:
             self.hyper.expert(m),
             self.x,
             self.y,
-            self.noise[..., row, :],
+            self.noise_variance[..., row, :],
             self.chol[..., row, :, :],
             self.alpha[..., row, :],
         )
@@ -106,9 +107,9 @@ class ExactGP:
     def with_lengthscale(self, lengthscale: Tensor) -> ExactGP:
         """The same data with other lengthscales (M × d): a new factor, O(n³)."""
         hyper = replace(self.hyper, lengthscale=lengthscale)
-        return ExactGP.condition(self.kernels, hyper, self.x, self.y, self.noise)
+        return ExactGP.condition(self.kernels, hyper, self.x, self.y, self.noise_variance)
 
-    def extend(self, x: Tensor, y: Tensor, noise: Tensor | None = None) -> ExactGP:
+    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> ExactGP:
         """Add observations ``x`` (... × q × d), ``y`` (... × q) by rows of the factor: O(q n²), no rebuild.
 
         ``x`` and ``y`` may carry more batch dimensions than the model (fantasies).
@@ -117,7 +118,7 @@ class ExactGP:
         x = x.expand(*batch, *x.shape[-2:])
         y = y.expand(*batch, y.shape[-1])
         n, q, experts = self.x.shape[-2], x.shape[-2], len(self.kernels)
-        noise_rows = noise_per_expert(self.hyper.noise, q, noise).expand(*batch, experts, q)
+        noise_rows = noise_per_expert(self.hyper.noise_variance, q, noise_variance).expand(*batch, experts, q)
         old_x, old_chol = (
             self.x.expand(*batch, *self.x.shape[-2:]),
             self.chol.expand(*batch, *self.chol.shape[-3:]),
@@ -132,7 +133,7 @@ class ExactGP:
         chol[..., n:, n:] = safe_cholesky(corner, self.hyper.outputscale[:, None])
         all_x = torch.cat([old_x, x], dim=-2)
         all_y = torch.cat([self.y.expand(*batch, n), y], dim=-1)
-        all_noise = torch.cat([self.noise.expand(*batch, experts, n), noise_rows], dim=-1)
+        all_noise = torch.cat([self.noise_variance.expand(*batch, experts, n), noise_rows], dim=-1)
         return ExactGP(self.kernels, self.hyper, all_x, all_y, all_noise, chol, _alpha(chol, all_y, self.hyper.mean))
 
     def _gram(self, a: Tensor, b: Tensor) -> Tensor:
@@ -184,9 +185,9 @@ class ExactGP:
         return evidence
 
 
-def noise_per_expert(noise: Tensor, n: int, known: Tensor | None, count: Tensor | None = None) -> Tensor:
+def noise_per_expert(noise_variance: Tensor, n: int, known: Tensor | None, count: Tensor | None = None) -> Tensor:
     """M × n noise variances: where none is known the expert's own, that of the mean of ``count`` (n) observations."""
-    rows = noise[:, None].expand(noise.shape[0], n)
+    rows = noise_variance[:, None].expand(noise_variance.shape[0], n)
     rows = rows if count is None else rows / count
     return rows.clone() if known is None else torch.where(known.isnan(), rows, known)
 

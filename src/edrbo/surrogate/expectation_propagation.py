@@ -1,4 +1,4 @@
-"""Expectation propagation for yes and no: the posterior of a latent Gaussian vector given signs that may be wrong.
+"""Expectation propagation for binary outcomes (Minka, 2001): a latent Gaussian vector given signs with label noise.
 
     f ~ N(0, K),   P(yes_i | f) = (1 − ε) Φ(mean + f_i),   P(no_i | f) = ε + (1 − ε) Φ(−mean − f_i)
 
@@ -22,7 +22,7 @@ HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class EPPosterior:
     """Where f has covariance k (n) with the data and variance k₀: mean kᵀ alpha, variance k₀ − kᵀ precision k.
 
     alpha: H × n, precision: H × n × n, log_evidence: H, sites (precision, precision × mean): 2 × H × n.
@@ -51,7 +51,7 @@ def propagate(
     *,
     sweeps: int = SWEEPS,
     start: Tensor | None = None,
-) -> Posterior:
+) -> EPPosterior:
     """``covariance`` H × n × n, ``mean`` and ``luck`` (ε) H, ``yes`` n; ``start`` are the sites of an earlier end."""
     if start is None:
         start = covariance.new_zeros(2, *covariance.shape[:2])
@@ -71,7 +71,7 @@ def propagate(
         tau, nu = tau + DAMPING * (new_tau - tau), nu + DAMPING * (new_nu - nu)
     inverse = root.unsqueeze(-1) * torch.cholesky_inverse(chol) * root.unsqueeze(-2)
     alpha = sites[1] - (inverse @ (covariance @ sites[1].unsqueeze(-1))).squeeze(-1)
-    return Posterior(alpha, inverse, evidence, sites)
+    return EPPosterior(alpha, inverse, evidence, sites)
 
 
 def _moments(covariance: Tensor, tau: Tensor, nu: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

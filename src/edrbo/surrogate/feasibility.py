@@ -1,4 +1,4 @@
-"""The probability that an evaluation succeeds: a small model of its own, beside that of the outcomes.
+"""Feasibility: the probability that an evaluation succeeds, by a Gaussian-process classifier of its own.
 
 A run fails for one of two reasons. It stands behind a *wall*, where a latent function g of the inputs is below zero, or
 it had *bad luck*, which strikes everywhere alike with probability ε:
@@ -13,8 +13,8 @@ very question.
 Glossary: H members, n runs, P points, N queries, d inputs.
 
     points   P × d      inputs g is taken at, in the coding of the surrogate
-    spread   n × P      weights of the points in each run: one point, or the atoms of the law where c is not known
-    tau, nu  H × n      precision, and precision × mean, of each run's EP site
+    spread   n × P      weights of the points in each run: one point, or the atoms of the distribution where c is not
+             known tau, nu  H × n      precision, and precision × mean, of each run's EP site
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.beliefs import pairs
 from edrbo.surrogate.expectation_propagation import propagate
+from edrbo.surrogate.gaussian_model import pairs
 from edrbo.surrogate.kernels import Matern52
 
 LENGTHSCALES = (0.15, 0.4, 1.0)  # of the Matérn part, in √d of the unit cube
 SIZES = (2.0, 6.0, 18.0)  # standard deviation of g: how sharp walls are, beside Φ's own width of one
 LUCK = (0.01, 0.05, 0.2)  # ε
 PLANE = 0.5  # share of the plane in the variance of g
-USUAL = 0.82  # probability that g is above zero where nothing is known; at 0.9 middling chances are hopeful
+USUAL = 0.82  # probability that g is above zero where nothing is known; at 0.9 middling chances are optimistic
 NEGLIGIBLE = 0.02  # members that weigh less than this beside the heaviest are left out
 FIRST_SWEEPS = 10  # of all members; then the heavy ones go on
 LEAST_VARIANCE = 1e-9  # of g, so that its standard deviation has a gradient
@@ -95,10 +95,10 @@ def _plane(a: Tensor, b: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Feasibility:
-    """The probability of success as a function of the design, averaged over a context law.
+    """The probability of success as a function of the design, averaged over a context distribution.
 
     weight: H; alpha: H × P and precision: H × P × P, so that g has mean kᵀα and variance k₀ − kᵀ precision k;
-    atoms: m × d_c and weights: m, the law of the context (m × 0 where success does not depend on it).
+    atoms: m × d_c and weights: m, the distribution of the context (m × 0 where success does not depend on it).
     """
 
     members: Members
@@ -180,14 +180,15 @@ def _standard(mean: Tensor, variance: Tensor, optimism: float | None) -> tuple[T
 def fit_feasibility(x: Tensor, c: Tensor, success: Tensor, atoms: Tensor, weights: Tensor) -> Feasibility:
     """From runs at designs ``x`` (n × d_x) in contexts ``c`` (n × d_c, NaN where not known), ``success`` (n) or not.
 
-    ``atoms`` (m × d_c) with ``weights`` (m) are the law of the context. Where a run's context is not known, its g is
-    the average over the law. If that of no failure is known, success is taken for a function of the design alone.
+    ``atoms`` (m × d_c) with ``weights`` (m) are the distribution of the context. Where a run's context is not known,
+    its g is the average over the distribution. If that of no failure is known, success is taken for a function of the
+    design alone.
     """
     known = ~c.isnan().any(-1)
     if not bool((known & ~success).any()):
         c, atoms, weights = c[:, :0], atoms[:1, :0], weights.new_ones(1)
         known = torch.ones_like(success)
-    kept = _telling(torch.cat([x, torch.where(known[:, None], c, weights @ atoms)], dim=-1), success)
+    kept = _most_informative(torch.cat([x, torch.where(known[:, None], c, weights @ atoms)], dim=-1), success)
     points, spread = _points(x[kept], c[kept], known[kept], atoms, weights)
     members = Members.grid(points.shape[1])
     covariance = spread @ members.covariance(points, points) @ spread.mT
@@ -212,7 +213,7 @@ def _heavy(log_evidence: Tensor) -> Tensor:
     return log_evidence >= log_evidence.max() + math.log(NEGLIGIBLE)
 
 
-def _telling(inputs: Tensor, success: Tensor) -> Tensor:
+def _most_informative(inputs: Tensor, success: Tensor) -> Tensor:
     """Rows that say most about walls, in order: all, or the last failures and the successes nearest to them."""
     n = len(inputs)
     if n <= MOST_RUNS:

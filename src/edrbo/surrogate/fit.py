@@ -30,10 +30,10 @@ from torch import Tensor
 from edrbo.surrogate.exact_gp import noise_per_expert, safe_cholesky
 from edrbo.surrogate.hyperparameters import Hyperparameters, LogNormal, Priors
 from edrbo.surrogate.kernels import Kernel, gram_and_slope
-from edrbo.surrogate.newton import minimize_batch
-from edrbo.surrogate.repeats import Repeats
+from edrbo.surrogate.newton import minimize_newton
+from edrbo.surrogate.replicates import Replicates
 
-MOST_FITTED = 500  # what this costs in foretelling is in docs/speed.md
+MOST_FITTED = 500  # what this costs in predictive accuracy is in docs/speed.md
 
 
 def representative(X: Tensor, size: int = MOST_FITTED) -> Tensor:
@@ -63,7 +63,7 @@ LENGTHSCALE_BOUNDS = (5e-3, 50.0)
 OUTPUTSCALE_BOUNDS = (1e-2, 1e2)
 NOISE_BOUNDS = (1e-6, 2.0)
 SHAPE_BOUNDS = (5e-2, 50.0)
-NATS = 0.001  # a search ends when a step is foretold to gain less of the log posterior
+NATS = 0.001  # a search ends when a step is predicted to gain less of the log posterior
 DISAGREEMENT = 0.7  # of logs of lengthscales, which are seldom that far apart on one hill
 CHEAP = 100  # observations, up to which a search costs little
 NOISY, SMOOTH = 0.3, 1.0  # variance of the noise and lengthscales where a second search begins
@@ -86,11 +86,11 @@ class Likelihood:
     y: Tensor
     known_noise: Tensor | None  # n, NaN where unknown
     priors: Priors
-    repeats: Repeats | None = None  # the observations behind x and y, if some share a row
+    replicates: Replicates | None = None  # the observations behind x and y, if some share a row
 
     @property
     def observations(self) -> int:
-        return len(self.y) if self.repeats is None else len(self.repeats.rows)
+        return len(self.y) if self.replicates is None else len(self.replicates.rows)
 
     @cached_property
     def _pairs(self) -> Tensor:
@@ -128,9 +128,9 @@ class Likelihood:
         sqdist = inverse_square @ self._differences  # M × P
         signal, slope = gram_and_slope(kernels, sqdist, hyper.outputscale, hyper.shape)
         covariance = self._lower(signal)  # the factorization reads the lower triangle alone
-        count = None if self.repeats is None else self.repeats.count
-        noise = noise_per_expert(hyper.noise, n, self.known_noise, count)
-        covariance.diagonal(dim1=-2, dim2=-1).copy_(hyper.outputscale[:, None] + noise)
+        count = None if self.replicates is None else self.replicates.count
+        noise_variance = noise_per_expert(hyper.noise_variance, n, self.known_noise, count)
+        covariance.diagonal(dim1=-2, dim2=-1).copy_(hyper.outputscale[:, None] + noise_variance)
         chol = safe_cholesky(covariance)
         inverse = torch.cholesky_inverse(chol)  # symmetric, and LAPACK leaves it column by column: .mT is contiguous
         mean, alpha = self._mean_and_alpha(inverse)
@@ -145,12 +145,14 @@ class Likelihood:
             kernel.shape_slope(sqdist[m], hyper.shape[m], signal[m]) if kernel.has_shape else None
             for m, kernel in enumerate(kernels)
         ]
-        free_noise = noise if self.known_noise is None else torch.where(self.known_noise.isnan(), noise, 0.0)
+        free_noise = (
+            noise_variance if self.known_noise is None else torch.where(self.known_noise.isnan(), noise_variance, 0.0)
+        )
         curvature = None
         if curved:
             by_length = -2.0 * inverse_square.unsqueeze(-2) * self._times_differences(slope, alpha)
             by_noise = free_noise * alpha
-            by_scale = residual - noise * alpha  # K α is the residual
+            by_scale = residual - noise_variance * alpha  # K α is the residual
             by_shape = torch.zeros_like(alpha)
             for m, pairs in enumerate(shape_slopes):
                 if pairs is not None:
@@ -168,8 +170,8 @@ class Likelihood:
         for m, by_pair in enumerate(shape_slopes):
             if by_pair is not None:
                 gradient[m, d + 2] = hyper.shape[m] * (pairs[m] @ by_pair)
-        if self.repeats is not None:
-            scatter, scatter_slope, scatter_curvature = self.repeats.log_density(hyper.noise)
+        if self.replicates is not None:
+            scatter, scatter_slope, scatter_curvature = self.replicates.log_density(hyper.noise_variance)
             value += scatter
             gradient[:, d + 1] += scatter_slope
             if curvature is not None:
@@ -207,7 +209,7 @@ class Likelihood:
     def _prior_curvature(self) -> Tensor:
         """Of the log-normal densities as functions of θ (d+3), which is the same everywhere."""
         priors = self.priors
-        columns = [priors.lengthscale] * self.x.shape[1] + [priors.outputscale, priors.noise, priors.shape]
+        columns = [priors.lengthscale] * self.x.shape[1] + [priors.outputscale, priors.noise_variance, priors.shape]
         return torch.tensor([RIDGE if prior is None else prior.scale**-2 for prior in columns], dtype=torch.float64)
 
     def _log_prior(self, theta: Tensor, kernels: tuple[Kernel, ...]) -> tuple[Tensor, Tensor]:
@@ -216,7 +218,7 @@ class Likelihood:
         columns = (
             (slice(0, d), self.priors.lengthscale, None),
             (slice(d, d + 1), self.priors.outputscale, None),
-            (slice(d + 1, d + 2), self.priors.noise, None),
+            (slice(d + 1, d + 2), self.priors.noise_variance, None),
             (slice(d + 2, d + 3), self.priors.shape, learns_shape),
         )
         value, gradient = torch.zeros_like(theta[:, 0]), torch.zeros_like(theta)
@@ -247,13 +249,13 @@ def profile_mean(chol: Tensor, y: Tensor, mean_sd: float) -> Tensor:
 def unpack(theta: Tensor) -> Hyperparameters:
     """θ (M × (d+3)) as named hyper-parameters; the mean, which θ does not hold, is left at zero."""
     values = theta.exp()
-    lengthscale, outputscale, noise, shape = values[:, :-3], values[:, -3], values[:, -2], values[:, -1]
-    return Hyperparameters(lengthscale, outputscale, noise, torch.zeros_like(noise), shape)
+    lengthscale, outputscale, noise_variance, shape = values[:, :-3], values[:, -3], values[:, -2], values[:, -1]
+    return Hyperparameters(lengthscale, outputscale, noise_variance, torch.zeros_like(noise_variance), shape)
 
 
 def pack(hyper: Hyperparameters) -> Tensor:
     """The inverse of ``unpack``, without the mean."""
-    rest = torch.stack([hyper.outputscale, hyper.noise, hyper.shape], dim=-1)
+    rest = torch.stack([hyper.outputscale, hyper.noise_variance, hyper.shape], dim=-1)
     return torch.cat([hyper.lengthscale, rest], dim=-1).log()
 
 
@@ -264,7 +266,7 @@ def default_theta(kernels: tuple[Kernel, ...], d: int, priors: Priors) -> Tensor
         return math.log(otherwise if prior is None else prior.mode)
 
     row = [start(priors.lengthscale, 0.5)] * d
-    row += [start(priors.outputscale, 1.0), start(priors.noise, 1e-2), start(priors.shape, 1.0)]
+    row += [start(priors.outputscale, 1.0), start(priors.noise_variance, 1e-2), start(priors.shape, 1.0)]
     return torch.tensor(row, dtype=torch.float64).expand(len(kernels), d + 3).clone()
 
 
@@ -296,7 +298,7 @@ def fit(
         curvature = torch.cat([part[2] for part in parts if part[2] is not None]).numpy() if curved else None
         return -value.numpy(), -gradient.numpy(), curvature
 
-    theta, cost = minimize_batch(negative, start.numpy(), lower, upper, max_evaluations=max_iterations, tolerance=nats)
+    theta, cost = minimize_newton(negative, start.numpy(), lower, upper, max_evaluations=max_iterations, tolerance=nats)
     winner = cost.reshape(-1, count).argmin(axis=0) * count + np.arange(count)
     return unpack(torch.from_numpy(theta[winner]))
 

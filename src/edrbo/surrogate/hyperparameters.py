@@ -36,7 +36,7 @@ class Priors:
     """``outputscale=None`` fixes it at one, as BoTorch's own default model does; a None prior is flat."""
 
     lengthscale: LogNormal | None
-    noise: LogNormal | None = LogNormal(-4.0, 1.0)
+    noise_variance: LogNormal | None = LogNormal(-4.0, 1.0)
     outputscale: LogNormal | None = None
     shape: LogNormal | None = LogNormal(0.0, 1.0)
     mean_sd: float = 1.0  # constant mean ~ N(0, mean_sd²) in standardized units
@@ -61,7 +61,7 @@ class Hyperparameters:
 
     lengthscale: Tensor  # M × d
     outputscale: Tensor  # M
-    noise: Tensor  # M: variance
+    noise_variance: Tensor  # M: variance
     mean: Tensor  # M
     shape: Tensor  # M: α of the rational quadratic, unused by the others
     power: float = 1.0  # of the outcomes' warping, of all experts together
@@ -72,7 +72,8 @@ class Hyperparameters:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Hyperparameters:
-        tensors = {name: torch.tensor(record[name], dtype=torch.float64) for name in _PER_EXPERT}
+        named = {"noise_variance" if name == "noise" else name: value for name, value in record.items()}  # of 0.2
+        tensors = {name: torch.tensor(named[name], dtype=torch.float64) for name in _PER_EXPERT}
         return cls(**tensors, power=record.get("power", 1.0))  # records of earlier versions have none
 
     def expert(self, m: int) -> Hyperparameters:
@@ -81,4 +82,4 @@ class Hyperparameters:
         return replace(self, **{name: getattr(self, name)[row] for name in _PER_EXPERT})
 
 
-_PER_EXPERT = ("lengthscale", "outputscale", "noise", "mean", "shape")
+_PER_EXPERT = ("lengthscale", "outputscale", "noise_variance", "mean", "shape")

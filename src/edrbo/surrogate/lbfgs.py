@@ -1,4 +1,4 @@
-"""Bounded L-BFGS for many small problems at once.
+"""Batched L-BFGS-B (Byrd et al., 1995): many small bounded problems side by side.
 
 The compiled core of SciPy's L-BFGS-B does not call a function: it returns when it wants a value and a gradient. So many
 searches can go on side by side, and one batch answers what all of them ask. Their iterates are those of
@@ -28,12 +28,12 @@ Evaluate = Callable[[Array, list[int]], tuple[Array, Array]]
 CORRECTIONS = 10  # pairs of steps and gradient changes a search remembers
 EPSILON = float(np.finfo(np.float64).eps)
 SIGNATURE = "setulb(m,x,l,u,nbd,f,g,factr,pgtol,wa,iwa,task,lsave,isave,dsave,maxls,ln_task)"
-NEW_ITERATE, EVALUATE, STOP = 1, 3, 5  # what the core says it has done or wants, and what it is told
+NEW_ITERATE, EVALUATE, STOP = 1, 3, 5  # what the core says it has done or wants, and what it is reported
 ITERATION_LIMIT = 504
 BOTH_BOUNDS = 2
 
 
-def minimize_batch(
+def minimize_lbfgs(
     value_and_gradient: Evaluate,
     start: Array,
     lower: Array,
@@ -145,7 +145,7 @@ def _side_by_side(evaluate: Evaluate, searches: list[_Search], enough: Callable[
 
 
 class _Enough(Exception):
-    """Ends a search that cannot be told to."""
+    """Ends a search that cannot be reported to."""
 
 
 def _one_by_one(evaluate: Evaluate, start: Array, problems: list[_Problem], enough: Callable[[int], bool]) -> None:

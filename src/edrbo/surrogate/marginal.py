@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.streams import stream
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, profile_mean, unpack
 from edrbo.surrogate.hyperparameters import Hyperparameters, Priors
 from edrbo.surrogate.kernels import Kernel
-from edrbo.surrogate.newton import minimize_batch
+from edrbo.surrogate.newton import minimize_newton
 
 Array = NDArray[np.float64]
 
@@ -39,13 +39,13 @@ NOISE_DOUBT = (
 )
 
 
-def doubted(surrogate: Surrogate, model: Ensemble) -> Ensemble:
+def doubted(surrogate: Surrogate, model: ExpertEnsemble) -> ExpertEnsemble:
     """``model`` with draws of its hyper-parameters in place of those that fit best, where ``surrogate`` fits any."""
     return marginalized(model, surrogate.priors(model.gp.x.shape[-1])) if surrogate.fits else model
 
 
 @lru_cache(maxsize=16)
-def marginalized(model: Ensemble, priors: Priors, members: int = MEMBERS) -> Ensemble:
+def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) -> ExpertEnsemble:
     """The experts of ``model``, each as ``members`` draws of its hyper-parameters given the same data."""
     gp = model.gp
     n, experts = len(gp.y), len(gp.kernels)
@@ -53,9 +53,11 @@ def marginalized(model: Ensemble, priors: Priors, members: int = MEMBERS) -> Ens
     if proposed < FEWEST_PROPOSED or gp.x.ndim > 2:
         return model
     known = _known_noise(model)
-    if priors.noise is not None:
-        priors = replace(priors, noise=replace(priors.noise, scale=NOISE_DOUBT * priors.noise.scale))
-    likelihood = Likelihood(gp.x, gp.y, known, priors, model.repeats)
+    if priors.noise_variance is not None:
+        priors = replace(
+            priors, noise_variance=replace(priors.noise_variance, scale=NOISE_DOUBT * priors.noise_variance.scale)
+        )
+    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates)
     theta = _drawn(likelihood, gp.kernels, pack(gp.hyper), proposed, members)  # M × members × p
     shares = None if model.weights is None else model.weights.numpy()
     rows = _members(shares, experts, members)
@@ -65,21 +67,21 @@ def marginalized(model: Ensemble, priors: Priors, members: int = MEMBERS) -> Ens
 
 
 def _conditioned(
-    model: Ensemble, kernels: tuple[Kernel, ...], hyper: Hyperparameters, known: Tensor | None, priors: Priors
-) -> Ensemble:
-    count = None if model.repeats is None else model.repeats.count
+    model: ExpertEnsemble, kernels: tuple[Kernel, ...], hyper: Hyperparameters, known: Tensor | None, priors: Priors
+) -> ExpertEnsemble:
+    count = None if model.replicates is None else model.replicates.count
     gp = ExactGP.condition(kernels, hyper, model.gp.x, model.gp.y, known, count)
     gp = gp.with_outcomes(gp.y, profile_mean(gp.chol, gp.y, priors.mean_sd))
-    return Ensemble(gp, model.scaling, "equal", model.repeats)
+    return ExpertEnsemble(gp, model.scaling, "equal", model.replicates)
 
 
-def _known_noise(model: Ensemble) -> Tensor | None:
+def _known_noise(model: ExpertEnsemble) -> Tensor | None:
     """Variances (n) of rows whose noise is not that of the hyper-parameters, NaN for the others."""
     gp = model.gp
-    count = None if model.repeats is None else model.repeats.count
-    own = noise_per_expert(gp.hyper.noise, len(gp.y), None, count)
-    free = (gp.noise == own).all(0)
-    return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise[0])
+    count = None if model.replicates is None else model.replicates.count
+    own = noise_per_expert(gp.hyper.noise_variance, len(gp.y), None, count)
+    free = (gp.noise_variance == own).all(0)
+    return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise_variance[0])
 
 
 def _members(shares: Array | None, experts: int, members: int) -> list[tuple[int, int]]:
@@ -143,7 +145,7 @@ def _tops(
         slope = (gradient + kept) * kept
         return -value.numpy(), -slope.numpy(), None if curvature is None else curvature.numpy()
 
-    ends, _ = minimize_batch(negative, start.numpy(), lower.numpy(), upper.numpy(), max_evaluations=40, tolerance=NATS)
+    ends, _ = minimize_newton(negative, start.numpy(), lower.numpy(), upper.numpy(), max_evaluations=40, tolerance=NATS)
     return torch.from_numpy(ends)
 
 

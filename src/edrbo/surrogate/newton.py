@@ -1,4 +1,4 @@
-"""Bounded quasi-Newton search for many small problems at once whose curvature is roughly known.
+"""Batched bounded quasi-Newton search with a given initial Hessian.
 
 A fit that is warm-started begins near its end, and there the curvature is all there is to know: with it a search
 takes three or four steps where L-BFGS, which learns it on the way, takes seven. So each search begins with a curvature
@@ -20,19 +20,19 @@ Array = NDArray[np.float64]
 # (points b' × p, their rows, whether curvature is wanted) → values b', gradients b' × p, curvatures b' × p × p or None
 Evaluate = Callable[[Array, list[int], bool], tuple[Array, Array, Array | None]]
 
-REACH = 2.0  # longest step in any variable
-LONG = 0.5  # a step after which the curvature is asked for again
-ENOUGH = 1e-3  # of what the slope foretells, that a step must gain
-SHORTEST = 1e-3  # fraction of a step at which a search gives up
+MAX_STEP = 2.0  # longest step in any variable
+LONG_STEP = 0.5  # a step after which the curvature is asked for again
+ENOUGH = 1e-3  # of what the slope predicts, that a step must gain
+MIN_STEP = 1e-3  # fraction of a step at which a search gives up
 
 
-def minimize_batch(
+def minimize_newton(
     evaluate: Evaluate, start: Array, lower: Array, upper: Array, *, max_evaluations: int, tolerance: float
 ) -> tuple[Array, Array]:
     """Minimize b independent problems of p variables from ``start`` (b × p) inside [lower, upper] (p, finite).
 
-    A search ends where its next step is foretold to gain less than ``tolerance``. Curvatures must be positive definite.
-    Returns the ends (b × p) and their values (b), which are no larger than at the start.
+    A search ends where its next step is predicted to gain less than ``tolerance``. Curvatures must be positive
+    definite. Returns the ends (b × p) and their values (b), which are no larger than at the start.
     """
     points, rows = np.clip(start, lower, upper), list(range(len(start)))
     values, gradients, curvatures = evaluate(points, rows, True)
@@ -46,7 +46,7 @@ def minimize_batch(
         if not rows:
             break
         steps = [searches[i].step for i in rows]
-        curved = [bool(np.abs(step).max() >= LONG) for step in steps]
+        curved = [bool(np.abs(step).max() >= LONG_STEP) for step in steps]
         points = np.stack([searches[i].x + step for i, step in zip(rows, steps, strict=True)])
         values, gradients, curvatures = evaluate(points, rows, any(curved))
         for k, i in enumerate(rows):
@@ -92,18 +92,18 @@ class _Search:
         step = np.zeros_like(self.x)
         if free.any():
             step[free] = -np.linalg.solve(self.curvature[np.ix_(free, free)], self.gradient[free])
-        step *= min(1.0, REACH / max(float(np.abs(step).max()), 1e-300))
+        step *= min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-300))
         self.step, self._left = np.clip(self.x + step, lower, upper) - self.x, 1.0
         # the cut may leave nothing of the slope, or turn it: then the bounds' corner is as far as this goes
         self.ended = -0.5 * float(self.gradient @ self.step) <= self.tolerance
 
     def _shorten(self, rise: float, slope: float) -> None:
         """To where a parabola through what is known has its minimum, within reason."""
-        bend = rise - slope
-        factor = min(max(-0.5 * slope / bend, 0.1), 0.5)
+        curvature = rise - slope
+        factor = min(max(-0.5 * slope / curvature, 0.1), 0.5)
         self._left *= factor
         self.step = self.step * factor
-        self.ended = self._left < SHORTEST
+        self.ended = self._left < MIN_STEP
 
     def _correct(self, change: Array) -> None:
         """BFGS: after ``step`` the gradient has changed by ``change``."""

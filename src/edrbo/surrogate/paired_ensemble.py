@@ -1,4 +1,4 @@
-"""An ensemble on (x, c) with fixed contexts, and the stand-in for one whose variance few observations tell."""
+"""The expert ensemble at all pairs of designs and fixed contexts, exact and with inducing points."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from edrbo.surrogate.beliefs import Beliefs, Differentiable, PairedBeliefs, Pullback
-from edrbo.surrogate.condensed import CondensedGP
+from edrbo.surrogate.gaussian_model import Differentiable, GaussianModel, PairedModel, Pullback
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.scaling import Scaling, Warping
+from edrbo.surrogate.sparse import SparseGP
 
 
 @dataclass(frozen=True, eq=False)
-class PairedEnsemble(PairedBeliefs):
+class PairedEnsemble(PairedModel):
     """An ensemble on (x, c) with fixed contexts, as a function of the design; in units of y.
 
     Faster than the ensemble itself, since what belongs to the contexts is worked out once.
@@ -30,14 +30,14 @@ class PairedEnsemble(PairedBeliefs):
 
     def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         if isinstance(self.scaling, Warping):
-            return self.gp.bent(x, weights, self.scaling.moments_and_pullback)
+            return self.gp.warped(x, weights, self.scaling.moments_and_pullback)
         return self.scaling.moments(*self.gp.integrated(x, weights))
 
     def integrated_and_pullback(self, x: Tensor, weights: Tensor) -> Differentiable:
         """Of warped outcomes the belief is the Gaussian one with the same mean, and with the variance
         Σ_ij w_i w_j σ_i σ_j ρ_ij: the standard deviations of f and the correlations of the modelled values."""
         if isinstance(self.scaling, Warping):
-            return self.gp.bent_and_pullback(x, weights, self.scaling.moments_and_pullback)
+            return self.gp.warped_and_pullback(x, weights, self.scaling.moments_and_pullback)
         return self._with_units(*self.gp.integrated_and_pullback(x, weights))
 
     def _with_units(self, mean: Tensor, sd: Tensor, pullback: Pullback) -> Differentiable:
@@ -46,10 +46,10 @@ class PairedEnsemble(PairedBeliefs):
 
 
 @dataclass(frozen=True, eq=False)
-class CondensedEnsemble(Beliefs):
+class SparseEnsemble(GaussianModel):
     """What stands in for an ensemble in a search."""
 
-    gp: CondensedGP
+    gp: SparseGP
     scaling: Scaling
     shares: Tensor | None  # of the experts
 
@@ -60,12 +60,13 @@ class CondensedEnsemble(Beliefs):
     @property
     def width(self) -> int:
         kernels = self.gp.kernels
-        # of separable kernels (the rough one) only the rows that tell the variance are held for each pair
+        # of separable kernels (the rough one) only the rows inducing points, which carry the variance are held for each
+        # pair
         separable = all(kernel.separable for kernel in kernels)
         return len(kernels) * (self.gp.whitening.shape[-1] if separable else len(self.gp.x))
 
-    def rough(self) -> CondensedEnsemble:
-        return CondensedEnsemble(self.gp.expert(0), self.scaling, None)
+    def rough(self) -> SparseEnsemble:
+        return SparseEnsemble(self.gp.expert(0), self.scaling, None)
 
     def paired_with(self, contexts: Tensor) -> PairedEnsemble:
         return PairedEnsemble(self.gp.paired_with(contexts), self.scaling)

@@ -1,4 +1,4 @@
-"""Gaussian processes on (x, c) with fixed contexts, as functions of the design x: the hot path of every search.
+"""Posterior moments of the experts at all pairs of designs x and fixed contexts c, with gradients in x.
 
 All pairs of N designs and m contexts share their distances, r² = r²(x) + r²(c), so the contexts' part is taken once,
 and so is all that belongs to the data alone. Moments come with a pullback, (∂/∂mean, ∂/∂sd) → ∂/∂x, that builds no
@@ -22,12 +22,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.beliefs import Differentiable
+from edrbo.surrogate.gaussian_model import Differentiable
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
 from edrbo.surrogate.whitening import Whitening, averaged_gram, context_parts, product_gram, slope_factors
 
-Unbend = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]]
+Unwarp = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]]
 MIN_VARIANCE = 1e-14  # relative to the outputscale; keeps σ and its gradient finite at the data
 MOSTLY_USED = 0.75  # share of pairs that matter from which on a gradient is taken of all: choosing costs a copy
 
@@ -61,11 +61,12 @@ class PairedGP:
         count = sqdist.shape[1] * len(self.contexts)
         mean, explained = sqdist.new_empty(len(sqdist), count), sqdist.new_empty(len(sqdist), count)
         for m, kernel in enumerate(self.kernels):
-            known, told, part, shape = self.whitening[m], self.whitening.rows, self.parts[m], self.hyper.shape[m]
-            if kernel.separable and told < sqdist.shape[-1]:  # all pairs only of the rows that tell the variance
+            known, reported, part, shape = self.whitening[m], self.whitening.rows, self.parts[m], self.hyper.shape[m]
+            # all pairs only of the rows inducing points, which carry the variance
+            if kernel.separable and reported < sqdist.shape[-1]:
                 designs = kernel.value(sqdist[m], shape)
                 torch.mm(designs, (part * self.scaled_weights[m]).mT, out=mean[m].view(len(designs), -1))
-                cross = (designs[:, None, :told] * part[:, :told]).flatten(0, 1)
+                cross = (designs[:, None, :reported] * part[:, :reported]).flatten(0, 1)
             else:
                 cross = product_gram((kernel,), sqdist[m : m + 1], (part,), shape[None], slope=False)[0][0]
                 torch.mv(cross, self.scaled_weights[m], out=mean[m])
@@ -131,17 +132,17 @@ class PairedGP:
 
         return mean, sd, pullback
 
-    def bent(self, x: Tensor, weights: Tensor, unbend: Unbend) -> tuple[Tensor, Tensor]:
-        """``bent_and_pullback`` for autograd, differentiable once in ``x``."""
+    def warped(self, x: Tensor, weights: Tensor, unwarp: Unwarp) -> tuple[Tensor, Tensor]:
+        """``warped_and_pullback`` for autograd, differentiable once in ``x``."""
         if not x.requires_grad:
-            return self.bent_and_pullback(x, weights, unbend)[:2]
-        make = partial(self.bent_and_pullback, weights=weights, unbend=unbend)
+            return self.warped_and_pullback(x, weights, unwarp)[:2]
+        make = partial(self.warped_and_pullback, weights=weights, unwarp=unwarp)
         mean, sd = _WithPullback.apply(x, make)  # type: ignore[no-untyped-call]
         return mean, sd
 
-    def bent_and_pullback(self, x: Tensor, weights: Tensor, unbend: Unbend) -> Differentiable:
-        """Mean and standard deviation of F(x) = Σ_j w_j y(x, c_j), M × N, where the outcomes y are bent values of what
-        the experts model: ``unbend`` takes the modelled moments to those of y, with a pullback of its own.
+    def warped_and_pullback(self, x: Tensor, weights: Tensor, unwarp: Unwarp) -> Differentiable:
+        """Mean and standard deviation of F(x) = Σ_j w_j y(x, c_j), M × N, where the outcomes y are warped values of
+        what the experts model: ``unwarp`` takes the modelled moments to those of y, with a pullback of its own.
 
         The values at a design's contexts are as correlated as the modelled ones, so with s_j of y, σ_j modelled and
         v_j = w_j s_j / σ_j the variance is vᵀCv, C the modelled covariance. C = K_c − HᵀH, H = L⁻¹k at the contexts,
@@ -149,7 +150,7 @@ class PairedGP:
         """
         cross, slopes = self._cross(x, slope=True)
         mean, sd, half = self._solve(cross, self._prior)
-        center, spread, to_modelled = unbend(mean, sd)
+        center, spread, to_modelled = unwarp(mean, sd)
         shape = (len(mean), len(x), -1)
         ratio = spread / sd
         stretched = weights * ratio.reshape(shape)  # v: M × N × m

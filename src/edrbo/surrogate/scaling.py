@@ -1,8 +1,9 @@
-"""Between the outcomes y and what the experts model, values of mean zero and unit spread.
+"""Outcome transforms: standardization and power warping of y, and the way back for posterior moments.
 
-``Scaling`` is linear. ``Warping`` bends first, by Yeo and Johnson's power transform: with a power below one the upper
-tail of y is drawn in and the lower one stretched, above one the other way round. A Gaussian belief about the modelled
-value is then no Gaussian about y; wherever one is wanted, it is the one with the same mean and standard deviation.
+``Scaling`` is linear. ``Warping`` first applies the power transform of Yeo and Johnson (2000): with a power below one
+the upper tail of y is drawn in and the lower one stretched, above one the other way round. A Gaussian belief about the
+modelled value is then no Gaussian about y; wherever one is wanted, it is the one with the same mean and standard
+deviation.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Scaling:
         """dy / d modelled."""
         return torch.full_like(modelled, self.scale)
 
-    def noise(self, Yvar: Tensor | None, Y: Tensor) -> Tensor | None:
+    def noise_variance(self, Yvar: Tensor | None, Y: Tensor) -> Tensor | None:
         """Known noise variances of ``Y`` as the model sees them, floored so that repeats stay solvable."""
         if Yvar is None:
             return None
@@ -70,7 +71,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Warping(Scaling):
-    """y = center + unit · z,  YeoJohnson(z; power) = shift + scale · modelled, with a power in [0, 2]; 1 bends nothing.
+    """y = center + unit · z,  YeoJohnson(z; power) = shift + scale · modelled, with a power in [0, 2]; 1 warps nothing.
 
     ``center`` and ``unit`` belong to the outcomes of a fit and stay while rows are appended: only ``shift`` and
     ``scale`` follow the data.
@@ -81,7 +82,7 @@ class Warping(Scaling):
     unit: float
 
     @classmethod
-    def bent(cls, Y: Tensor, power: float) -> Warping:
+    def warped(cls, Y: Tensor, power: float) -> Warping:
         """The warping of ``Y`` (n) with this power."""
         if not 0.0 <= power <= 2.0:
             raise InvalidValueError(f"the power of a warping is {power!r}", "it lies between 0 and 2")
@@ -89,14 +90,14 @@ class Warping(Scaling):
         return cls(0.0, 1.0, power, linear.shift, linear.scale)._standardized(Y)
 
     def _standardized(self, Y: Tensor) -> Warping:
-        shift, scale = _center_and_spread(self._bend(Y))
+        shift, scale = _center_and_spread(self._warp(Y))
         return replace(self, shift=shift, scale=scale)
 
     def again(self, Y: Tensor) -> Warping:
         return self._standardized(Y)
 
     def standardize(self, Y: Tensor) -> Tensor:
-        return (self._bend(Y) - self.shift) / self.scale
+        return (self._warp(Y) - self.shift) / self.scale
 
     def log_slope(self, Y: Tensor) -> Tensor:
         """log of d modelled / dy at ``Y``: what the density of y has and that of the modelled value has not."""
@@ -104,11 +105,11 @@ class Warping(Scaling):
         return (self.power - 1.0) * z.sign() * z.abs().log1p() - math.log(self.scale * self.unit)
 
     def value(self, modelled: Tensor) -> Tensor:
-        sign, log_size, _ = self._unbend(modelled)
+        sign, log_size, _ = self._unwarp(modelled)
         return self.center + self.unit * sign * log_size.expm1()
 
     def slope(self, modelled: Tensor) -> Tensor:
-        _, log_size, power = self._unbend(modelled)
+        _, log_size, power = self._unwarp(modelled)
         return self.unit * self.scale * ((1.0 - power) * log_size).exp()
 
     def moments(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,7 +119,7 @@ class Warping(Scaling):
         return center, variance.sqrt()
 
     def moments_and_pullback(self, mean: Tensor, sd: Tensor) -> tuple[Tensor, Tensor, MomentPullback]:
-        sign, log_size, power = self._unbend(mean.unsqueeze(-1) + sd.unsqueeze(-1) * NODES)
+        sign, log_size, power = self._unwarp(mean.unsqueeze(-1) + sd.unsqueeze(-1) * NODES)
         values = self.center + self.unit * sign * log_size.expm1()
         slopes = (self.unit * self.scale) * ((1.0 - power) * log_size).exp() * SHARES
         center: Tensor = values @ SHARES
@@ -136,19 +137,19 @@ class Warping(Scaling):
 
         return center, spread, pullback
 
-    def _bend(self, Y: Tensor) -> Tensor:
+    def _warp(self, Y: Tensor) -> Tensor:
         """sign(z) ((1 + |z|)^p − 1) / p with p = power above zero and 2 − power below; log(1 + |z|) for p = 0."""
         z = (Y - self.center) / self.unit
         log_size, power = z.abs().log1p(), self._power_at(z)
-        bent = torch.where(power < FLAT, log_size, (power * log_size).expm1() / _nonzero(power))
-        return z.sign() * bent
+        warped = torch.where(power < FLAT, log_size, (power * log_size).expm1() / _nonzero(power))
+        return z.sign() * warped
 
-    def _unbend(self, modelled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _unwarp(self, modelled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """sign(z), log(1 + |z|) and the power in force."""
-        bent = self.shift + self.scale * modelled
-        size, power = bent.abs(), self._power_at(bent)
+        warped = self.shift + self.scale * modelled
+        size, power = warped.abs(), self._power_at(warped)
         log_size = torch.where(power < FLAT, size, (power * size).log1p() / _nonzero(power))
-        return bent.sign(), log_size, power
+        return warped.sign(), log_size, power
 
     def _power_at(self, side: Tensor) -> Tensor:
         above = side.new_tensor(self.power)  # of two plain numbers, where() would make single precision

@@ -1,7 +1,7 @@
 """Kernels between pairs and data, and what takes such a correlation to one with independent unit values.
 
 The latter is W with WᵀW = s_f² (K + noise)⁻¹. Of a Gaussian process on all its data it is (L / s_f)⁻¹ and stays a
-triangular system; of one whose variance is told by the first k of its rows (``condensed``) it is a small matrix, and
+triangular system; of one with the first k of its rows as inducing points (``sparse``) it is a small matrix, and
 looks at no others. M experts, n rows, N columns.
 
 ``product_gram`` has kernels at sums of squared distances r² = a_i + b_j: every design with every context. What belongs

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from edrbo.acquisition.confidence import check_positive, information_gain_path
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.ensemble import Ensemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.hyperparameters import Hyperparameters
 from edrbo.surrogate.kernels import get_kernel, gram, scaled_sqdist
@@ -70,14 +70,14 @@ class MaximumGain:
 
 
 def max_information_gain(
-    kernel: KernelFunction, candidates: Tensor, steps: int, noise: float, *, halved: bool = False
+    kernel: KernelFunction, candidates: Tensor, steps: int, noise_variance: float, *, halved: bool = False
 ) -> MaximumGain:
     """Greedy maximum information gain of ``steps`` observations at ``candidates`` (N × d), repeats allowed.
 
     ``kernel`` has unit variance and maps N × d and n × d points to N × n, as those of ``unit_kernel`` do.
     The next point is the one of largest posterior variance: a Cholesky factor grown by its pivots, O(steps² N).
     """
-    check_positive("noise", noise)
+    check_positive("noise_variance", noise_variance)
     if steps < 1 or len(candidates) == 0:
         raise InvalidValueError(f"{steps!r} steps over {len(candidates)} candidates", "one or more of both")
     rows = candidates.new_zeros(steps, len(candidates))
@@ -85,9 +85,9 @@ def max_information_gain(
     chosen, gains = [], []
     for t in range(steps):
         j = int(variance.argmax())
-        gains.append(math.log1p(float(variance[j]) / noise))
+        gains.append(math.log1p(float(variance[j]) / noise_variance))
         covariance = kernel(candidates, candidates[j : j + 1]).squeeze(-1) - rows[:t].mT @ rows[:t, j]
-        rows[t] = covariance / math.sqrt(float(variance[j]) + noise)
+        rows[t] = covariance / math.sqrt(float(variance[j]) + noise_variance)
         variance = (variance - rows[t].square()).clamp_min(0.0)
         chosen.append(j)
     gain = torch.tensor(gains, dtype=torch.float64).cumsum(0)
@@ -121,10 +121,10 @@ def _per_lengthscale(slopes: list[float], lengthscale: Tensor) -> Tensor:
     return torch.tensor(slopes, dtype=torch.float64) / shortest
 
 
-def acquisition_lipschitz(beta: float, noise: float, constants: Tensor) -> float:
+def acquisition_lipschitz(beta: float, noise_variance: float, constants: Tensor) -> float:
     """L(x) = 2 λ^(−½) β max_m L_m: how fast μ̄ + β σ̄ can change with c. The same at every x for our kernels: ℓ = 1."""
-    check_positive("noise", noise)
-    return 2.0 * beta / math.sqrt(noise) * float(constants.max())
+    check_positive("noise_variance", noise_variance)
+    return 2.0 * beta / math.sqrt(noise_variance) * float(constants.max())
 
 
 # ---------------------------------------------------------------- the regret bound
@@ -160,12 +160,18 @@ class RegretBounds:
 
 
 def regret_bounds(
-    model: Ensemble, regret: Sequence[float], value_range: float, *, beta: float, noise: float, delta: float = 0.05
+    model: ExpertEnsemble,
+    regret: Sequence[float],
+    value_range: float,
+    *,
+    beta: float,
+    noise_variance: float,
+    delta: float = 0.05,
 ) -> RegretBounds:
     """Bounds along a run: ``regret`` (T) is that of the T observations of ``model``, whose kernels count as fixed.
 
     γ_t is the realized gain, the largest over the experts; the theorem asks for the maximum gain, which is larger, so
-    the theorem's bound is at least the one shown. ``noise`` is λ for kernels of unit variance.
+    the theorem's bound is at least the one shown. ``noise_variance`` is λ for kernels of unit variance.
     """
     gp, x = model.gp, model.inputs
     steps = range(1, len(regret) + 1)
@@ -173,7 +179,7 @@ def regret_bounds(
         raise InvalidValueError(f"{len(regret)} regrets for {len(x)} observations", "give one for each")
     sqdist = scaled_sqdist(x, x, gp.hyper.lengthscale)
     unit = gram(gp.kernels, sqdist, torch.ones_like(gp.hyper.outputscale), gp.hyper.shape)
-    gamma = information_gain_path(unit, noise).amax(0).tolist()
+    gamma = information_gain_path(unit, noise_variance).amax(0).tolist()
     theorem = [regret_bound(t, g, beta, 1.0, model.num_experts, delta) for t, g in zip(steps, gamma, strict=True)]
     return RegretBounds(np.cumsum(regret), np.array([trivial_bound(t, value_range) for t in steps]), np.array(theorem))
 
@@ -185,9 +191,9 @@ def regret_bounds(
 class FixedSurrogate(Surrogate):
     """The surrogate the theorems are about: zero mean, unit-variance kernels fixed beforehand, regularization λ.
 
-    ``lengthscale`` is a number, one per input, or one row per expert, in the unit cube; ``noise`` is λ. Outcomes are
-    taken as they are: bring y to mean zero and ordinary size yourself, since B is a bound on the norm of *this* y. The
-    theorems know complete observations only: failed evaluations and missing contexts enter roughly.
+    ``lengthscale`` is a number, one per input, or one row per expert, in the unit cube; ``noise_variance`` is λ.
+    Outcomes are taken as they are: bring y to mean zero and ordinary size yourself, since B is a bound on the norm of
+    *this* y. The theorems know complete observations only: failed evaluations and missing contexts enter roughly.
 
     ``scaled`` gives the paper's posterior, whose variance is divided by λ. It is the ordinary posterior of a kernel of
     variance 1/λ under noise of variance 1, and that is how it is made: the mean is the same, σ is 1/√λ times as large
@@ -197,25 +203,25 @@ class FixedSurrogate(Surrogate):
     fits: ClassVar[bool] = False
 
     lengthscale: float | tuple[float, ...] | tuple[tuple[float, ...], ...] = 0.5
-    noise: float = 0.01
+    noise_variance: float = 0.01
     shape: float = 1.0
     scaled: bool = True
 
     def __post_init__(self) -> None:
-        check_positive("noise", self.noise)
+        check_positive("noise_variance", self.noise_variance)
         if not bool((torch.tensor(self.lengthscale) > 0).all()):
             raise InvalidValueError(f"lengthscale is {self.lengthscale!r}", "give numbers above zero")
 
     def hyperparameters(self, d: int) -> Hyperparameters:
         """Those of all experts on d inputs."""
         one = torch.ones(len(self.experts), dtype=torch.float64)
-        unit = self.noise if self.scaled else 1.0
+        unit = self.noise_variance if self.scaled else 1.0
         try:
             lengthscale = torch.tensor(self.lengthscale, dtype=torch.float64).expand(len(one), d)
         except RuntimeError:
             hint = f"give one, {d} (one per input), or {len(one)} rows of {d}"
             raise InvalidValueError(f"lengthscale is {self.lengthscale!r}", hint) from None
-        return Hyperparameters(lengthscale, one / unit, self.noise * one / unit, 0.0 * one, self.shape * one)
+        return Hyperparameters(lengthscale, one / unit, self.noise_variance * one / unit, 0.0 * one, self.shape * one)
 
     def fit(
         self,
@@ -225,22 +231,22 @@ class FixedSurrogate(Surrogate):
         *,
         start: Hyperparameters | None = None,
         cold: bool = True,
-    ) -> Ensemble:
+    ) -> ExpertEnsemble:
         """Nothing is fitted: the same as ``at``."""
         return self.at(X, Y, Yvar, self.hyperparameters(X.shape[-1]))
 
-    def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> Ensemble:
+    def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> ExpertEnsemble:
         """Condition on ``X`` (... × n × d), ``Y`` (... × n) at the fixed parameters, whatever ``hyper`` says."""
         kernels = tuple(get_kernel(name) for name in self.experts)
         gp = ExactGP.condition(kernels, self.hyperparameters(X.shape[-1]), X, Y, self._known(Yvar))
-        return Ensemble(gp, Scaling(0.0, 1.0))
+        return ExpertEnsemble(gp, Scaling(0.0, 1.0))
 
-    def extend(self, model: Ensemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> Ensemble:
+    def extend(self, model: ExpertEnsemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> ExpertEnsemble:
         """``model`` with the rows it lacks, by rows of the factor."""
         old, known = model.gp.x.shape[-2], self._known(Yvar)
         new = None if known is None else known[old:]
-        return Ensemble(model.gp.extend(X[..., old:, :], Y[..., old:], new), model.scaling)
+        return ExpertEnsemble(model.gp.extend(X[..., old:, :], Y[..., old:], new), model.scaling)
 
     def _known(self, Yvar: Tensor | None) -> Tensor | None:
         """Known noise variances in the units of the posterior."""
-        return None if Yvar is None else Yvar / (self.noise if self.scaled else 1.0)
+        return None if Yvar is None else Yvar / (self.noise_variance if self.scaled else 1.0)

@@ -8,12 +8,12 @@ from functools import cache
 
 import numpy as np
 
-from edrbo.bench.analysis.results import PUBLISHED, Results, Run
+from edrbo.bench.analysis.results import PUBLISHED, ReplicateRun, Results
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.records.settings import DEFAULT
 from edrbo.streams import stream
 
-Series = Callable[[Run], Array]
+Series = Callable[[ReplicateRun], Array]
 
 WINDOW = 5  # instantaneous regrets are averaged over so many steps: single ones jump with the context
 RESAMPLES = 1_000
@@ -30,7 +30,7 @@ class Curve:
     high: Array
 
 
-def curve_of(runs: Sequence[Run], of: Series) -> Curve:
+def curve_of(runs: Sequence[ReplicateRun], of: Series) -> Curve:
     """T is the length of the shortest run.
 
     The interval is that of the mean, by resampling seeds. It is above zero where the regrets are, so that it has a
@@ -50,18 +50,18 @@ def _shares(seeds: int) -> Array:
     return np.asarray(drawn / seeds, dtype=np.float64)
 
 
-def cumulative_regret(run: Run) -> Array:
+def cumulative_regret(run: ReplicateRun) -> Array:
     return np.cumsum(run.regret)
 
 
-def smoothed_regret(run: Run) -> Array:
+def smoothed_regret(run: ReplicateRun) -> Array:
     """Mean of the last ``WINDOW`` regrets, of fewer at the beginning."""
     total = np.cumsum(run.regret)
     before = np.concatenate([np.zeros(WINDOW), total])[: len(total)]
     return np.asarray((total - before) / np.minimum(np.arange(1, len(total) + 1), WINDOW))
 
 
-def suggestion_seconds(run: Run) -> Array:
+def suggestion_seconds(run: ReplicateRun) -> Array:
     return run.seconds
 
 

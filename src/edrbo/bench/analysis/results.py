@@ -28,7 +28,7 @@ PUBLISHED = " (published)"  # added to the name of a method whose runs are not o
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ReplicateRun:
     """A finished replicate. ``regret`` (T,) is instantaneous; ``seconds`` (T,) per suggestion, their mean if only the
     total is known; ``recommended`` holds the regrets of the recommended design by name, as far as known.
     """
@@ -57,7 +57,7 @@ class Results:
     Regrets are those under ``goal``, as text.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[ReplicateRun, ...]
     failures: tuple[FailedRun, ...] = ()
     unfinished: int = 0
     headers: tuple[dict[str, Any], ...] = field(default=(), repr=False)
@@ -76,7 +76,7 @@ class Results:
         """The names of all looks that some run has, by ``look_name``."""
         return list(dict.fromkeys(name for run in self.runs for name in run.recommended if AT in name))
 
-    def of(self, problem: str, method: str) -> dict[int, Run]:
+    def of(self, problem: str, method: str) -> dict[int, ReplicateRun]:
         """The runs of a method on a problem, by seed."""
         return {run.seed: run for run in self.runs if (run.problem, run.method) == (problem, method)}
 
@@ -107,7 +107,7 @@ def only_problems(results: Results, problems: Sequence[str]) -> Results:
     return replace(results, runs=tuple(run for run in results.runs if run.problem in problems))
 
 
-def _in_order(runs: Iterable[Run]) -> list[Run]:
+def _in_order(runs: Iterable[ReplicateRun]) -> list[ReplicateRun]:
     """The order of the registries, then of the alphabet."""
     from edrbo.bench.run.plugin import method_names, problem_names
 
@@ -138,10 +138,10 @@ def _goal(headers: Sequence[dict[str, Any]], directory: Path) -> str:
     return found[0] if found else "expected"
 
 
-def _run(record: Record) -> Run:
+def _run(record: Record) -> ReplicateRun:
     header, result = record.header, record.result
     assert result is not None
-    return Run(
+    return ReplicateRun(
         header["problem"],
         header["method"],
         header["seed"],
@@ -170,12 +170,12 @@ def _read_table(path: Path) -> Results:
         ) from None
 
 
-def _table_run(row: dict[str, str]) -> Run:
+def _table_run(row: dict[str, str]) -> ReplicateRun:
     regret = np.array([float(row[f"r{t}"]) for t in range(1, 1 + sum(name[1:].isdigit() for name in row))])
     kinds = ("simple", *ROBUST_REGRETS, *(name for name in row if AT in name))
     known = {name: float(row[name]) for name in kinds if row.get(name)}
     seconds = np.full(len(regret), float(row["seconds"]) / max(1, len(regret)))
-    return Run(row["problem"], row["method"], int(row["seed"]), regret, seconds, known)
+    return ReplicateRun(row["problem"], row["method"], int(row["seed"]), regret, seconds, known)
 
 
 def export(results: Results, path: Path) -> None:

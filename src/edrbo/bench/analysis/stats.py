@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edrbo.bench.analysis.results import AT, Results, Run
+from edrbo.bench.analysis.results import AT, ReplicateRun, Results
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.records.goals import parse_goal
@@ -29,11 +29,11 @@ STATISTICS = {
     "shift-down": "regret of the recommended design when contexts move down by 0.1",
     "shift-up": "regret of the recommended design when contexts move up by 0.1",
     "spread": "regret of the recommended design when contexts spread 1.5 times as far",
-    "worst-case": "regret of the recommended design under the worst law within Wasserstein distance 0.1",
+    "worst-case": "regret of the recommended design under the worst distribution within Wasserstein distance 0.1",
 }
 
 
-UNDER_GOAL = ("final", "after", "mean", "simple")  # the others are about the mean under another law
+UNDER_GOAL = ("final", "after", "mean", "simple")  # the others are about the mean under another distribution
 
 
 def title_of(name: str, goal: str) -> str:
@@ -46,7 +46,7 @@ def title_of(name: str, goal: str) -> str:
     return f"{STATISTICS[name]}, under {goal} ({parse_goal(goal).title()})"
 
 
-def statistic(run: Run, name: str) -> float:
+def statistic(run: ReplicateRun, name: str) -> float:
     """One number of a run; NaN if it is not known."""
     if name not in STATISTICS and AT not in name:
         raise UnknownNameError(f"no statistic is called {name!r}", f"one of {', '.join(STATISTICS)}")

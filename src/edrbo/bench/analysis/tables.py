@@ -67,7 +67,9 @@ def render(
 
 def notes(results: Results) -> list[str]:
     """What a reader of the tables must know."""
-    found = [] if results.goal == "expected" else [f"methods were told, and regrets are measured under, {results.goal}"]
+    found = (
+        [] if results.goal == "expected" else [f"methods were reported, and regrets are measured under, {results.goal}"]
+    )
     if results.failures:
         found.append(f"{len(results.failures)} replicates failed and are left out")
     if results.unfinished:

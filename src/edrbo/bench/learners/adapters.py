@@ -5,7 +5,7 @@ but ``expectation-nei``, which is what an expert would build of BoTorch's parts.
 search recommend the best design observed, which is what ``study.best_params`` gives; the two of BoTorch the observed
 design with the best posterior mean.
 
-Where designs are whole numbers or choices, random search draws from their levels and Optuna is told its own
+Where designs are whole numbers or choices, random search draws from their levels and Optuna is reported its own
 distributions; the two of BoTorch search the relaxed cube, in which a choice is a one-hot row, and take the design
 nearest to what they find.
 """

@@ -1,6 +1,6 @@
 """What the benchmark asks of a method: suggest a design, observe the outcome, recommend in the end.
 
-A learner is a function of its setup and of what it observed: a fresh one that is told the same evaluations goes on
+A learner is a function of its setup and of what it observed: a fresh one that is reported the same evaluations goes on
 exactly as the first. Chance comes from streams named by the seed and the number of evaluations, never from a generator
 that lives on. This is what lets an interrupted replicate go on to the same numbers.
 """
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.acquisition.methods import Method
-from edrbo.context.laws import sobol_points
+from edrbo.contexts.distributions import sobol_points
 from edrbo.errors import ImplausibleWarning
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.events import Asked
 from edrbo.records.goals import Expected, Goal
-from edrbo.records.settings import Choices, Purpose
+from edrbo.records.settings import Purpose, SettingsOptions
 from edrbo.space import Space
 from edrbo.streams import stream_seed
 
@@ -91,7 +91,7 @@ class OptimizerLearner(Learner):
     """edrbo's own methods."""
 
     def __init__(self, setup: Setup, method: str | Method, aim: Purpose = "operate") -> None:
-        choices: Choices = {"goal": setup.goal, "seed": setup.seed, "initial": setup.initial, "aim": aim}
+        choices: SettingsOptions = {"goal": setup.goal, "seed": setup.seed, "initial": setup.initial, "aim": aim}
         if aim == "identify" and setup.evaluations is not None:
             choices["evaluations"] = setup.evaluations
         self._optimizer = Optimizer(setup.space, method, **choices)

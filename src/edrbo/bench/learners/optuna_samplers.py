@@ -9,7 +9,7 @@ import optuna
 
 from edrbo.bench.learners.context_free import ContextFree
 from edrbo.bench.learners.learner import Array, Setup
-from edrbo.optuna.export import distribution_of
+from edrbo.integrations.optuna.export import distribution_of
 
 
 @final
@@ -26,7 +26,7 @@ class OptunaLearner(ContextFree):
         self._sampler = sampler
         self._space = {name: distribution_of(variable) for name, variable in setup.space.design.items()}
         self._study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler())
-        self._told = 0
+        self._reported = 0
 
     def _seeded(self) -> optuna.samplers.BaseSampler:
         seed, startup = self.step_seed(self._sampler), self.setup.initial
@@ -35,10 +35,10 @@ class OptunaLearner(ContextFree):
         return optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup)
 
     def propose(self) -> Array:
-        for x, y in zip(self.x[self._told :], self.y[self._told :], strict=True):
+        for x, y in zip(self.x[self._reported :], self.y[self._reported :], strict=True):
             (params,) = self.setup.space.decode_designs(x)
             self._study.add_trial(optuna.trial.create_trial(value=float(y), params=params, distributions=self._space))
-        self._told = len(self.y)
+        self._reported = len(self.y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # experimental samplers say so at every step
             self._study.sampler = self._seeded()

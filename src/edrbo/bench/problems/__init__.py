@@ -1,9 +1,9 @@
-"""The registry of problems. A new problem is a function, a context law and a line in this file.
+"""The registry of problems. A new problem is a function, a context distribution and a line in this file.
 
-The nine of the paper are the benchmark. The further ones, of other dimensions, laws and noise, are there to check
-that a method is not tuned to nine curves; the high ones have ten to eighteen designs, some of them whole numbers and
-choices; the classic ones are of the literature of robust design. The family of :mod:`edrbo.bench.problems.bbob` is for
-evidence with power: 72 problems, and as many with noise.
+The nine of the paper are the benchmark. The further ones, of other dimensions, distributions and noise, are there to
+check that a method is not tuned to nine curves; the high ones have ten to eighteen designs, some of them whole numbers
+and choices; the classic ones are of the literature of robust design. The family of :mod:`edrbo.bench.problems.bbob` is
+for evidence with power: 72 problems, and as many with noise.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Product, clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray
-from edrbo.bench.problems.oracle.laws import Product, clipped_normal, iid
 from edrbo.bench.problems.problem import Problem, in_chunks
 
-# At x = (0.5, 0.5) f has a cusp at c = 0.5, and nearby designs bend as sharply: panels shrink towards it.
+# At x = (0.5, 0.5) f has a cusp at c = 0.5, and nearby designs curve as sharply: panels shrink towards it.
 BREAKS = (0.5, *(0.5 + sign * 2.0**-k for sign in (-1, 1) for k in range(7, 20)))
 
 
@@ -23,9 +23,9 @@ def ackley(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(20 * np.exp(-0.2 * np.sqrt(mean_square)) + np.exp(mean_cosine) - 20 - np.e)
 
 
-def expected_ackley(x: AnyArray, law: Product) -> AnyArray:
+def expected_ackley(x: AnyArray, context_distribution: Product) -> AnyArray:
     """The cosine term is a product of a factor in x and one in c; the other term depends on ‖z_x‖² alone."""
-    nodes, weights = law.quadrature(BREAKS)
+    nodes, weights = context_distribution.quadrature(BREAKS)
     z_x, z_c = _coordinates(x), _coordinates(nodes[:, 0])
     cosine_c = weights @ np.exp(np.cos(2 * np.pi * z_c) / 3)
     cosine_x = np.exp(np.cos(2 * np.pi * z_x).sum(-1) / 3)
@@ -43,7 +43,7 @@ def ackley_problem() -> Problem:
         name="ackley",
         description="A needle in a field of ripples; the context blurs the needle.",
         d_x=2,
-        law=iid(clipped_normal(0.5, 0.2)),
+        context_distribution=iid(clipped_normal(0.5, 0.2)),
         objective=ackley,
         expectation=expected_ackley,
         breaks=BREAKS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Normal, Uniform
-from edrbo.bench.problems.oracle.laws import Clipped, Product
 from edrbo.bench.problems.problem import Problem, in_chunks
 
 HEIGHTS = np.array([3.0, 2.6, 2.2, 1.8, 2.4])
@@ -39,9 +39,9 @@ def beacons(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray((HEIGHTS * factors[0] * factors[1] * still).sum(-1))
 
 
-def expected_beacons(x: AnyArray, law: Product) -> AnyArray:
+def expected_beacons(x: AnyArray, context_distribution: Product) -> AnyArray:
     """A bump is a product over coordinates, and every context meets one of them."""
-    rules = [component.quadrature(panels=16) for component in law.components]
+    rules = [component.quadrature(panels=16) for component in context_distribution.components]
 
     def mean_factor(part: AnyArray, j: int, rule: tuple[Array, Array]) -> AnyArray:
         nodes, weights = rule
@@ -59,7 +59,7 @@ def beacons_problem() -> Problem:
         name="beacons",
         description="Five bumps; the highest is carried furthest by the contexts, so on average another one wins.",
         d_x=3,
-        law=Product((Clipped(Uniform(-0.1, 1.1)), Clipped(Normal(0.35, 0.25)))),
+        context_distribution=Product((Clipped(Uniform(-0.1, 1.1)), Clipped(Normal(0.35, 0.25)))),
         objective=beacons,
         expectation=expected_beacons,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Product, clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array
-from edrbo.bench.problems.oracle.laws import Product, clipped_normal, iid
 from edrbo.bench.problems.problem import Problem, in_chunks
 
 
@@ -21,17 +21,17 @@ def modified_branin(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(-first * second)
 
 
-def expected_branin(x: AnyArray, law: Product) -> AnyArray:
+def expected_branin(x: AnyArray, context_distribution: Product) -> AnyArray:
     """c₁ and c₂ are independent and meet different factors, so the expectation is a product of two."""
 
     def both(part: AnyArray) -> AnyArray:
-        c_1, weights_1 = law.components[0].quadrature()
-        c_2, weights_2 = law.components[1].quadrature()
+        c_1, weights_1 = context_distribution.components[0].quadrature()
+        c_2, weights_2 = context_distribution.components[1].quadrature()
         first = _root_branin(15 * part[:, :1] - 5, 15 * c_1) @ weights_1
         second = _root_branin(15 * c_2 - 5, 15 * part[:, 1:]) @ weights_2
         return np.asarray(-first * second)
 
-    width: Array = law.components[0].quadrature()[1]
+    width: Array = context_distribution.components[0].quadrature()[1]
     return in_chunks(both, x, len(width))
 
 
@@ -40,7 +40,7 @@ def modified_branin_problem() -> Problem:
         name="modified-branin",
         description="A product of two Branin functions; each design variable meets one context variable.",
         d_x=2,
-        law=iid(clipped_normal(0.5, 0.2), 2),
+        context_distribution=iid(clipped_normal(0.5, 0.2), 2),
         objective=modified_branin,
         expectation=expected_branin,
     )

@@ -6,8 +6,8 @@ hunt, which makes ripples across the balances. So nothing is gained by moving on
 
 from __future__ import annotations
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_normal
 from edrbo.bench.problems.oracle.distributions import Mixture, Normal, Uniform
-from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_normal
 from edrbo.bench.problems.plant import Loss, Plant
 from edrbo.bench.problems.problem import Problem
 from edrbo.space import Space
@@ -67,7 +67,7 @@ def building_problem() -> Problem:
         name="building",
         description="Ten settings of a building's control that all act on each other, in any weather.",
         d_x=len(SETTINGS),
-        law=Product(
+        context_distribution=Product(
             (
                 Clipped(winter_and_summer),
                 Clipped(Uniform(0.0, 0.9)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
 from edrbo.bench.problems.problem import Problem
 
 
@@ -24,7 +24,7 @@ def three_hump_camel() -> Problem:
         name="three-hump-camel",
         description="One hump in the middle; the context tilts it.",
         d_x=1,
-        law=iid(clipped_normal(0.5, 0.2)),
+        context_distribution=iid(clipped_normal(0.5, 0.2)),
         objective=three_hump,
         landmark=(0.5,),
     )
@@ -35,6 +35,6 @@ def six_hump_camel() -> Problem:
         name="six-hump-camel",
         description="Two humps whose order depends on the context; on average a flat ridge between them.",
         d_x=1,
-        law=iid(clipped_normal(0.6, 0.2)),
+        context_distribution=iid(clipped_normal(0.6, 0.2)),
         objective=six_hump,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
 from edrbo.bench.problems.problem import Problem
 
 STEEPNESS = 30.0
@@ -26,6 +26,6 @@ def cliff_problem() -> Problem:
         name="cliff",
         description="The best average stands close to a steep drop, over which a small shift of the context falls.",
         d_x=2,
-        law=iid(clipped_normal(0.3, 0.08)),
+        context_distribution=iid(clipped_normal(0.3, 0.08)),
         objective=cliff,
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
 from edrbo.bench.problems.oracle.distributions import AnyArray, Mixture, Normal, Uniform
-from edrbo.bench.problems.oracle.laws import Clipped, Product
 from edrbo.bench.problems.problem import Problem
 
 TARGET_THICKNESS = 0.45
@@ -41,9 +41,9 @@ def coating(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(8 * x[..., 0] - wet - blistered - uneven - streaks)
 
 
-def expected_coating(x: AnyArray, law: Product) -> AnyArray:
+def expected_coating(x: AnyArray, context_distribution: Product) -> AnyArray:
     """f is a sum of products of a factor in x and one in a single context, whose mean is one number."""
-    (h, of_h), (r, of_r) = (component.quadrature() for component in law.components)
+    (h, of_h), (r, of_r) = (component.quadrature() for component in context_distribution.components)
     thinning = 1 + THINNING * (r - 0.5)
     angle, thickness = x[..., 3] - 0.2, _thickness(x)
     wet = _wetness(x) * (of_h @ np.exp(WET_HUMIDITY * h))
@@ -59,7 +59,7 @@ def coating_problem() -> Problem:
         name="coating",
         description="Settings of a coating line for dry and wet days, in a hall that is never at one temperature.",
         d_x=4,
-        law=Product((Clipped(dry_and_wet_days), Clipped(Uniform(0.2, 0.9)))),
+        context_distribution=Product((Clipped(dry_and_wet_days), Clipped(Uniform(0.2, 0.9)))),
         objective=coating,
         expectation=expected_coating,
     )

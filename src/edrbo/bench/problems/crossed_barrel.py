@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
 from edrbo.bench.problems.problem import Problem
 from edrbo.space import Integer, Space
 
@@ -34,7 +34,7 @@ def crossed_barrel_problem() -> Problem:
         name="crossed-barrel",
         description="Struts, twist, radius and wall of a printed barrel, to absorb much however stiff the print.",
         d_x=SPACE.d_x,
-        law=iid(clipped_normal(0.45, 0.25)),
+        context_distribution=iid(clipped_normal(0.45, 0.25)),
         objective=crossed_barrel,
         design=SPACE,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
 from edrbo.bench.problems.oracle.distributions import AnyArray, Cauchy, Mixture, Normal
-from edrbo.bench.problems.oracle.laws import Clipped, Product
 from edrbo.bench.problems.problem import Problem, in_chunks
 
 
@@ -24,9 +24,11 @@ def dose_response(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(_response(x[..., 0], c[..., 0]) - _harm(x[..., 0], c[..., 1]))
 
 
-def expected_dose_response(x: AnyArray, law: Product) -> AnyArray:
+def expected_dose_response(x: AnyArray, context_distribution: Product) -> AnyArray:
     """Response and harm meet one context each."""
-    (sensitivity, of_sensitivity), (clearance, of_clearance) = (part.quadrature() for part in law.components)
+    (sensitivity, of_sensitivity), (clearance, of_clearance) = (
+        part.quadrature() for part in context_distribution.components
+    )
 
     def difference(dose: AnyArray) -> AnyArray:
         response = _response(dose, sensitivity) @ of_sensitivity
@@ -41,7 +43,7 @@ def dose_response_problem() -> Problem:
         name="dose-response",
         description="One dose for patients of heavy-tailed sensitivity and two kinds of clearance.",
         d_x=1,
-        law=Product((Clipped(Cauchy(0.4, 0.08)), Clipped(two_kinds))),
+        context_distribution=Product((Clipped(Cauchy(0.4, 0.08)), Clipped(two_kinds))),
         objective=dose_response,
         expectation=expected_dose_response,
     )

@@ -1,11 +1,11 @@
-"""Hartmann's six-dimensional function: five designs and one context, under an easy and a hard context law."""
+"""Hartmann's six-dimensional function: five designs and one context, under an easy and a hard context distribution."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray, Cauchy, Normal, equal_mixture
-from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_normal, iid
 from edrbo.bench.problems.problem import Problem
 
 ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
@@ -41,9 +41,9 @@ def hartmann(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray((ALPHA * _design_bumps(x) * _context_bumps(c)).sum(-1))
 
 
-def expected_hartmann(x: AnyArray, law: Product) -> AnyArray:
+def expected_hartmann(x: AnyArray, context_distribution: Product) -> AnyArray:
     """Every bump is a product of a factor in x and one in c."""
-    nodes, weights = law.quadrature()
+    nodes, weights = context_distribution.quadrature()
     return np.asarray(_design_bumps(x) @ (ALPHA * (weights @ _context_bumps(nodes))))
 
 
@@ -52,7 +52,7 @@ def hartmann_problem() -> Problem:
         name="hartmann",
         description="Four bumps in six dimensions, the last one being the context.",
         d_x=5,
-        law=iid(clipped_normal(0.5, 0.2)),
+        context_distribution=iid(clipped_normal(0.5, 0.2)),
         objective=hartmann,
         expectation=expected_hartmann,
     )
@@ -63,9 +63,9 @@ def complicated_hartmann() -> Problem:
     parts = [*(Normal(mean, sd) for mean, sd in normals), Cauchy(0.2, 0.02), Cauchy(0.8, 0.02)]
     return Problem(
         name="complicated-hartmann",
-        description="Hartmann under a context law of eight modes, two of them heavy-tailed.",
+        description="Hartmann under a context distribution of eight modes, two of them heavy-tailed.",
         d_x=5,
-        law=iid(Clipped(equal_mixture(parts))),
+        context_distribution=iid(Clipped(equal_mixture(parts))),
         objective=hartmann,
         expectation=expected_hartmann,
     )

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
 from edrbo.bench.problems.oracle.shift import with_noise
 from edrbo.bench.problems.problem import Problem
 
@@ -29,7 +29,7 @@ def noisy_kiln_problem() -> Problem:
         description="Heat, time and draft of a kiln for any load, measured with noise of 5 % of the range.",
         d_x=3,
         # Wide, so that the kiln is quite often empty or full.
-        law=iid(clipped_normal(0.5, 0.4)),
+        context_distribution=iid(clipped_normal(0.5, 0.4)),
         objective=kiln,
     )
     return replace(with_noise(problem, NOISE_SHARE * problem.value_range), name=problem.name)

@@ -17,8 +17,8 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Uniform
-from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_normal, iid
 from edrbo.bench.problems.oracle.maximum import polish, quasi_random_designs
 from edrbo.bench.problems.problem import Objective, Problem
 from edrbo.errors import UnknownNameError
@@ -32,8 +32,8 @@ PENALTY = 1e3  # of the range, for a share of contexts that is missing
 class LimitedProblem:
     """Maximize E f(x) among designs with P(lower ≤ g(x, c) ≤ upper) ≥ probability, f and g both unknown.
 
-    ``problem`` holds f, the law and the noise; ``limited`` is g; ``share(x)`` maps (n, d_x) to the exact probability
-    (n,). ``limit_noise_sd`` is that of g's noise.
+    ``problem`` holds f, the distribution and the noise; ``limited`` is g; ``share(x)`` maps (n, d_x) to the exact
+    probability (n,). ``limit_noise_sd`` is that of g's noise.
     """
 
     problem: Problem
@@ -58,7 +58,7 @@ class LimitedProblem:
     def share(self, x: Array) -> Array:
         """The share of contexts in which the limit holds: (…, d_x) → (…)."""
         x = np.asarray(x, dtype=float)
-        return self.share_of(x.reshape(-1, self.d_x), self.problem.law).reshape(x.shape[:-1])
+        return self.share_of(x.reshape(-1, self.d_x), self.problem.context_distribution).reshape(x.shape[:-1])
 
     def keeps(self, x: Array) -> np.ndarray:
         """Whether designs (…, d_x) keep the limit in as many contexts as they must."""
@@ -105,10 +105,10 @@ def _marks(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(base + square * x[..., 0] ** 2 + moved * x[..., 0] * c[..., 0])
 
 
-def _unmarked(x: Array, law: Product) -> Array:
+def _unmarked(x: Array, context_distribution: Product) -> Array:
     base, square, moved = MARK
     worst = (PRESS - base - square * x[:, 0] ** 2) / np.maximum(moved * x[:, 0], 1e-12)
-    return law.components[0].cdf(worst)
+    return context_distribution.components[0].cdf(worst)
 
 
 def press_problem() -> LimitedProblem:
@@ -131,9 +131,9 @@ def _heat(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(x[..., 0] * (0.8 + 0.6 * c[..., 0]) * (1.3 - 0.5 * x[..., 1]))
 
 
-def _cool_enough(x: Array, law: Product) -> Array:
+def _cool_enough(x: Array, context_distribution: Product) -> Array:
     worst = (HOTTEST / np.maximum(x[:, 0] * (1.3 - 0.5 * x[:, 1]), 1e-12) - 0.8) / 0.6
-    return law.components[0].cdf(worst)
+    return context_distribution.components[0].cdf(worst)
 
 
 def cutting_problem() -> LimitedProblem:
@@ -156,11 +156,11 @@ def _thickness(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(x[..., 0] * (1.2 - 0.6 * x[..., 1]) * (0.75 + 0.5 * c[..., 0]))
 
 
-def _in_gauge(x: Array, law: Product) -> Array:
+def _in_gauge(x: Array, context_distribution: Product) -> Array:
     base = np.maximum(x[:, 0] * (1.2 - 0.6 * x[:, 1]), 1e-12)
     high, low = ((end / base - 0.75) / 0.5 for end in (THICK, THIN))
-    below = law.components[0].cdf(np.nextafter(low, -np.inf))  # the end itself is within
-    return np.asarray(law.components[0].cdf(high) - below)
+    below = context_distribution.components[0].cdf(np.nextafter(low, -np.inf))  # the end itself is within
+    return np.asarray(context_distribution.components[0].cdf(high) - below)
 
 
 def gauge_problem() -> LimitedProblem:
@@ -179,9 +179,9 @@ def _saved(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(2 - 1.1 * heat - 0.7 * time**2 - 0.8 * (draft - 0.3 - 0.3 * load) ** 2 + 0.2 * wet * heat)
 
 
-def _saved_on_average(x: AnyArray, law: Product) -> AnyArray:
+def _saved_on_average(x: AnyArray, context_distribution: Product) -> AnyArray:
     """f is a polynomial in the contexts, so their moments are enough."""
-    (load, of_load), (wet, of_wet) = (component.quadrature() for component in law.components)
+    (load, of_load), (wet, of_wet) = (component.quadrature() for component in context_distribution.components)
     heat, time, draft = x[..., 0], x[..., 1], x[..., 2] - 0.3
     uneven = draft**2 - 0.6 * draft * (of_load @ load) + 0.09 * (of_load @ load**2)
     return np.asarray(2 - 1.1 * heat - 0.7 * time**2 - 0.8 * uneven + 0.2 * (of_wet @ wet) * heat)
@@ -196,8 +196,8 @@ def _left_wet(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray((0.4 + 0.6 * load + 0.5 * wet) * _drying(x) + 0.25 * (x[..., 2] - 0.5) ** 2)
 
 
-def _dry_enough(x: Array, law: Product) -> Array:
-    load, wet = law.components
+def _dry_enough(x: Array, context_distribution: Product) -> Array:
+    load, wet = context_distribution.components
     nodes, weights = wet.quadrature()
     most = (WETTEST - 0.25 * (x[:, 2] - 0.5) ** 2) / _drying(x)
     return np.asarray(load.cdf((most[:, None] - 0.4 - 0.5 * nodes) / 0.6) @ weights)
@@ -205,8 +205,8 @@ def _dry_enough(x: Array, law: Product) -> Array:
 
 def dryer_problem() -> LimitedProblem:
     text = "The cheapest heat, time and draft that dry nine of ten loads."
-    law = Product((clipped_normal(0.5, 0.25), Clipped(Uniform(0.0, 1.0))))
-    problem = Problem("dryer", text, 3, law, _saved, _saved_on_average, noise_sd=0.02)
+    context_distribution = Product((clipped_normal(0.5, 0.25), Clipped(Uniform(0.0, 1.0))))
+    problem = Problem("dryer", text, 3, context_distribution, _saved, _saved_on_average, noise_sd=0.02)
     return LimitedProblem(problem, _left_wet, Limit(upper=WETTEST, probability=0.9), _dry_enough, limit_noise_sd=0.005)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray
-from edrbo.bench.problems.oracle.laws import clipped_normal, iid
 from edrbo.bench.problems.problem import Problem
 
 OFFSET = 0.05  # of every setting, at either end of the context
@@ -25,7 +25,7 @@ def michalewicz_problem() -> Problem:
         name="michalewicz",
         description="Five narrow valleys, one a setting, that all move with the day: 120 local optima.",
         d_x=5,
-        law=iid(clipped_normal(0.5, 0.25)),
+        context_distribution=iid(clipped_normal(0.5, 0.25)),
         objective=michalewicz,
         landmark=LARGEST,
     )

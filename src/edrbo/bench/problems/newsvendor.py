@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Product, clipped_burr, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray
-from edrbo.bench.problems.oracle.laws import Product, clipped_burr, iid
 from edrbo.bench.problems.problem import Problem
 
 
@@ -14,10 +14,10 @@ def newsvendor(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(9 * np.minimum(order, demand) + np.maximum(0, order - demand) - 5 * order)
 
 
-def expected_newsvendor(x: AnyArray, law: Product) -> AnyArray:
+def expected_newsvendor(x: AnyArray, context_distribution: Product) -> AnyArray:
     """max(0, x − c) = x − min(x, c), so that E f = 8 E min(x, c) − 4x."""
     order = x[..., 0]
-    return np.asarray(8 * law.components[0].expected_minimum(order) - 4 * order)
+    return np.asarray(8 * context_distribution.components[0].expected_minimum(order) - 4 * order)
 
 
 def newsvendor_problem() -> Problem:
@@ -25,7 +25,7 @@ def newsvendor_problem() -> Problem:
         name="newsvendor",
         description="How much to order before the demand is known: f has a kink where they meet.",
         d_x=1,
-        law=iid(clipped_burr(2, 20)),
+        context_distribution=iid(clipped_burr(2, 20)),
         objective=newsvendor,
         expectation=expected_newsvendor,
         # E f' = 8 P(c > x) − 4 vanishes at the median of the demand.

@@ -6,8 +6,8 @@ cost; every resin has its own best primer and its own price, every nozzle its ow
 
 from __future__ import annotations
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_normal
 from edrbo.bench.problems.oracle.distributions import Mixture, Normal, Uniform
-from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_normal
 from edrbo.bench.problems.plant import Loss, Plant, Weights
 from edrbo.bench.problems.problem import Problem
 from edrbo.space import Categorical, Integer, Space
@@ -64,7 +64,9 @@ def paint_shop_problem() -> Problem:
         name="paint-shop",
         description="Twelve settings of a paint shop, whole numbers and choices among them, for every day and paint.",
         d_x=SPACE.d_x,
-        law=Product((Clipped(dry_and_wet_days), Clipped(Uniform(0.2, 0.9)), clipped_normal(0.45, 0.2))),
+        context_distribution=Product(
+            (Clipped(dry_and_wet_days), Clipped(Uniform(0.2, 0.9)), clipped_normal(0.45, 0.2))
+        ),
         objective=PLANT.value,
         expectation=PLANT.expected,
         design=SPACE,

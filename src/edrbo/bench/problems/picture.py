@@ -1,7 +1,7 @@
-"""Pictures of problems: f over (x, c) slices, the context law with its atoms, E f and x*.
+"""Pictures of problems: f over (x, c) slices, the context distribution with its atoms, E f and x*.
 
 One column per design variable and one row of slices per context variable; the other designs stand at x*, the
-other contexts at their medians. E f along the same slices is above, the law of each context at the right.
+other contexts at their medians. E f along the same slices is above, the distribution of each context at the right.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped
 from edrbo.bench.problems.oracle.distributions import Array
-from edrbo.bench.problems.oracle.laws import Clipped
 from edrbo.bench.problems.problem import Problem
 from edrbo.palette import BLUE, COLOR_MAP, GRAY, VERMILION
 
@@ -39,7 +39,10 @@ def slice_designs(problem: Problem, j: int, line: Array) -> Array:
 
 def slice_values(problem: Problem, j: int, k: int) -> Array:
     """f over c_k (rows) and x_j (columns), through x* and the median contexts: RESOLUTION × RESOLUTION."""
-    medians = [float(law.quantile(np.array(0.5))) for law in problem.law.components]
+    medians = [
+        float(context_distribution.quantile(np.array(0.5)))
+        for context_distribution in problem.context_distribution.components
+    ]
     contexts = np.tile(medians, (RESOLUTION, 1))
     contexts[:, k] = LINE
     return problem.evaluate(slice_designs(problem, j, LINE)[:, None, :], contexts).T
@@ -65,8 +68,10 @@ def draw_problem(problem: Problem) -> Figure:
             axes = figure.add_subplot(grid[k + 1, j], sharex=top)
             _draw_slice(axes, problem, tables, j, k)
             slices.append(axes)
-    for k, law in enumerate(problem.law.components):
-        _draw_law(figure.add_subplot(grid[k + 1, problem.d_x]), law, _label("c", k, problem.d_c))
+    for k, context_distribution in enumerate(problem.context_distribution.components):
+        _draw_distribution(
+            figure.add_subplot(grid[k + 1, problem.d_x]), context_distribution, _label("c", k, problem.d_c)
+        )
     _draw_key(figure.add_subplot(grid[0, problem.d_x]), expectations[0], slices[0])
     figure.suptitle(_title(problem), fontsize=10, linespacing=1.4)
     return figure
@@ -136,14 +141,14 @@ def _draw_slice(axes: Axes, problem: Problem, tables: Array, j: int, k: int) -> 
     axes.tick_params(labelsize=8, labelbottom=bottom, labelleft=j == 0)
 
 
-def _draw_law(axes: Axes, law: Clipped, label: str) -> None:
+def _draw_distribution(axes: Axes, context_distribution: Clipped, label: str) -> None:
     """Density against c, with c upwards as in the slices beside it."""
     line = np.linspace(0.0, 1.0, 1001)
-    density = law.density(line)
+    density = context_distribution.density(line)
     top = float(density.max())
     axes.fill_betweenx(line, 0, density, color=GRAY, alpha=0.25, linewidth=0)
     axes.plot(density, line, color=GRAY, linewidth=1.4)
-    for location, mass in zip(*law.atoms(), strict=True):
+    for location, mass in zip(*context_distribution.atoms(), strict=True):
         axes.plot([0], [location], "D", color=VERMILION, markersize=6, clip_on=False, zorder=5)
         axes.annotate(
             f"P({label} = {location:g}) = {mass:.2g}",

@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Product
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array
-from edrbo.bench.problems.oracle.laws import Product
 from edrbo.errors import InvalidValueError
 from edrbo.space import Space
 
@@ -81,9 +81,9 @@ class Plant:
     def _weighted(self, shape: Shape, terms: AnyArray) -> AnyArray:
         return np.asarray(terms @ self.weights[self._are(shape)])
 
-    def expected(self, x: AnyArray, law: Product) -> AnyArray:
+    def expected(self, x: AnyArray, context_distribution: Product) -> AnyArray:
         """(n, d_x) → (n,), real or complex."""
-        mean, second, growth, turn = _transforms(self, law)
+        mean, second, growth, turn = _transforms(self, context_distribution)
         u = x @ self.designs.T - self.offsets
         squares, exps, waves = (u[:, self._are(shape)] for shape in ("square", "exp", "wave"))
         lost = self._weighted("square", squares**2 + 2 * squares * mean + second)
@@ -105,10 +105,10 @@ def _row(space: Space, contexts: Sequence[str], of: Weights) -> tuple[Array, Arr
 
 
 @lru_cache(maxsize=64)
-def _transforms(plant: Plant, law: Product) -> tuple[Array, Array, Array, AnyArray]:
+def _transforms(plant: Plant, context_distribution: Product) -> tuple[Array, Array, Array, AnyArray]:
     """E r·c and E (r·c)² of the squares, E exp(r·c) of the exponentials, E exp(i r·c) of the waves."""
     squares, exps, waves = (plant.contexts[plant._are(shape)] for shape in ("square", "exp", "wave"))
-    rules = [component.quadrature() for component in law.components]
+    rules = [component.quadrature() for component in context_distribution.components]
     means = np.array([weights @ nodes for nodes, weights in rules])
     variances = np.array([weights @ (nodes - mean) ** 2 for (nodes, weights), mean in zip(rules, means, strict=True)])
     growth, turn = np.ones(len(exps)), np.ones(len(waves), dtype=complex)

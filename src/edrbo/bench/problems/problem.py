@@ -1,6 +1,6 @@
-"""What a benchmark problem is: one function f, one context law, and exact oracles made from the two.
+"""What a benchmark problem is: one function f, one context distribution, and exact oracles made from the two.
 
-Symbols: x design (…, d_x), c context (…, d_c), f(x, c) outcome, P law of c, E f(x) = E_{c~P} f(x, c),
+Symbols: x design (…, d_x), c context (…, d_c), f(x, c) outcome, P distribution of c, E f(x) = E_{c~P} f(x, c),
 x* a maximizer of E f over the unit cube. Observations and oracles come from the same f.
 
 Gradients are taken by the complex step, ∂g/∂x_j = Im g(x + ih e_j)/h with h = 1e-30: exact to rounding and
@@ -16,8 +16,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Product, tensor_nodes
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array
-from edrbo.bench.problems.oracle.laws import Product, tensor_nodes
 from edrbo.bench.problems.oracle.levels import maximize_over_levels, real_columns
 from edrbo.bench.problems.oracle.maximum import (
     SEARCH_SIZE_LOG2,
@@ -44,10 +44,10 @@ Expectation = Callable[[AnyArray, Product], AnyArray]
 
 @dataclass(frozen=True)
 class Reference:
-    """What a longer search found beforehand, and the ``law`` it holds for: a maximizer of E f, (d_x,), and the least
-    E f of the quasi-random designs."""
+    """What a longer search found beforehand, and the ``context_distribution`` it holds for: a maximizer of E f, (d_x,),
+    and the least E f of the quasi-random designs."""
 
-    law: Product
+    context_distribution: Product
     x_star: tuple[float, ...]
     lowest: float
 
@@ -56,24 +56,25 @@ class Reference:
 class Problem:
     """Maximize E f(x) over x in [0, 1]^d_x.
 
-    ``objective(x, c)`` broadcasts (…, d_x) with (…, d_c) to (…). ``expectation(x, law)`` maps (n, d_x) to
-    (n,) by a product rule or closed form where there is one; without it the tensor quadrature rule is used,
-    with panels ending at ``breaks``. ``landmark`` is a design worth trying first when E f is maximized (a
-    symmetry point). ``grid_objective`` is f over tensor grids of contexts where that is much cheaper than point by
-    point. ``noise_sd`` is the standard deviation of the observation noise; oracles never contain
-    it. ``data`` says which data a problem stands on when it is not a formula.
+    ``objective(x, c)`` broadcasts (…, d_x) with (…, d_c) to (…). ``expectation(x, context_distribution)`` maps (n, d_x)
+    to (n,) by a product rule or closed form where there is one; without it the tensor quadrature rule is used, with
+    panels ending at ``breaks``. ``landmark`` is a design worth trying first when E f is maximized (a symmetry point).
+    ``grid_objective`` is f over tensor grids of contexts where that is much cheaper than point by point. ``noise_sd``
+    is the standard deviation of the observation noise; oracles never contain it. ``data`` says which data a problem
+    stands on when it is not a formula.
 
     ``design`` is the space of designs where some are whole numbers or choices; x is then what the space codes, d_x its
     coded width, and a point between levels stands for the nearest design. ``objective`` and ``expectation`` are given
     coded designs alone (and complex steps from them in real variables).
 
-    ``reference`` spares the search for x* where it would take long; under another law there is a search all the same.
+    ``reference`` spares the search for x* where it would take long; under another distribution there is a search all
+    the same.
     """
 
     name: str
     description: str
     d_x: int
-    law: Product
+    context_distribution: Product
     objective: Objective
     expectation: Expectation | None = None
     breaks: tuple[float, ...] = ()
@@ -95,7 +96,7 @@ class Problem:
 
     @property
     def d_c(self) -> int:
-        return self.law.d_c
+        return self.context_distribution.d_c
 
     @property
     def knows_goals(self) -> bool:
@@ -137,19 +138,19 @@ class Problem:
 
     def sample_contexts(self, n: int, rng: np.random.Generator) -> Array:
         """n contexts drawn from P, shape (n, d_c)."""
-        return self.law.sample(n, rng)
+        return self.context_distribution.sample(n, rng)
 
-    def expected(self, x: Array, law: Product | None = None) -> Array:
-        """E f(x) under P, or under another ``law``: (…, d_x) → (…), exact."""
+    def expected(self, x: Array, context_distribution: Product | None = None) -> Array:
+        """E f(x) under P, or under another ``context_distribution``: (…, d_x) → (…), exact."""
         x = self._designs(x)
-        return self._expectation(x.reshape(-1, self.d_x), law).reshape(x.shape[:-1])
+        return self._expectation(x.reshape(-1, self.d_x), context_distribution).reshape(x.shape[:-1])
 
-    def expected_and_gradient(self, x: Array, law: Product | None = None) -> tuple[Array, Array]:
+    def expected_and_gradient(self, x: Array, context_distribution: Product | None = None) -> tuple[Array, Array]:
         """E f(x) and its gradient: (…, d_x) → (…), (…, d_x); zero along whole numbers and choices."""
         x = self._designs(x)
         flat = x.reshape(-1, self.d_x)
         steps = flat[None] + 1j * COMPLEX_STEP * np.eye(self.d_x)[:, None, :]
-        values = self._expectation(steps.reshape(-1, self.d_x), law).reshape(self.d_x, -1)
+        values = self._expectation(steps.reshape(-1, self.d_x), context_distribution).reshape(self.d_x, -1)
         gradient = values.imag.T / COMPLEX_STEP
         if self.design is not None:
             gradient = gradient * real_columns(self.design)
@@ -163,20 +164,20 @@ class Problem:
         return in_chunks(lambda part: self.objective(part[:, None, :], nodes), x, len(nodes)).reshape(-1, len(nodes))
 
     def worst_case(self, x: Array, radius: float, rough: bool = False) -> Array:
-        """Worst E_Q f(x) over laws Q on the context cube within Wasserstein-1 distance ``radius`` of P.
+        """Worst E_Q f(x) over distributions Q on the context cube within Wasserstein-1 distance ``radius`` of P.
 
         ``rough`` is faster and less exact.
         """
         x = self._designs(x)
         flat = x.reshape(-1, self.d_x)
-        loss = expected_loss(self.over_grid, self.law, self.breaks, flat, radius, rough)
+        loss = expected_loss(self.over_grid, self.context_distribution, self.breaks, flat, radius, rough)
         return np.asarray(self.expected(flat) - loss).reshape(x.shape[:-1])
 
     def robust_optimum(self, radius: float) -> tuple[Array, float]:
         """argmax (d_x,) and max over x of the worst case: the reference of a robust regret."""
         if not self.knows_goals:
             raise InvalidValueError(
-                f"the best design of {self.name} under the worst law is not known exactly",
+                f"the best design of {self.name} under the worst distribution is not known exactly",
                 "problems whose designs are all real, with one to three context variables, have it",
             )
         return _robust_optimum(self, radius)
@@ -206,8 +207,12 @@ class Problem:
 
     @property
     def _known(self) -> Reference | None:
-        """What was found beforehand, if it is about this law."""
-        return self.reference if self.reference is not None and self.reference.law == self.law else None
+        """What was found beforehand, if it is about this distribution."""
+        return (
+            self.reference
+            if self.reference is not None and self.reference.context_distribution == self.context_distribution
+            else None
+        )
 
     def regret(self, x: Array) -> Array:
         """Instantaneous expected regret E f(x*) − E f(x): (…, d_x) → (…)."""
@@ -220,7 +225,9 @@ class Problem:
             self,
             name=f"-{self.name}",
             objective=lambda x, c: -objective(x, c),
-            expectation=None if expectation is None else lambda x, law: -expectation(x, law),
+            expectation=None
+            if expectation is None
+            else lambda x, context_distribution: -expectation(x, context_distribution),
             grid_objective=None if grid is None else lambda x, lines: -grid(x, lines),
             landmark=None,
             reference=None,
@@ -235,14 +242,16 @@ class Problem:
             )
         return self.snap(x)
 
-    def _expectation(self, x: AnyArray, law: Product | None) -> AnyArray:
+    def _expectation(self, x: AnyArray, context_distribution: Product | None) -> AnyArray:
         """(n, d_x) → (n,), real or complex."""
-        law = self.law if law is None else law
-        if law.d_c != self.d_c:
-            raise InvalidContextError(f"{self.name} has {self.d_c} context variables, the law has {law.d_c}.")
+        context_distribution = self.context_distribution if context_distribution is None else context_distribution
+        if context_distribution.d_c != self.d_c:
+            raise InvalidContextError(
+                f"{self.name} has {self.d_c} context variables, the distribution has {context_distribution.d_c}."
+            )
         if self.expectation is not None:
-            return self.expectation(x, law)
-        nodes, weights = law.quadrature(self.breaks)
+            return self.expectation(x, context_distribution)
+        nodes, weights = context_distribution.quadrature(self.breaks)
         return in_chunks(lambda part: self.objective(part[:, None, :], nodes) @ weights, x, len(weights))
 
 

@@ -6,8 +6,8 @@ shift are as good as noise.
 
 from __future__ import annotations
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_burr, clipped_normal, uniform
 from edrbo.bench.problems.oracle.distributions import Uniform
-from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_burr, clipped_normal, uniform
 from edrbo.bench.problems.plant import Loss, Plant, Weights
 from edrbo.bench.problems.problem import Problem
 from edrbo.space import Categorical, Integer, Space
@@ -76,7 +76,7 @@ def recipe_problem() -> Problem:
         name="recipe",
         description="A recipe of eighteen variables under five contexts; not all of them matter.",
         d_x=SPACE.d_x,
-        law=Product((purity, moisture, ambient, uniform(), clipped_normal(0.5, 0.3))),
+        context_distribution=Product((purity, moisture, ambient, uniform(), clipped_normal(0.5, 0.3))),
         objective=PLANT.value,
         expectation=PLANT.expected,
         design=SPACE,

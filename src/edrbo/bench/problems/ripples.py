@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Product, clipped_burr, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray
-from edrbo.bench.problems.oracle.laws import Product, clipped_burr, iid
 from edrbo.bench.problems.problem import Problem
 
 SCALE = 5.0
@@ -27,9 +27,9 @@ def ripples(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(-bowl - RIPPLE * waves)
 
 
-def expected_ripples(x: AnyArray, law: Product) -> AnyArray:
+def expected_ripples(x: AnyArray, context_distribution: Product) -> AnyArray:
     """Moments for the bowl; cos(a − b) splits into products of a factor in x and one in c."""
-    nodes, weights = law.quadrature()
+    nodes, weights = context_distribution.quadrature()
     place, angle = _place(x), 2 * np.pi * SLIDE * nodes
     bowl = (place**2 - 2 * place * BOWL_SLIDE * (weights @ nodes) + BOWL_SLIDE**2 * (weights @ nodes**2)).sum(-1)
     cosine, sine = weights @ np.cos(angle), weights @ np.sin(angle)
@@ -42,7 +42,7 @@ def ripples_problem() -> Problem:
         name="ripples",
         description="A bowl full of ripples that slide with a skewed context.",
         d_x=2,
-        law=iid(clipped_burr(2, 5)),
+        context_distribution=iid(clipped_burr(2, 5)),
         objective=ripples,
         expectation=expected_ripples,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray, Mixture, Normal
-from edrbo.bench.problems.oracle.laws import Clipped, iid
 from edrbo.bench.problems.problem import Problem
 
 
@@ -21,6 +21,6 @@ def two_seasons_problem() -> Problem:
         name="two-seasons",
         description="Three hills; which one is best depends on the season, and there is no season in between.",
         d_x=1,
-        law=iid(Clipped(seasons)),
+        context_distribution=iid(Clipped(seasons)),
         objective=two_seasons,
     )

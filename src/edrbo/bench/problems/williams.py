@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
 from edrbo.bench.problems.oracle.distributions import AnyArray, Discrete
-from edrbo.bench.problems.oracle.laws import Clipped, Product
 from edrbo.bench.problems.problem import Problem
 
 # The joint distribution of the paper is the product of these two.
@@ -28,15 +28,15 @@ def branin_williams_problem() -> Problem:
         name="branin-williams",
         description="A product of two Branin functions; twelve combinations of two environmental variables.",
         d_x=2,
-        law=Product((SECOND, THIRD)),
+        context_distribution=Product((SECOND, THIRD)),
         objective=branin_williams,
         expectation=expected_branin_williams,
     )
 
 
-def expected_branin_williams(x: AnyArray, law: Product) -> AnyArray:
+def expected_branin_williams(x: AnyArray, context_distribution: Product) -> AnyArray:
     """The contexts are independent and meet different factors, so the expectation is a product of two."""
-    (c_1, weights_1), (c_2, weights_2) = (component.quadrature() for component in law.components)
+    (c_1, weights_1), (c_2, weights_2) = (component.quadrature() for component in context_distribution.components)
     first = branin(15 * x[:, :1] - 5, 15 * c_1) @ weights_1
     second = branin(15 * c_2 - 5, 15 * x[:, 1:]) @ weights_2
     return np.asarray(-first * second)

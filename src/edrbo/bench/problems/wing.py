@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, iid
 from edrbo.bench.problems.oracle.distributions import AnyArray, Uniform
-from edrbo.bench.problems.oracle.laws import Clipped, Product, iid
 from edrbo.bench.problems.problem import Problem
 
 # Best shape at half speed, and how it moves from still to full speed.
@@ -28,14 +28,14 @@ def wing(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(TOP - _weight(c[..., 0]) * ((off @ CURVATURE) * off).sum(-1))
 
 
-def expected_wing(x: AnyArray, law: Product) -> AnyArray:
-    """f is quadratic in x, so three weighted moments of the speed are all the law there is."""
-    nodes, weights = law.components[0].quadrature()
+def expected_wing(x: AnyArray, context_distribution: Product) -> AnyArray:
+    """f is quadratic in x, so three weighted moments of the speed are all the distribution there is."""
+    nodes, weights = context_distribution.components[0].quadrature()
     of_weight = weights * _weight(nodes)
     zeroth, first, second = (of_weight @ (nodes - 0.5) ** k for k in range(3))
     off = x - SHAPE
-    bent, moved = off @ CURVATURE, CURVATURE @ MOVE
-    return np.asarray(TOP - zeroth * (bent * off).sum(-1) + 2 * first * (off @ moved) - second * (MOVE @ moved))
+    warped, moved = off @ CURVATURE, CURVATURE @ MOVE
+    return np.asarray(TOP - zeroth * (warped * off).sum(-1) + 2 * first * (off @ moved) - second * (MOVE @ moved))
 
 
 def wing_problem() -> Problem:
@@ -43,7 +43,7 @@ def wing_problem() -> Problem:
         name="wing",
         description="Six shape parameters that act on each other; the best shape moves with the speed.",
         d_x=6,
-        law=iid(Clipped(Uniform(0.1, 0.95))),
+        context_distribution=iid(Clipped(Uniform(0.1, 0.95))),
         objective=wing,
         expectation=expected_wing,
     )

@@ -13,9 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from edrbo.bench.run.execute import Event, describe_failure, record_failure
+from edrbo.bench.run.execute import SweepEvent, describe_failure, record_failure
 from edrbo.bench.run.journal import Failure, Journal, Record, continues, journal_path, make_header, read_journal
-from edrbo.bench.run.replicate import Evaluation, Replicate, Result, run_replicate
+from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateResult, run_replicate
 from edrbo.errors import EdrboError, MissingExtraError
 
 CONNECT_SECONDS = 15
@@ -51,14 +51,14 @@ class Answer:
 
     header: dict[str, Any]
     evaluations: tuple[Evaluation, ...]
-    end: Result | Failure
+    end: ReplicateResult | Failure
 
 
 def compute(replicate: Replicate, begun: Record | None) -> Answer:
     """Run on a worker. An error of the replicate is an answer; only a dying worker is Dask's to deal with."""
     header, new = make_header(replicate), list[Evaluation]()
     past = begun.evaluations if begun is not None and continues(begun.header, header) else []
-    end: Result | Failure
+    end: ReplicateResult | Failure
     try:
         end = run_replicate(replicate, past, new.append)
     except Exception as problem:
@@ -66,7 +66,7 @@ def compute(replicate: Replicate, begun: Record | None) -> Answer:
     return Answer(header, tuple(new), end)
 
 
-def run_on_dask(replicates: Sequence[Replicate], directory: Path, client: Any) -> Generator[Event]:
+def run_on_dask(replicates: Sequence[Replicate], directory: Path, client: Any) -> Generator[SweepEvent]:
     """Run all of ``replicates``. Closing the iterator early cancels what is not done."""
     tasks = {
         client.submit(compute, one, read_journal(journal_path(directory, one)), pure=False): one for one in replicates
@@ -78,15 +78,15 @@ def run_on_dask(replicates: Sequence[Replicate], directory: Path, client: Any) -
             if problem is not None:  # its workers died time and again
                 failure = describe_failure(problem)
                 record_failure(replicate, directory, failure)
-                yield Event("failed", replicate, failure=failure)
+                yield SweepEvent("failed", replicate, failure=failure)
             else:
                 yield from _write(task.result(), replicate, directory)
     finally:
         client.cancel(list(tasks))
 
 
-def _write(answer: Answer, replicate: Replicate, directory: Path) -> Iterator[Event]:
-    """Journal an answer, and tell of it what is told of a replicate at home."""
+def _write(answer: Answer, replicate: Replicate, directory: Path) -> Iterator[SweepEvent]:
+    """Journal an answer, and tell of it what is reported of a replicate at home."""
     try:
         if answer.header["hash"] != replicate.settings_hash():
             raise EdrboError(
@@ -94,15 +94,15 @@ def _write(answer: Answer, replicate: Replicate, directory: Path) -> Iterator[Ev
                 "install the same on every machine",
             )
         with Journal(directory, replicate, answer.header) as journal:
-            yield Event("started", replicate, len(journal.past))
+            yield SweepEvent("started", replicate, len(journal.past))
             for one in answer.evaluations:
                 journal.add(one)
-                yield Event("evaluated", replicate, one.t + 1, one.seconds)
+                yield SweepEvent("evaluated", replicate, one.t + 1, one.seconds)
             journal.add(answer.end)
     except (EdrboError, OSError) as problem:
-        yield Event("failed", replicate, failure=describe_failure(problem))
+        yield SweepEvent("failed", replicate, failure=describe_failure(problem))
         return
     if isinstance(answer.end, Failure):
-        yield Event("failed", replicate, failure=answer.end)
+        yield SweepEvent("failed", replicate, failure=answer.end)
     else:
-        yield Event("finished", replicate, replicate.settings.evaluations)
+        yield SweepEvent("finished", replicate, replicate.settings.evaluations)

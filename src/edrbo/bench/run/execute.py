@@ -28,7 +28,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 @dataclass(frozen=True)
-class Event:
+class SweepEvent:
     """``seconds`` of an evaluated suggestion; ``t`` evaluations are complete; ``failure`` of a failed replicate."""
 
     kind: Kind
@@ -43,15 +43,15 @@ def describe_failure(problem: BaseException) -> Failure:
     return Failure(f"{type(problem).__name__}: {problem}", "".join(lines))
 
 
-def carry_out(replicate: Replicate, directory: Path, notify: Callable[[Event], None]) -> None:
+def carry_out(replicate: Replicate, directory: Path, notify: Callable[[SweepEvent], None]) -> None:
     """Run one replicate from where its journal ends, and journal it. Errors are recorded, not raised."""
     try:
         with Journal(directory, replicate) as journal:
-            notify(Event("started", replicate, t=len(journal.past)))
+            notify(SweepEvent("started", replicate, t=len(journal.past)))
 
             def record(one: Evaluation) -> None:
                 journal.add(one)
-                notify(Event("evaluated", replicate, one.t + 1, one.seconds))
+                notify(SweepEvent("evaluated", replicate, one.t + 1, one.seconds))
 
             try:
                 journal.add(run_replicate(replicate, journal.past, record))
@@ -59,9 +59,9 @@ def carry_out(replicate: Replicate, directory: Path, notify: Callable[[Event], N
                 journal.add(describe_failure(problem))
                 raise
     except Exception as problem:  # a full disk ends here as well: the journal may lack the row, the summary has it
-        notify(Event("failed", replicate, failure=describe_failure(problem)))
+        notify(SweepEvent("failed", replicate, failure=describe_failure(problem)))
     else:
-        notify(Event("finished", replicate, replicate.settings.evaluations))
+        notify(SweepEvent("finished", replicate, replicate.settings.evaluations))
 
 
 def record_failure(replicate: Replicate, directory: Path, failure: Failure) -> None:
@@ -72,7 +72,7 @@ def record_failure(replicate: Replicate, directory: Path, failure: Failure) -> N
         journal.add(failure)
 
 
-def run_on_processes(replicates: Sequence[Replicate], directory: Path, workers: int) -> Generator[Event]:
+def run_on_processes(replicates: Sequence[Replicate], directory: Path, workers: int) -> Generator[SweepEvent]:
     """Run all of ``replicates``. Closing the iterator early ends the workers; their journals can be gone on with."""
     queue = deque(replicates)
     team = [_Worker(directory) for _ in range(min(workers, len(queue)))]
@@ -115,10 +115,10 @@ class _Worker:
             with suppress(OSError):  # a worker that died before is found out by `receive`
                 self.connection.send(replicate)
 
-    def receive(self) -> Event:
+    def receive(self) -> SweepEvent:
         assert self.replicate is not None
         try:
-            event: Event = self.connection.recv()
+            event: SweepEvent = self.connection.recv()
             return event
         except (EOFError, OSError):
             self.alive = False
@@ -126,7 +126,7 @@ class _Worker:
             text = f"the worker process ended with exit code {self._process.exitcode}"
             failure = Failure(text, f"{text} while it ran {self.replicate}\n")
             record_failure(self.replicate, self._directory, failure)
-            return Event("failed", self.replicate, failure=failure)
+            return SweepEvent("failed", self.replicate, failure=failure)
 
     def end(self) -> None:
         self._process.terminate()
@@ -149,7 +149,7 @@ class _one_thread_environment:
                 os.environ[name] = value
 
 
-def _work(connection: Connection[Event, Replicate], directory: Path) -> None:
+def _work(connection: Connection[SweepEvent, Replicate], directory: Path) -> None:
     """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     threading.Thread(target=_die_with_parent, daemon=True).start()

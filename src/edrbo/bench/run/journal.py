@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from edrbo.bench.run.provenance import machine, versions
-from edrbo.bench.run.replicate import Evaluation, Look, Replicate, Result
+from edrbo.bench.run.replicate import Evaluation, Look, Replicate, ReplicateResult
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Record:
 
     header: dict[str, Any]
     evaluations: list[Evaluation] = field(default_factory=list)
-    result: Result | None = None
+    result: ReplicateResult | None = None
     failure: Failure | None = None
     size: int = 0
 
@@ -90,7 +90,7 @@ def _take(record: Record, line: dict[str, Any], end: int) -> bool:
             return True
         if kind == "result":
             looks = tuple(Look(**_with_design(look)) for look in line.pop("looks", ()))
-            record.result = Result(**_with_design(line), looks=looks)
+            record.result = ReplicateResult(**_with_design(line), looks=looks)
         elif kind == "failure":
             record.failure = Failure(**line)
     except (KeyError, TypeError):
@@ -151,8 +151,8 @@ class Journal:
     ) -> None:
         os.close(self._file)
 
-    def add(self, entry: Evaluation | Result | Failure) -> None:
-        kind = {Evaluation: "evaluation", Result: "result", Failure: "failure"}[type(entry)]
+    def add(self, entry: Evaluation | ReplicateResult | Failure) -> None:
+        kind = {Evaluation: "evaluation", ReplicateResult: "result", Failure: "failure"}[type(entry)]
         self._append(kind, asdict(entry))
 
     def _append(self, kind: str, values: Mapping[str, Any]) -> None:

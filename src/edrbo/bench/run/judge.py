@@ -4,7 +4,8 @@ Each is the loss against the best design *for that changed world*, so that zero 
 
     shift-down, shift-up   every context moved by ∓0.1 before clipping
     spread                 contexts 1.5 times as far from their median
-    worst-case             the worst law within Wasserstein-1 distance 0.1 of P, where the best design for it is known
+    worst-case             the worst distribution within Wasserstein-1 distance 0.1 of P, where the best design for it
+    is known
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ROBUST_REGRETS = ("shift-down", "shift-up", "spread", "worst-case")
 
 @lru_cache(maxsize=64)
 def changed_worlds(problem: Problem) -> dict[str, Problem]:
-    """The problem under each changed law; kept, because each looks for its own optimum once."""
+    """The problem under each changed distribution; kept, because each looks for its own optimum once."""
     return {
         "shift-down": shifted(problem, mean_shift=-MEAN_SHIFT),
         "shift-up": shifted(problem, mean_shift=MEAN_SHIFT),

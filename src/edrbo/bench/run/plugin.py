@@ -152,7 +152,7 @@ def describe_method(name: str, d_c: int, plugin: Plugin | None = None) -> str:
     if name in METHODS:
         method = METHODS[name]
         radii = [repr(method.functional_at(n, d_c)) for n in (5, 50, 500)]
-        text = " ".join([repr(method.surrogate), repr(method.score), repr(method.law), *radii])
+        text = " ".join([repr(method.surrogate), repr(method.score), repr(method.context_distribution), *radii])
         return re.sub(r" at 0x[0-9a-f]+", "", text)  # functions are known by their names
     if name in ADAPTERS:
         package = ADAPTER_PACKAGES[name]

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from edrbo.bench.run.execute import Event
+    from edrbo.bench.run.execute import SweepEvent
     from edrbo.bench.run.replicate import Replicate
 
 LINE_SECONDS = 30.0
@@ -31,7 +31,7 @@ class Progress:
     def __init__(self, todo: Sequence[Replicate], finished: int, workers: int, console: Console) -> None:
         self.finished, self.before = finished, finished
         self.total = finished + len(todo)
-        self.failures: list[Event] = []
+        self.failures: list[SweepEvent] = []
         self.running: dict[Replicate, int] = {}
         self._workers = workers
         self._left = Counter[str]()  # evaluations still to make, by method
@@ -56,7 +56,7 @@ class Progress:
             self._live.stop()
         self._console.print(self.line(), highlight=False)
 
-    def update(self, event: Event) -> None:
+    def update(self, event: SweepEvent) -> None:
         method = event.replicate.method
         if event.kind == "started":
             self.running[event.replicate] = event.t

@@ -2,7 +2,7 @@
 
 Contexts, observation noise, initial designs and the method draw from streams of their own, children of the one seed:
 for a seed, all methods see the same first designs and the same contexts, and measuring never changes a run. The oracle
-(regrets) is asked only after the learner has been told all it will ever see of an evaluation.
+(regrets) is asked only after the learner has been reported all it will ever see of an evaluation.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from edrbo.records.goals import Expected, Goal, parse_goal
 from edrbo.streams import stream
 from edrbo.threads import engine_threads
 
-SAME = 1e-9  # how close the codes of one design are
+SAME_DESIGN = 1e-9  # how close the codes of one design are
 FORMAT = 1  # of what a replicate computes; a change makes old results unreadable as finished ones
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReplicateSettings:
     """``initial`` quasi-random designs are part of the ``evaluations``; ``noise`` is a standard deviation, and
     ``noise_share`` one as a share of the problem's range of expected values.
 
-    ``goal`` is what the methods are told to reach and the regrets are measured under, as text. ``looks`` are numbers of
-    evaluations after which the recommendation is judged too, besides the last; ``also`` are further goals under which
-    all of them are asked for a recommendation from the same evaluations.
+    ``goal`` is what the methods are reported to reach and the regrets are measured under, as text. ``looks`` are
+    numbers of evaluations after which the recommendation is judged too, besides the last; ``also`` are further goals
+    under which all of them are asked for a recommendation from the same evaluations.
     """
 
     evaluations: int = 200
@@ -75,7 +75,7 @@ class Settings:
         """JSON types; without what is as it was when there was nothing else, as journals had it then."""
         record = asdict(self)
         for name in ("goal", "looks", "also", "noise_share"):
-            if record[name] == getattr(Settings, name):
+            if record[name] == getattr(ReplicateSettings, name):
                 del record[name]
         return json.loads(json.dumps(record))  # type: ignore[no-any-return]
 
@@ -90,7 +90,7 @@ class Replicate:
     problem: str
     method: str
     seed: int
-    settings: Settings = Settings()
+    settings: ReplicateSettings = ReplicateSettings()
     plugin: Plugin | None = None
 
     def __str__(self) -> str:
@@ -148,7 +148,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Result:
+class ReplicateResult:
     """The recommendation after the last evaluation and its regrets; ``seconds`` of all suggestions and of this one.
 
     ``looks`` are those that were asked for besides this one.
@@ -163,7 +163,7 @@ class Result:
 
 def run_replicate(
     replicate: Replicate, past: Sequence[Evaluation] = (), record: Callable[[Evaluation], None] | None = None
-) -> Result:
+) -> ReplicateResult:
     """Go on from ``past`` to the end; ``record`` is given each new evaluation as soon as it is complete."""
     problem, settings, seed = _problem(replicate), replicate.settings, replicate.seed
     goal = parse_goal(settings.goal)
@@ -192,7 +192,7 @@ def run_replicate(
         seconds += time.perf_counter() - started
         looks += _looks(learner, problem, settings.evaluations, settings.also)
     regrets = _regret(problem, goal, x), robust_regrets(problem, x)
-    return Result(tuple(x.tolist()), *regrets, seconds, tuple(looks))
+    return ReplicateResult(tuple(x.tolist()), *regrets, seconds, tuple(looks))
 
 
 def _looks(learner: Learner, problem: Problem, evaluations: int, goals: Sequence[str]) -> Iterator[Look]:
@@ -223,7 +223,7 @@ def _checked(x: Array, problem: Problem) -> Array:
     if x.shape != (problem.d_x,) or not ((x >= 0) & (x <= 1)).all():
         raise InvalidDesignError(f"the method suggested {x!r}", f"a point of [0, 1]^{problem.d_x} is needed")
     design = problem.snap(x)
-    if np.abs(design - x).max() > SAME:
+    if np.abs(design - x).max() > SAME_DESIGN:
         raise InvalidDesignError(f"the method suggested {x!r}, which is between levels", "setup.snap(x) is a design")
     return design
 
@@ -234,7 +234,9 @@ def _problem_fingerprint(problem: Problem) -> str:
     rng = np.random.default_rng(0)
     x, c = problem.snap(rng.random((32, problem.d_x))), rng.random((32, problem.d_c))
     values = [*problem.evaluate(x, c), *problem.expected(x[:8])]
-    text = " ".join([problem.law.describe(), f"{problem.noise_sd:.9g}", *(f"{value:.9g}" for value in values)])
+    text = " ".join(
+        [problem.context_distribution.describe(), f"{problem.noise_sd:.9g}", *(f"{value:.9g}" for value in values)]
+    )
     if problem.design is not None:
         text += json.dumps(problem.design.to_dict(), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -12,7 +12,7 @@ from edrbo.bench import problems as registry
 from edrbo.bench.problems.oracle.goals import need_goal
 from edrbo.bench.run.journal import is_finished, journal_paths
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, get_problem, method_names, problem_names
-from edrbo.bench.run.replicate import Replicate, Settings
+from edrbo.bench.run.replicate import Replicate, ReplicateSettings
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.records.goals import parse_goal
 
@@ -26,7 +26,7 @@ class Plan:
 
 
 def all_replicates(
-    problems: str, methods: str, seeds: str, settings: Settings, plugin: Plugin | None = None
+    problems: str, methods: str, seeds: str, settings: ReplicateSettings, plugin: Plugin | None = None
 ) -> list[Replicate]:
     """Every combination, seed by seed, so that a sweep stopped early is a smaller sweep and not half a table.
 

@@ -1,8 +1,8 @@
 """What a goal is: the one value that says what "best" means when the context varies.
 
-A goal reduces the outcomes f(x, c_1..c_m) of a design in the contexts of a law to one number. It speaks the user's
-language: outcomes come in the user's units and the direction is given, so nobody flips a sign. Arrays are NumPy's or
-torch's (then differentiable); ``torch`` is loaded only by those who pass tensors.
+A goal reduces the outcomes f(x, c_1..c_m) of a design in the contexts of a distribution to one number. It speaks the
+user's language: outcomes come in the user's units and the direction is given, so nobody flips a sign. Arrays are
+NumPy's or torch's (then differentiable); ``torch`` is loaded only by those who pass tensors.
 
 A goal of one's own is a frozen dataclass that derives from ``Goal`` (a functional of all outcomes) or from ``Utility``
 (the mean of something taken at each outcome by itself). To be stored it needs a name and ``edrbo.register``.
@@ -33,9 +33,9 @@ class Goal(ABC):
 
     ``monotone`` says that better outcomes never make the value worse; then an optimistic f gives an optimistic value.
     ``in_turn`` says that every second suggestion is for the mean, whose best design is mostly near and more easily
-    found. ``of_shares`` says that the value hangs on which contexts are bad or good, so that a law of few contexts
-    makes it jump; ``of_outcomes`` that it is in units of the outcome and moves with them; ``has_kinks`` that its
-    optimism has no gradient everywhere.
+    found. ``of_shares`` says that the value hangs on which contexts are bad or good, so that a distribution of few
+    contexts makes it jump; ``of_outcomes`` that it is in units of the outcome and moves with them; ``has_kinks`` that
+    its optimism has no gradient everywhere.
     """
 
     name: ClassVar[str] = ""

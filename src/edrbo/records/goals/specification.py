@@ -14,7 +14,7 @@ SOFTNESS = 0.5  # of Hit's optimism, in standard deviations of f
 
 @register_goal
 @dataclass(frozen=True)
-class Reach(Utility):
+class ProbabilityBetterThan(Utility):
     """The share of contexts in which the outcome is at least ``spec`` (at most, with "minimize")."""
 
     spec: float
@@ -44,7 +44,7 @@ class Reach(Utility):
 
 @register_goal
 @dataclass(frozen=True)
-class Within(Utility):
+class ProbabilityWithin(Utility):
     """The share of contexts in which the outcome lies from ``low`` to ``high``."""
 
     low: float
@@ -74,7 +74,7 @@ class Within(Utility):
 
 @register_goal
 @dataclass(frozen=True)
-class Hit(Utility):
+class TargetLoss(Utility):
     """The mean squared distance from ``target``; the smaller the better, whatever the direction."""
 
     target: float

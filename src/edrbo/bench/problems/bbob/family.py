@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_burr, clipped_normal
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Discrete, Mixture, Normal
-from edrbo.bench.problems.oracle.laws import Clipped, Product, clipped_burr, clipped_normal
 from edrbo.bench.problems.problem import Problem, Reference, in_chunks
 from edrbo.errors import InvalidValueError, MissingExtraError
 
@@ -106,10 +106,13 @@ class Function:
         slopes = (8 * near - far) / (12 * STEP)
         return np.asarray(self._real(points) + 1j * lengths * slopes).reshape(shape)
 
-    def average(self, x: AnyArray, law: Product) -> AnyArray:
-        """E f under the law: (n, d_x) → (n,)."""
-        fine = math.prod(len(component.quadrature((), *FINE)[1]) for component in law.components) <= MOST_NODES
-        nodes, weights = law.quadrature((), *(FINE if fine else PLAIN))
+    def average(self, x: AnyArray, context_distribution: Product) -> AnyArray:
+        """E f under the distribution: (n, d_x) → (n,)."""
+        fine = (
+            math.prod(len(component.quadrature((), *FINE)[1]) for component in context_distribution.components)
+            <= MOST_NODES
+        )
+        nodes, weights = context_distribution.quadrature((), *(FINE if fine else PLAIN))
         return in_chunks(lambda part: self(part[:, None, :], nodes) @ weights, x, len(weights))
 
     def best_input(self) -> Array:
@@ -148,7 +151,7 @@ class Member:
         return f"bbob-f{self.number:02d}-{self.d_x}+{self.d_c}-{self.instance}" + self.noisy * "-noisy"
 
     @property
-    def law(self) -> Product:
+    def context_distribution(self) -> Product:
         """The distribution of the contexts."""
         if self.number in ROUGH:
             return Product((DISCRETE,) * self.d_c)
@@ -169,12 +172,13 @@ def members(part: Part = "all", noisy: bool = False) -> list[Member]:
 
 def problem_of(member: Member) -> Problem:
     """The problem as it is searched, without what is known of its optimum."""
-    laws = " × ".join(component.describe() for component in member.law.components)
+    distributions = " × ".join(component.describe() for component in member.context_distribution.components)
     return Problem(
         name=member.name,
-        description=f"{TITLES[member.number]} (bbob f{member.number}, instance {member.instance}), contexts: {laws}.",
+        description=f"{TITLES[member.number]} (bbob f{member.number}, instance {member.instance}), contexts: "
+        f"{distributions}.",
         d_x=member.d_x,
-        law=member.law,
+        context_distribution=member.context_distribution,
         objective=member.function,
         expectation=member.function.average,
     )
@@ -182,7 +186,7 @@ def problem_of(member: Member) -> Problem:
 
 def bbob_problem(member: Member) -> Problem:
     found = references()[replace(member, noisy=False).name]
-    problem = replace(problem_of(member), reference=Reference(member.law, found.x_star, found.lowest))
+    problem = replace(problem_of(member), reference=Reference(member.context_distribution, found.x_star, found.lowest))
     if not member.noisy:
         return problem
     return replace(problem, noise_sd=NOISE_SHARE * (problem.optimum - found.median))

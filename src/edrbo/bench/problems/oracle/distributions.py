@@ -23,7 +23,7 @@ AnyArray = NDArray[Any]
 
 
 class Distribution(ABC):
-    """A law on the real line, before clipping."""
+    """A distribution on the real line, before clipping."""
 
     @abstractmethod
     def pdf(self, c: AnyArray) -> AnyArray: ...
@@ -36,7 +36,7 @@ class Distribution(ABC):
 
     @abstractmethod
     def from_uniform(self, u: Array) -> Array:
-        """Turn uniforms on [0, 1) into draws, one for one: shifted laws share their random numbers."""
+        """Turn uniforms on [0, 1) into draws, one for one: shifted distributions share their random numbers."""
 
     @abstractmethod
     def kinks(self) -> tuple[float, ...]:
@@ -181,9 +181,9 @@ class Discrete(Distribution):
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.masses) or not self.values or list(self.values) != sorted(set(self.values)):
-            raise InvalidValueError("A discrete law needs increasing values and a mass for each.")
+            raise InvalidValueError("A discrete distribution needs increasing values and a mass for each.")
         if min(self.masses) <= 0 or abs(sum(self.masses) - 1) > 1e-12:
-            raise InvalidValueError("The masses of a discrete law must be positive and sum to one.")
+            raise InvalidValueError("The masses of a discrete distribution must be positive and sum to one.")
 
     def pdf(self, c: AnyArray) -> AnyArray:
         return np.zeros(np.shape(c))
@@ -276,7 +276,7 @@ class Mixture(Distribution):
 
 @dataclass(frozen=True)
 class Affine(Distribution):
-    """The law of ``center + shift + spread·(c − center)`` when c follows ``base``."""
+    """The distribution of ``center + shift + spread·(c − center)`` when c follows ``base``."""
 
     base: Distribution
     shift: float = 0.0

@@ -5,7 +5,8 @@
     CVaR, Quantile,     from the distribution of f over contexts (:mod:`edrbo.bench.problems.oracle.spread`)
     Reach, Within
     WorstCase           the least f on a fine lattice of the box, and on finer ones around the best point
-    Robust              the dual of the worst law in a Wasserstein ball (:mod:`edrbo.bench.problems.oracle.robust`)
+    Robust              the dual of the worst distribution in a Wasserstein ball
+                        (:mod:`edrbo.bench.problems.oracle.robust`)
 
 All but the first need a problem of three context variables at most, and their optimum one whose designs are all real
 (``Problem.knows_goals``). Any other goal is taken on the quadrature rule as its ``value`` says. Values in units of f
@@ -20,8 +21,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Product
 from edrbo.bench.problems.oracle.distributions import Array
-from edrbo.bench.problems.oracle.laws import Product
 from edrbo.bench.problems.oracle.maximum import evolve, polish, quasi_random_designs
 from edrbo.bench.problems.oracle.spread import Spread, cells_of, spread_of
 from edrbo.bench.problems.problem import Problem
@@ -31,10 +32,10 @@ from edrbo.records.goals import (
     Direction,
     Expected,
     Goal,
+    ProbabilityBetterThan,
+    ProbabilityWithin,
     Quantile,
-    Reach,
     Robust,
-    Within,
     WorstCase,
     sign_of,
 )
@@ -94,7 +95,7 @@ def _value(problem: Problem, goal: Goal, x: Array, direction: Direction, rough: 
             return np.array([_least(problem, goal, one[None], sign) for one in x])
         case Robust():
             return sign * _mirrored(problem, sign).worst_case(x, _radius(goal), rough)
-        case CVaR() | Quantile() | Reach() | Within():
+        case CVaR() | Quantile() | ProbabilityBetterThan() | ProbabilityWithin():
             return np.array([_of_spread(goal, _spread(problem, one[None], sign, rough), sign) for one in x])
         case _:
             return _by_quadrature(problem, goal, x, direction)
@@ -103,7 +104,8 @@ def _value(problem: Problem, goal: Goal, x: Array, direction: Direction, rough: 
 def _radius(goal: Robust) -> float:
     if goal.distance != "wasserstein":
         raise InvalidValueError(
-            f"the worst law within a {goal.distance} ball is not known exactly", "take the Wasserstein distance"
+            f"the worst distribution within a {goal.distance} ball is not known exactly",
+            "take the Wasserstein distance",
         )
     return goal.radius
 
@@ -115,7 +117,7 @@ def _mirrored(problem: Problem, sign: float) -> Problem:
 
 
 def _spread(problem: Problem, x: Array, sign: float, rough: bool) -> Spread:
-    cells = cells_of(problem.law, problem.breaks, rough)
+    cells = cells_of(problem.context_distribution, problem.breaks, rough)
     return spread_of(sign * problem.over_grid(x, cells.centers)[0], cells)
 
 
@@ -126,9 +128,9 @@ def _of_spread(goal: Goal, spread: Spread, sign: float) -> float:
             return sign * spread.tail_mean(level)
         case Quantile(level=level):
             return sign * spread.quantile(level)
-        case Reach(spec=spec):
+        case ProbabilityBetterThan(spec=spec):
             return 1 - spread.share_below(sign * spec)
-        case Within(low=low, high=high):
+        case ProbabilityWithin(low=low, high=high):
             ends = sorted((sign * low, sign * high))
             return spread.share_below(float(np.nextafter(ends[1], np.inf))) - spread.share_below(ends[0])
         case _:
@@ -142,7 +144,7 @@ def _by_quadrature(problem: Problem, goal: Goal, x: Array, direction: Direction)
             f"the goals over {problem.d_c} context variables are not known exactly",
             "problems of one to three have them",
         )
-    lines, weights = _rule(problem.law, problem.breaks)
+    lines, weights = _rule(problem.context_distribution, problem.breaks)
     lattice = [np.linspace(0.0, 1.0, LATTICE[problem.d_c])] * problem.d_c
     values = []
     for one in x:
@@ -157,9 +159,11 @@ def _by_quadrature(problem: Problem, goal: Goal, x: Array, direction: Direction)
 
 
 @lru_cache(maxsize=32)
-def _rule(law: Product, breaks: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
+def _rule(context_distribution: Product, breaks: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
     """Lines of nodes and the weights of their tensor product."""
-    rules = [component.quadrature(breaks, *RULE[law.d_c]) for component in law.components]
+    rules = [
+        component.quadrature(breaks, *RULE[context_distribution.d_c]) for component in context_distribution.components
+    ]
     weights = rules[0][1]
     for _, more in rules[1:]:
         weights = weights[..., None] * more
@@ -172,7 +176,10 @@ def _least(problem: Problem, goal: WorstCase, x: Array, sign: float) -> float:
         raise InvalidValueError(f"the worst case over {problem.d_c} context variables is not known exactly")
     ends = [(0.0, 1.0)] * problem.d_c
     if goal.over == "seen":
-        ends = [tuple(law.quantile(np.array([0.0, 1.0])).tolist()) for law in problem.law.components]
+        ends = [
+            tuple(context_distribution.quantile(np.array([0.0, 1.0])).tolist())
+            for context_distribution in problem.context_distribution.components
+        ]
     lines, least = [np.linspace(*both, LATTICE[problem.d_c]) for both in ends], np.inf
     for _ in range(1 + ZOOMS):
         values = sign * problem.over_grid(x, lines)[0]
@@ -190,7 +197,7 @@ def rough_value(problem: Problem, goal: Goal, x: Array, direction: Direction) ->
         return problem.expected(x)
     if isinstance(goal, Robust):
         return sign * _mirrored(problem, sign).worst_case(x, _radius(goal), rough=True)
-    cells = cells_of(problem.law, problem.breaks, rough=True)
+    cells = cells_of(problem.context_distribution, problem.breaks, rough=True)
     outcomes = problem.over_grid(x, cells.centers)
     return np.asarray(goal.value(outcomes, cells.masses, direction), dtype=np.float64)
 
@@ -216,7 +223,7 @@ def _optimum(problem: Problem, goal: Goal, direction: Direction) -> tuple[Array,
 
     known = _mirrored(problem, sign_of(direction)).x_star
     designs = np.vstack([quasi_random_designs(problem.d_x, SEARCH[problem.d_c]), known])
-    starts = [known, *_best_apart(designs, many(designs))]
+    starts = [known, *_select_diverse(designs, many(designs))]
     if problem.d_x > 1:
         starts.append(evolve(many, problem.d_x, POPULATION[problem.d_c]))
     ends = [polish(roughly, start, 100 * problem.d_x)[0] for start in starts]
@@ -226,7 +233,7 @@ def _optimum(problem: Problem, goal: Goal, direction: Direction) -> tuple[Array,
     return x, sense * value
 
 
-def _best_apart(designs: Array, values: Array) -> list[Array]:
+def _select_diverse(designs: Array, values: Array) -> list[Array]:
     """The best designs, no two of them closer than ``APART``."""
     chosen: list[Array] = []
     for x in designs[np.argsort(-values, kind="stable")]:

@@ -1,9 +1,9 @@
 """The best design where some variables are whole numbers or choices.
 
 From each of several designs: exchanges of one level as long as they pay; L-BFGS-B in the real variables; then every
-exchange of one level with a climb of its own, since a level may pay only once the real variables have followed; then
-every exchange of two levels. It ends where none of these improves. With an E f that is concave between levels, as the
-registered problems have it, what is left to chance is the levels alone, and tests go through all of them.
+exchange of one level with a climb of its own, since a level may be better only once the real variables have followed;
+then every exchange of two levels. It ends where none of these improves. With an E f that is concave between levels, as
+the registered problems have it, what is left to chance is the levels alone, and tests go through all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Worst expectation of f over all context laws within a Wasserstein-1 distance of P, by its dual.
+"""Worst expectation of f over all context distributions within a Wasserstein-1 distance of P, by its dual.
 
 min_{W₁(Q, P) ≤ ρ} E_Q f(x, ·) = max_{λ ≥ 0} −λρ + E_{c~P} min_{c'} [f(x, c') + λ‖c − c'‖], with the Euclidean
 distance in the unit cube. With one context variable, here, P and the moves c' live on one fine grid: the quadrature
@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from edrbo.bench.problems.oracle import transport
+from edrbo.bench.problems.oracle.context_distributions import Product
 from edrbo.bench.problems.oracle.distributions import Array
-from edrbo.bench.problems.oracle.laws import Product
 from edrbo.bench.problems.oracle.transport import OverGrid
 from edrbo.errors import InvalidValueError
 
@@ -25,19 +25,24 @@ ROUGH_RULE = (16, 4)  # panels and nodes a panel
 
 
 def expected_loss(
-    over_grid: OverGrid, law: Product, breaks: tuple[float, ...], x: Array, radius: float, rough: bool = False
+    over_grid: OverGrid,
+    context_distribution: Product,
+    breaks: tuple[float, ...],
+    x: Array,
+    radius: float,
+    rough: bool = False,
 ) -> Array:
-    """What the worst law takes off the expectation: (n, d_x) → (n,), exactly 0 at radius 0.
+    """What the worst distribution takes off the expectation: (n, d_x) → (n,), exactly 0 at radius 0.
 
     Both are taken on one grid, so that its errors cancel when the loss is taken off an exact expectation. ``rough`` is
     faster and good enough to look for designs worth a second look.
     """
     if not (np.isfinite(radius) and radius >= 0):
         raise InvalidValueError(f"radius must be a non-negative number, got {radius}.")
-    if law.d_c > 1:
-        return transport.expected_loss(over_grid, law, breaks, x, radius, rough)
+    if context_distribution.d_c > 1:
+        return transport.expected_loss(over_grid, context_distribution, breaks, x, radius, rough)
     rule = ROUGH_RULE if rough else ()
-    line, weights = _with_ends(*law.components[0].quadrature(breaks, *rule))
+    line, weights = _with_ends(*context_distribution.components[0].quadrature(breaks, *rule))
     rows = max(1, CHUNK_ELEMENTS // len(line))
     parts = [loss_on_line(over_grid(x[i : i + rows], [line]), line, weights, radius) for i in range(0, len(x), rows)]
     return np.concatenate([np.zeros(0), *parts])

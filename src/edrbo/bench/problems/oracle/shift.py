@@ -1,7 +1,7 @@
-"""Problems made from problems: observation noise, a shifted context law, a law that drifts over time.
+"""Problems made from problems: observation noise, a shifted context distribution, a distribution that drifts over time.
 
 What was learned under P is judged under P′ with ``shifted(problem, …).expected(x)`` and its ``optimum``.
-Shifted laws draw from the same uniforms as P, so runs under P and P′ share their random numbers.
+Shifted distributions draw from the same uniforms as P, so runs under P and P′ share their random numbers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
 from edrbo.bench.problems.oracle.distributions import Affine, Array, Distribution, Mixture
-from edrbo.bench.problems.oracle.laws import Clipped, Product
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidValueError
 
@@ -22,14 +22,15 @@ def with_noise(problem: Problem, sd: float) -> Problem:
     return replace(problem, name=f"{problem.name}+noise={sd:g}", noise_sd=sd)
 
 
-def shift_law(
-    law: Product,
+def shift_distribution(
+    context_distribution: Product,
     mean_shift: float = 0.0,
     spread: float = 1.0,
     unseen_mode: Distribution | None = None,
     unseen_weight: float = 0.0,
 ) -> Product:
-    """``law`` with every component moved, spread about its median, and mixed with a mode P does not have.
+    """``context_distribution`` with every component moved, spread about its median, and mixed with a mode P does not
+    have.
 
     All of it happens before clipping, so mass that moves past an end becomes part of its atom.
     """
@@ -47,7 +48,7 @@ def shift_law(
             base = Mixture((base, unseen_mode), (1 - unseen_weight, unseen_weight))
         return Clipped(base)
 
-    return Product(tuple(moved(component) for component in law.components))
+    return Product(tuple(moved(component) for component in context_distribution.components))
 
 
 def shifted(
@@ -57,12 +58,14 @@ def shifted(
     unseen_mode: Distribution | None = None,
     unseen_weight: float = 0.0,
 ) -> Problem:
-    """The same f under the law P′ of :func:`shift_law`; its x* and optimum are those of P′."""
-    law = shift_law(problem.law, mean_shift, spread, unseen_mode, unseen_weight)
+    """The same f under the distribution P′ of :func:`shift_distribution`; its x* and optimum are those of P′."""
+    context_distribution = shift_distribution(
+        problem.context_distribution, mean_shift, spread, unseen_mode, unseen_weight
+    )
     changes = [f"shift={mean_shift:g}"] if mean_shift else []
     changes += [f"spread={spread:g}"] if spread != 1 else []
     changes += [f"unseen={unseen_weight:g}"] if unseen_weight else []
-    return replace(problem, name="+".join([problem.name, *changes]), law=law)
+    return replace(problem, name="+".join([problem.name, *changes]), context_distribution=context_distribution)
 
 
 @dataclass(frozen=True)
@@ -91,13 +94,13 @@ class Drift:
 
 @dataclass(frozen=True)
 class DriftingProblem:
-    """A problem whose context law moves over time; at any one step it is an ordinary problem."""
+    """A problem whose context distribution moves over time; at any one step it is an ordinary problem."""
 
     problem: Problem
     drift: Drift
 
     def at(self, step: int) -> Problem:
-        """The problem as it stands at ``step``, with that step's law, x* and optimum."""
+        """The problem as it stands at ``step``, with that step's distribution, x* and optimum."""
         shift = self.drift.mean_shift(step)
         return shifted(self.problem, mean_shift=shift) if shift else self.problem
 

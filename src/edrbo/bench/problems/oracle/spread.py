@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, gauss_legendre, panel_edges
 from edrbo.bench.problems.oracle.distributions import Array
-from edrbo.bench.problems.oracle.laws import Clipped, Product, gauss_legendre, panel_edges
 from edrbo.errors import InvalidValueError
 
 # Cells a line for one, two, three context variables; a rough look takes a fraction of them.
@@ -26,7 +26,8 @@ PRUNE_EVERY = 8
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Of a law: for each context variable the cells' centers (their conditional means) and widths, and all masses."""
+    """Of a distribution: for each context variable the cells' centers (their conditional means) and widths, and all
+    masses."""
 
     centers: tuple[Array, ...]
     widths: tuple[Array, ...]
@@ -34,33 +35,34 @@ class Cells:
 
 
 @lru_cache(maxsize=32)
-def cells_of(law: Product, breaks: tuple[float, ...], rough: bool = False) -> Cells:
+def cells_of(context_distribution: Product, breaks: tuple[float, ...], rough: bool = False) -> Cells:
     sizes = ROUGH_CELLS if rough else CELLS
-    if law.d_c not in sizes:
+    if context_distribution.d_c not in sizes:
         raise InvalidValueError(
-            f"the goals over {law.d_c} context variables are not known exactly", "problems of one to three have them"
+            f"the goals over {context_distribution.d_c} context variables are not known exactly",
+            "problems of one to three have them",
         )
-    lines = [_line(component, breaks, sizes[law.d_c]) for component in law.components]
+    lines = [_line(component, breaks, sizes[context_distribution.d_c]) for component in context_distribution.components]
     masses = lines[0][2]
     for _, _, more in lines[1:]:
         masses = masses[..., None] * more
     return Cells(tuple(line[0] for line in lines), tuple(line[1] for line in lines), masses.reshape(-1))
 
 
-def _line(law: Clipped, breaks: tuple[float, ...], size: int) -> tuple[Array, Array, Array]:
+def _line(context_distribution: Clipped, breaks: tuple[float, ...], size: int) -> tuple[Array, Array, Array]:
     """Centers, widths and masses of one context variable, atoms among them; cells without mass are left out."""
-    edges = panel_edges((*breaks, *law.base.kinks()), size)
+    edges = panel_edges((*breaks, *context_distribution.base.kinks()), size)
     nodes, weights = gauss_legendre(edges, NODES_PER_CELL)
-    density = (weights * law.density(nodes)).reshape(len(edges) - 1, -1)
-    masses = np.diff(law.base.cdf(edges))
-    values, points = law.base.points()  # which are edges: each counts for the cell that it ends
+    density = (weights * context_distribution.density(nodes)).reshape(len(edges) - 1, -1)
+    masses = np.diff(context_distribution.base.cdf(edges))
+    values, points = context_distribution.base.points()  # which are edges: each counts for the cell that it ends
     for value, mass in zip(values[(values > 0) & (values <= 1)], points[(values > 0) & (values <= 1)], strict=True):
         cell = int(np.searchsorted(edges, value)) - 1
         masses[cell] = max(0.0, masses[cell] - mass)
     middle = (edges[1:] + edges[:-1]) / 2
     moments, totals = (density * nodes.reshape(density.shape)).sum(1), density.sum(1)
     centers = np.where(totals > 0, moments / np.where(totals > 0, totals, 1.0), middle)
-    locations, atoms = law.atoms()
+    locations, atoms = context_distribution.atoms()
     centers, masses = np.concatenate([centers, locations]), np.concatenate([masses, atoms])
     widths = np.concatenate([np.diff(edges), 0.0 * locations])
     order = np.argsort(centers, kind="stable")

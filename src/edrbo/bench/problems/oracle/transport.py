@@ -18,8 +18,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.bench.problems.oracle.context_distributions import Product, tensor_rule
 from edrbo.bench.problems.oracle.distributions import Array
-from edrbo.bench.problems.oracle.laws import Product, tensor_rule
 from edrbo.errors import InvalidValueError
 
 Integers = NDArray[np.int64]
@@ -45,15 +45,21 @@ ROUGH = {2: Effort(5, 3, 33, 4), 3: Effort(3, 2, 17, 4)}
 
 
 def expected_loss(
-    over_grid: OverGrid, law: Product, breaks: tuple[float, ...], x: Array, radius: float, rough: bool = False
+    over_grid: OverGrid,
+    context_distribution: Product,
+    breaks: tuple[float, ...],
+    x: Array,
+    radius: float,
+    rough: bool = False,
 ) -> Array:
-    """What the worst law takes off the expectation: (n, d_x) → (n,)."""
+    """What the worst distribution takes off the expectation: (n, d_x) → (n,)."""
     efforts = ROUGH if rough else EXACT
-    if law.d_c not in efforts:
+    if context_distribution.d_c not in efforts:
         raise InvalidValueError(
-            f"the worst case over {law.d_c} context variables is not known", "problems of one to three have it"
+            f"the worst case over {context_distribution.d_c} context variables is not known",
+            "problems of one to three have it",
         )
-    plan = _plan(law, breaks, efforts[law.d_c])
+    plan = _plan(context_distribution, breaks, efforts[context_distribution.d_c])
     return np.array([_loss_of_one(over_grid, plan, row[None], radius) for row in x], dtype=np.float64)
 
 
@@ -77,12 +83,12 @@ class Plan:
 
 
 @lru_cache(maxsize=8)
-def _plan(law: Product, breaks: tuple[float, ...], effort: Effort) -> Plan:
-    rules = [component.quadrature(breaks, effort.panels, effort.order) for component in law.components]
+def _plan(context_distribution: Product, breaks: tuple[float, ...], effort: Effort) -> Plan:
+    rules = [component.quadrature(breaks, effort.panels, effort.order) for component in context_distribution.components]
     nodes, weights = tensor_rule(rules)
     kept = np.flatnonzero(weights > NEGLIGIBLE * weights.max())
     steps = np.arange(0, effort.side, effort.stride)
-    corners = _all_pairs([steps] * law.d_c)
+    corners = _all_pairs([steps] * context_distribution.d_c)
     sources = nodes[kept]
     distance = np.sqrt(((sources[:, None, :] - corners / (effort.side - 1)) ** 2).sum(-1))
     mass = weights[kept] / weights[kept].sum()
@@ -142,9 +148,9 @@ def _below_the_lattice(plan: Plan, table: Array, place: Integers, cost: Array, p
         inside = ((both >= 0) & (both < plan.effort.side)).all(axis=(1, 2))
         costs, _ = _cost(plan, table, np.clip(both, 0, plan.effort.side - 1), price)
         left, right = costs.T
-        bend = left - 2 * cost + right
-        valley = inside & (left >= cost) & (right >= cost) & (bend > 0)
-        fall += np.where(valley, (right - left) ** 2 / np.where(valley, 8 * bend, 1.0), 0.0)
+        curvature = left - 2 * cost + right
+        valley = inside & (left >= cost) & (right >= cost) & (curvature > 0)
+        fall += np.where(valley, (right - left) ** 2 / np.where(valley, 8 * curvature, 1.0), 0.0)
     return fall
 
 

@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from edrbo.bench.problems.oracle.laws import Product, clipped_normal, iid, uniform
+from edrbo.bench.problems.oracle.context_distributions import Product, clipped_normal, iid, uniform
 from edrbo.bench.problems.portfolio.data import PortfolioData, data_path, read_portfolio_data, user_data_directory
 from edrbo.bench.problems.portfolio.surrogate import D_X, PUBLISHED, Hyperparameters, PortfolioSurrogate
 from edrbo.bench.problems.problem import Problem
 
 SHIPPED_FIT = Path(__file__).parent / "data_files" / "portfolio.json"
-LAWS: dict[str, Product] = {
+CONTEXT_DISTRIBUTIONS: dict[str, Product] = {
     "portfolio-uniform": iid(uniform(), 2),
     "portfolio-normal": iid(clipped_normal(0.5, 0.2), 2),
 }
@@ -49,7 +49,7 @@ def _portfolio(name: str, path: Path, modified: int) -> Problem:
         name=name,
         description=f"Settings of a trading policy under random market frictions; data: {data}.",
         d_x=D_X,
-        law=LAWS[name],
+        context_distribution=CONTEXT_DISTRIBUTIONS[name],
         objective=surrogate.objective,
         grid_objective=surrogate.over_grid,
         expectation=surrogate.expectation,
@@ -108,8 +108,8 @@ def make_record(table: PortfolioData, max_rows: int = 1_000) -> dict[str, Any]:
     surrogate = PortfolioSurrogate.of(table, hyperparameters)
     maximizers = {}
     optima = {}
-    for name, law in LAWS.items():
-        problem = Problem(name, "", D_X, law, surrogate.objective, surrogate.expectation)
+    for name, context_distribution in CONTEXT_DISTRIBUTIONS.items():
+        problem = Problem(name, "", D_X, context_distribution, surrogate.objective, surrogate.expectation)
         maximizers[name] = problem.x_star.tolist()
         optima[name] = problem.optimum
     return {

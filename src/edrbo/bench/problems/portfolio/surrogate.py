@@ -6,7 +6,7 @@ kernel is a product over inputs, so E_c f(x, c) costs one kernel column in x and
 
     E f(x) = −shift − Σ_i k_x(x, x_i) · [α_i E k_c(c, c_i)],
 
-where the bracket is computed once for a context law.
+where the bracket is computed once for a context distribution.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from edrbo.bench.problems.oracle.context_distributions import Product
 from edrbo.bench.problems.oracle.distributions import AnyArray, Array
-from edrbo.bench.problems.oracle.laws import Product
 from edrbo.bench.problems.portfolio.data import PortfolioData
 from edrbo.bench.problems.problem import in_chunks
 
@@ -114,18 +114,18 @@ class PortfolioSurrogate:
         tables = [(first * column) @ second.T for column in columns]
         return np.asarray(-self._constant - np.reshape(tables, (len(x), -1)))
 
-    def expectation(self, x: AnyArray, law: Product) -> AnyArray:
+    def expectation(self, x: AnyArray, context_distribution: Product) -> AnyArray:
         """E f(x) for independent contexts: (n, 3) → (n,)."""
-        if law not in self._context_factors:
-            self._context_factors[law] = self._context_factor(law)
-        factor = self._context_factors[law]
+        if context_distribution not in self._context_factors:
+            self._context_factors[context_distribution] = self._context_factor(context_distribution)
+        factor = self._context_factors[context_distribution]
         mean = in_chunks(lambda part: self._design_kernel(part) @ factor, x, len(factor))
         return np.asarray(-self._constant - mean)
 
-    def _context_factor(self, law: Product) -> Array:
+    def _context_factor(self, context_distribution: Product) -> Array:
         """α_i E k_c(c, c_i), shape (n,): a one-dimensional integral for each context variable."""
         factor = self.coefficients
-        for j, component in enumerate(law.components):
+        for j, component in enumerate(context_distribution.components):
             nodes, weights = component.quadrature()
             scale = self.hyperparameters.lengthscales[D_X + j : D_X + j + 1]
             factor = factor * (weights @ kernel(nodes[:, None], self.contexts[:, j : j + 1], scale))

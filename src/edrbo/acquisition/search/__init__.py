@@ -1,0 +1,1 @@
+"""Search for the design that maximizes an acquisition function."""

@@ -1,0 +1,254 @@
+"""Context distributions: from the contexts seen so far to weighted atoms that the acquisition sums over.
+
+Everything here is unit-coded, float64 and deterministic: the same history and seed give the same points,
+and they are made once per maximization of the acquisition, never inside one.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edrbo.contexts.compression import Compressed, compress
+from edrbo.contexts.context_points import ContextHistory, ContextPoints, box_points, equal_weights, sobol_points
+from edrbo.contexts.levels import Levels
+from edrbo.errors import InvalidContextError, InvalidValueError
+
+__all__ = [
+    "KDE",
+    "Box",
+    "Compressed",
+    "ContextDistribution",
+    "ContextHistory",
+    "ContextPoints",
+    "Empirical",
+    "Given",
+    "Grid",
+    "box_points",
+    "compress",
+    "smoothed",
+    "sobol_points",
+]
+
+MAX_ATOMS_LINE = 32  # atoms kept for one context variable …
+MAX_ATOMS = 64  # … and for several; docs/speed.md shows that the maximizer does not move
+# atoms of a distribution that is spread out, and its share of a kernel density's bandwidth
+SMOOTH_ATOMS, SMOOTHING = 256, 0.5
+DISTINCT = 0.5  # share of contexts that differ, from which on they count as drawn from a density
+MAX_GRID = 4096  # a product grid larger than this is refused
+
+
+class ContextDistribution(ABC):
+    """How the next context is believed to be distributed.
+
+    Before any context is known a distribution takes all of the box to be equally likely.
+    """
+
+    def points(self, history: ContextHistory, support_size: int, seed: int) -> ContextPoints:
+        """Weighted atoms of the distribution, and ``support_size`` points of the whole box besides."""
+        lower = history.lower
+        if len(lower) == 0:  # no context variables: one empty context, for certain
+            return ContextPoints(lower.new_zeros(1, 0), lower.new_ones(1), lower.new_zeros(0, 0))
+        atoms, weights, error = self._atoms(history, seed)
+        return ContextPoints(atoms, weights, history.box(support_size), error, history.levels)
+
+    @abstractmethod
+    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+        """Atoms (m × d_c), weights (m) and the compression error; d_c ≥ 1."""
+
+
+@dataclass(frozen=True)
+class Empirical(ContextDistribution):
+    """The observed contexts themselves, with their weights, compressed when there are many."""
+
+    half_life: float | None = None
+    max_atoms: int | None = None  # None: MAX_ATOMS_LINE for one context variable, MAX_ATOMS for several
+
+    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+        size = self.max_atoms or _default_size(history.contexts)
+        if len(history.contexts) == 0:
+            return *history.uniform(size, seed), 0.0
+        small = history.compressed(history.contexts, history.normalized_weights(self.half_life), size)
+        return small.atoms, small.weights, small.error
+
+
+@dataclass(frozen=True)
+class KDE(ContextDistribution):
+    """A sample of the Gaussian kernel density estimate of the observed contexts, clamped to the box.
+
+    The bandwidth of variable k is σ̂_k (4 / ((d_c + 2) t))^(1 / (d_c + 4)) with the population standard
+    deviation σ̂_k. With unequal weights t is their effective number 1 / Σ w². The sample is compressed as in
+    ``Empirical``.
+    """
+
+    samples: int = 512
+    half_life: float | None = None
+    max_atoms: int | None = None
+
+    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+        if len(history.contexts) == 0:
+            return *history.uniform(self.samples, seed), 0.0
+        drawn = _kernel_sample(history, self.half_life, self.samples, 1.0, seed)
+        size = self.max_atoms or _default_size(history.contexts)
+        small = history.compressed(drawn, equal_weights(history.lower, self.samples), size)
+        return small.atoms, small.weights, small.error
+
+
+@dataclass(frozen=True)
+class Box(ContextDistribution):
+    """A dense set over mean ± ``width`` · standard deviation of the observed contexts, cut to C.
+
+    The standard deviation has ddof 1 (with weights, Σ w (c − c̄)² / (1 − Σ w²)). With fewer than two
+    contexts it does not exist and the box is all of C. The set includes the corners of the box.
+    """
+
+    width: float = 1.0
+    size: int = 64
+    half_life: float | None = None
+
+    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+        lower, upper = self.bounds(history)
+        atoms = box_points(lower, upper, self.size, history.levels)
+        return atoms, equal_weights(lower, len(atoms)), 0.0
+
+    def bounds(self, history: ContextHistory) -> tuple[Tensor, Tensor]:
+        """Lower and upper end of the box (d_c each)."""
+        lower, upper = history.lower, history.upper
+        if len(history.contexts) < 2:
+            return lower, upper
+        weights = history.normalized_weights(self.half_life)
+        freedom = 1.0 - weights.square().sum()
+        if freedom <= 0:  # all weight on one context
+            return lower, upper
+        mean = weights @ history.contexts
+        reach = self.width * (weights @ (history.contexts - mean).square() / freedom).sqrt()
+        low, high = (mean - reach).clamp(lower, upper), (mean + reach).clamp(lower, upper)
+        if history.levels is None:
+            return low, high
+        unordered, met = history.levels.unordered, (mean > 0.0).to(mean.dtype)  # the choices that were met
+        return torch.where(unordered, 0.0, low), torch.where(unordered, met, high)
+
+
+@dataclass(frozen=True)
+class Grid(ContextDistribution):
+    """A product grid over C, ends included; every observed context gives its weight to the nearest point.
+
+    Every axis has round(size^(1/d_c)) points, and at least two.
+    """
+
+    size: int = 100
+    half_life: float | None = None
+
+    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+        if history.levels is not None:
+            return self._between_levels(history, history.levels)
+        lower, upper = history.lower, history.upper
+        dim = len(lower)
+        count = max(2, round(self.size ** (1.0 / dim)))
+        if count**dim > MAX_GRID:
+            raise _too_many(dim, count**dim)
+        axis = torch.linspace(0.0, 1.0, count, dtype=lower.dtype)
+        grid = lower + (upper - lower) * torch.cartesian_prod(*[axis] * dim).reshape(-1, dim)
+        if len(history.contexts) == 0:
+            return grid, equal_weights(lower, len(grid)), 0.0
+        width = (upper - lower).where(upper > lower, torch.ones_like(lower))
+        index = ((history.contexts - lower) / width * (count - 1)).round().clamp(0, count - 1).long()
+        place = count ** torch.arange(dim - 1, -1, -1)
+        weights = torch.zeros(len(grid), dtype=lower.dtype)
+        weights.index_add_(0, index @ place, history.normalized_weights(self.half_life))
+        return grid, weights, 0.0
+
+    def _between_levels(self, history: ContextHistory, levels: Levels) -> tuple[Tensor, Tensor, float]:
+        axes = levels.grid(history.lower, history.upper, self.size)
+        total = math.prod(len(axis) for axis in axes)
+        if total > MAX_GRID:
+            raise _too_many(len(axes), total)
+        places = torch.cartesian_prod(*(torch.arange(len(axis)) for axis in axes)).reshape(total, len(axes))
+        grid = torch.cat([axis[places[:, k]] for k, axis in enumerate(axes)], dim=1)
+        if len(history.contexts) == 0:
+            return grid, equal_weights(grid, total), 0.0
+        nearest = torch.cat([torch.cdist(some, grid).argmin(1) for some in torch.split(history.contexts, 1024)])
+        weights = grid.new_zeros(total).index_add_(0, nearest, history.normalized_weights(self.half_life))
+        return grid, weights, 0.0
+
+
+def _too_many(dim: int, total: int) -> InvalidValueError:
+    return InvalidValueError(
+        f"a grid over {dim} context variables needs {total} points",
+        f"take a smaller size, or Empirical or KDE; at most {MAX_GRID} points are allowed",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Given(ContextDistribution):
+    """A distribution the user knows, for instance a forecast: unit-coded samples, with weights or equal ones.
+
+    Long samples are compressed as in ``Empirical``. The history is not used.
+    """
+
+    samples: Tensor  # n × d_c
+    weights: Tensor | None = None  # n, any scale
+    max_atoms: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.samples.ndim != 2 or len(self.samples) == 0:
+            raise InvalidContextError("a given distribution needs samples", "give a tensor of shape n × d_c, n ≥ 1")
+        if not bool(self.samples.isfinite().all()):
+            raise InvalidContextError("a given distribution has samples that are not finite")
+        weights = self.weights
+        if weights is None:
+            return
+        if weights.shape != self.samples.shape[:1]:
+            raise InvalidValueError(f"{len(self.samples)} samples, weights of shape {tuple(weights.shape)}")
+        if not bool(((weights >= 0) & weights.isfinite()).all()) or not float(weights.sum()) > 0:
+            raise InvalidValueError("weights must be finite, non-negative, and not all zero")
+
+    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+        if self.samples.shape[1] != len(history.lower):
+            raise InvalidContextError(
+                f"the given distribution has {self.samples.shape[1]} context variables, the space {len(history.lower)}"
+            )
+        weights = equal_weights(history.lower, len(self.samples)) if self.weights is None else self.weights
+        small = history.compressed(self.samples, weights, self.max_atoms or _default_size(self.samples))
+        return small.atoms, small.weights, small.error
+
+
+def _default_size(contexts: Tensor) -> int:
+    return MAX_ATOMS_LINE if contexts.shape[1] == 1 else MAX_ATOMS
+
+
+def smoothed(context_distribution: ContextDistribution, history: ContextHistory, seed: int) -> ContextPoints | None:
+    """What ``context_distribution`` takes for the contexts' own distribution, spread out a little; None where it is not
+    ``Empirical``, without a context, and where contexts have levels or repeat: those are what they are.
+
+    Of a few atoms the share of good contexts is a step function of the design, and its best design the one that happens
+    to suit them; contexts near those seen are as likely.
+    """
+    contexts = history.contexts
+    if not isinstance(context_distribution, Empirical) or not contexts.numel() or history.levels is not None:
+        return None
+    if len(np.unique(contexts.numpy(), axis=0)) < DISTINCT * len(contexts):
+        return None
+    atoms = _kernel_sample(history, context_distribution.half_life, SMOOTH_ATOMS, SMOOTHING, seed)
+    return ContextPoints(atoms, equal_weights(history.lower, SMOOTH_ATOMS), atoms[:0])
+
+
+def _kernel_sample(history: ContextHistory, half_life: float | None, size: int, share: float, seed: int) -> Tensor:
+    """``size`` contexts of the Gaussian kernel density estimate with a share of its bandwidth, clamped to the box."""
+    contexts, weights = history.contexts, history.normalized_weights(half_life)
+    dim, effective = contexts.shape[1], 1.0 / weights.square().sum()
+    spread = (weights @ (contexts - weights @ contexts).square()).sqrt()
+    bandwidth = share * spread * (4.0 / ((dim + 2) * effective)) ** (1.0 / (dim + 4))
+    # One coordinate picks the observation, the others its Gaussian noise.
+    quantiles = sobol_points(dim + 1, size, seed)
+    centers = torch.searchsorted(weights.cumsum(0), quantiles[:, 0].contiguous())
+    noise = torch.special.ndtri(quantiles[:, 1:].clamp(1e-12, 1.0 - 1e-12))
+    if history.levels is not None:  # a choice is not smoothed into another
+        bandwidth = bandwidth.masked_fill(history.levels.unordered, 0.0)
+    drawn = (contexts[centers.clamp(max=len(contexts) - 1)] + bandwidth * noise).clamp(history.lower, history.upper)
+    return drawn if history.levels is None else history.levels.snap(drawn)

@@ -1,0 +1,276 @@
+"""Any method of edrbo as an Optuna sampler."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import intersection_search_space
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from edrbo.acquisition.methods import Method
+from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError
+from edrbo.integrations.optuna.translation import (
+    CONTEXT,
+    CONTEXTS,
+    FORECAST,
+    SHARED,
+    Translation,
+    read_context,
+    variable_of,
+)
+from edrbo.integrations.optuna.trial_cost import check_cost, cost_of_designs
+from edrbo.optimizer.optimizer import Optimizer
+from edrbo.optimizer.pareto import ParetoFront
+from edrbo.optimizer.recommendation import Recommendation
+from edrbo.records.goals import Goal
+from edrbo.records.outcome_range import OutcomeRange
+from edrbo.records.outcome_units import Direction
+from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.space import Space
+
+
+class EDRBOSampler(BaseSampler):
+    """Sample the parameters whose expected value over contexts is best.
+
+    >>> import optuna
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", 0, 1)
+    ...     c = 0.3  # seen after x was chosen
+    ...     trial.set_user_attr("context", {"c": c})
+    ...     return -((x - c) ** 2)
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(direction="maximize", sampler=EDRBOSampler(context={"c": (0, 1)}, seed=0))
+    >>> study.optimize(objective, n_trials=8)
+
+    User attributes of a trial: ``context``, the context it met, or, set before the first ``suggest``, the one it is
+    about to meet; ``forecast``, set before the first ``suggest``: samples of the distribution of its context. User
+    attribute of the study: ``contexts``, samples without an outcome.
+
+    With ``outcomes`` the objective's values are the main ones, in their order; the others are constraints of the trial
+    by name (``trial.set_constraint``) or in its user attribute ``outcomes``, and limits hold over contexts.
+
+    A trial says what it costs in its user attribute ``cost``, or the sampler knows it by its argument ``cost``.
+
+    A trial that fails, or breaks a constraint, says where trials fail; a pruned one counts by its last value.
+    Parameters that not every trial has are drawn at random.
+
+    Args:
+        context: The context variables by name, as ``Space`` takes them.
+        method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
+        seed: Seed of everything random; None: another one every time.
+        independent_sampler: Draws the parameters that not every trial has.
+        context_half_life: A context's weight halves with every so many later ones; None: all count alike.
+        initial: Quasi-random designs before the model takes over.
+        goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
+        aim: "operate" if every run counts, "identify" if only the design in the end does.
+        evaluations: How many runs there will be, if that is known; for "identify".
+        least_success: Designs that succeed with less probability are not recommended.
+        outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        outcome: What is measured, as "gloss".
+        unit: The unit of what is measured.
+        title: A name for people.
+        outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
+        outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
+        context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
+            distributions by name, or samples.
+        cost: What a trial costs, in its parameters: a text such as "1 + 9 * x", or a function of them.
+    """
+
+    def __init__(
+        self,
+        context: Mapping[str, Any] | None = None,
+        method: str | Method = DEFAULT,
+        seed: int | None = None,
+        *,
+        independent_sampler: BaseSampler | None = None,
+        context_half_life: float | None = None,
+        initial: int = INITIAL,
+        goal: Goal | str = "expected",
+        aim: Purpose = "operate",
+        evaluations: int | None = None,
+        least_success: float = LEAST_SUCCESS,
+        outliers: Outliers = "robust",
+        outcome: str = "value",
+        unit: str = "",
+        title: str = "",
+        outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
+        outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
+        context_distribution: Any = None,
+        cost: str | Callable[[dict[str, Any]], float] | None = None,
+    ) -> None:
+        self._context = dict(context or {})
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._cost = check_cost(cost)
+        # Refuses bad settings now; the space is that of the study, and known only later, and so is its direction.
+        choices = {
+            "seed": seed,
+            "context_half_life": context_half_life,
+            "initial": initial,
+            "goal": goal,
+            "aim": aim,
+            "evaluations": evaluations,
+            "least_success": least_success,
+            "outliers": outliers,
+            "outcome": outcome,
+            "unit": unit,
+            "title": title,
+            "outcome_range": outcome_range,
+            "outcomes": outcomes,
+            "context_distribution": context_distribution,
+        }
+        self._settings = Settings.of(Space({"design": (0, 1)}, self._context), method, choices)
+        self._independent = independent_sampler or RandomSampler(seed=self._settings.seed % 2**32)
+        self._optimizers: dict[str, Optimizer] = {}  # by direction and search space; they remember their fits
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_optimizers")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock(), _optimizers={})
+
+    def reseed_rng(self) -> None:
+        # Our own streams are named by the trial's number, so that no two workers share one.
+        self._independent.reseed_rng()
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return self._search_space(study)
+
+    def _search_space(self, study: optuna.Study) -> dict[str, BaseDistribution]:
+        found = intersection_search_space(study.get_trials(deepcopy=False))
+        return {
+            name: kind for name, kind in sorted(found.items()) if not kind.single() and variable_of(kind) is not None
+        }
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        self._check_objectives(study)
+        if not search_space:
+            return {}
+        translation = Translation.of(search_space, self._context)
+        with self._lock:  # so that threads know of each other's choice
+            optimizer = self._optimizer(study, translation, trial.number)
+            known = {"forecast": trial.user_attrs.get(FORECAST), "context": trial.user_attrs.get(CONTEXT)}
+            if known["context"] is not None:
+                known["forecast"] = None
+            params = translation.params(optimizer.ask(**known).design)
+            study._storage.set_trial_system_attr(trial._trial_id, SHARED, params)
+        return params
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        self._check_objectives(study)
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self._independent.before_trial(study, trial)
+
+    def after_trial(
+        self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        """A context that cannot be used is an error here, where it was made; later it counts as not known."""
+        self._independent.after_trial(study, trial, state, values)
+        given = trial.user_attrs.get(CONTEXT)
+        if given is None:
+            return
+        if not self._context:
+            raise InvalidContextError(
+                f"trial {trial.number} has a context, the sampler has none",
+                'name its variables, as in EDRBOSampler(context={"c": (0, 1)})',
+            )
+        try:
+            read_context(self._settings.space, given)
+        except InvalidContextError as problem:
+            raise InvalidContextError(f"trial {trial.number}: {problem.message}", problem.hint) from None
+
+    def recommend(
+        self, study: optuna.Study, *, forecast: Any = None, context: Any = None, radius: float = 0.1
+    ) -> Recommendation:
+        """The parameters with the best expected value, which need not be those of ``study.best_trial``.
+
+        Args:
+            study: The Optuna study.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+            context: The context that will be met.
+            radius: How far the distribution of contexts may move, for the worst case: a fraction of the context range.
+        """
+        translation = self._translation(study)
+        with self._lock:
+            optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
+            found = optimizer.recommend(forecast=forecast, context=context, radius=radius)
+        return found.with_design(translation.params(found.design))
+
+    def front(
+        self,
+        study: optuna.Study,
+        *,
+        reference: Mapping[str, float] | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> ParetoFront:
+        """Of several main outcomes, the parameters of which none are better in all.
+
+        Args:
+            study: The Optuna study.
+            reference: Values by main outcome down to which the hypervolume counts; by default just behind the front.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+            context: The context that will be met.
+            fixed: Parameters that are held, values by name.
+            candidates: The only parameters to choose from.
+        """
+        translation = self._translation(study)
+        with self._lock:
+            optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
+            found = optimizer.front(
+                reference=reference, forecast=forecast, context=context, fixed=fixed, candidates=candidates
+            )
+        points = tuple(replace(point, design=translation.params(point.design)) for point in found.points)
+        return replace(found, points=points)
+
+    def _translation(self, study: optuna.Study) -> Translation:
+        self._check_objectives(study)
+        search_space = self._search_space(study)
+        if not search_space:
+            raise EdrboError("no parameter is common to all finished trials", "run some trials first")
+        return Translation.of(search_space, self._context)
+
+    def _optimizer(self, study: optuna.Study, translation: Translation, number: int) -> Optimizer:
+        """An optimizer that knows all trials; one that has been used before goes on from its last fit."""
+        direction: Direction = "minimize" if study.directions[0] == StudyDirection.MINIMIZE else "maximize"
+        cost: Any = cost_of_designs(self._cost, translation)
+        settings = replace(self._settings, space=translation.space, direction=direction, cost=cost)
+        key = f"{study._study_id} {direction} {translation.distributions!r}"
+        seen = study.user_attrs.get(CONTEXTS)
+        state = translation.state(settings, study.get_trials(deepcopy=False), seen, number)
+        if key in self._optimizers:
+            self._optimizers[key].go_on(state)
+        else:
+            self._optimizers = {key: Optimizer.of(state)}
+        return self._optimizers[key]
+
+    def _check_objectives(self, study: optuna.Study) -> None:
+        """As many as there are main outcomes, each in its direction."""
+        outcomes = self._settings.outcomes
+        if outcomes is None:
+            if len(study.directions) != 1:
+                raise ValueError("EDRBOSampler has one objective; for several give it outcomes, or use another sampler")
+            return
+        wanted = [outcomes.wanted[name].direction for name in outcomes.mains]
+        given = ["minimize" if one == StudyDirection.MINIMIZE else "maximize" for one in study.directions]
+        if wanted != given:
+            hint = "the objectives of a study are the main outcomes of its sampler, in their order"
+            raise InvalidValueError(f"the study's directions are {given}, those of the outcomes {wanted}", hint)

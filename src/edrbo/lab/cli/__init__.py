@@ -1,0 +1,117 @@
+"""The command line: parse, call, print. A file a command; everything heavy loads inside the command that needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from itertools import pairwise
+
+import typer
+from rich.console import Console
+
+from edrbo import __version__
+from edrbo.errors import EdrboError
+from edrbo.lab.cli.output import print_json, printable, wants_json
+
+# name → module, in the order of the help
+COMMANDS = {
+    **{
+        name: name
+        for name in ("demo", "new", "ask", "tell", "context", "recommend", "tradeoff", "front", "show", "studies")
+    },
+    **{name: name for name in ("edit", "undo", "drop", "restore", "cancel", "note", "amend")},
+    "import": "import_table",
+    **{name: name for name in ("export", "report", "serve", "run", "check", "backup", "copy", "bench")},
+}
+
+# Commands whose words never name a file of their own: one that looks like a study is meant as one.
+OF_A_STUDY = (
+    "ask",
+    "tell",
+    "recommend",
+    "tradeoff",
+    "front",
+    "show",
+    "studies",
+    "report",
+    "edit",
+    "undo",
+    "drop",
+    "restore",
+    "cancel",
+    "check",
+)
+
+# Typer brings its own Click in some versions and uses the installed one in others.
+ClickException: type[Exception] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException" and issubclass(kind, Exception)
+)
+
+
+def make_app(words: list[str]) -> typer.Typer:
+    """The program for a command line; of the commands only the one that is called, if that is clear."""
+    app = typer.Typer(
+        help="Bayesian optimization when the world sets part of the input.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(edrbo)
+    called = words[0] if words and "_EDRBO_COMPLETE" not in os.environ else None
+    for name in [called] if called in COMMANDS else COMMANDS:
+        module = import_module(f"edrbo.lab.cli.{COMMANDS[str(name)]}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            module.register(app)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def edrbo(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Bayesian optimization when the world sets part of the input."""
+
+
+def main() -> None:
+    """Run the command line; errors we know of end in one line with a hint, not in a traceback."""
+    try:
+        _check_arguments(sys.argv[1:])
+        sys.exit(make_app(sys.argv[1:])(standalone_mode=not wants_json()))
+    except EdrboError as problem:
+        _print_error(problem.message, problem.hint, problem.code)
+        sys.exit(2)
+    except ClickException as problem:  # only under --json; else Click itself prints it
+        _print_error(str(getattr(problem, "format_message", problem.__str__)()), "see --help")
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("stopped", err=True)
+        sys.exit(130)
+
+
+def _check_arguments(words: list[str]) -> None:
+    """A study named without --study is the first thing people try."""
+    if not words or words[0] not in OF_A_STUDY:
+        return
+    for before, word in pairwise(words):
+        is_url = word.startswith("postgresql")  # may hold a password: not to be repeated
+        if (is_url or word.endswith((".toml", ".db"))) and not before.startswith("-"):
+            shown = "the URL" if is_url else word
+            raise EdrboError(f"{shown} stands alone", f"to name a study, write --study before {shown}")
+
+
+def _print_error(message: str, hint: str | None, code: str = "usage") -> None:
+    if wants_json():
+        print_json({"error": message, "hint": hint, "code": code})
+        return
+    console = Console(stderr=True)
+    console.print("error:", style="bold red", end=" ", highlight=False)
+    console.print(printable(message), markup=False, highlight=False, soft_wrap=True)
+    if hint:
+        console.print(f"hint: {printable(hint)}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,529 @@
+"""A study: the events of an experiment, every one on disk or in a database before the call returns."""
+
+from __future__ import annotations
+
+import operator
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, StudyError
+from edrbo.lab.store.event_store import EventStore, StoredStudy, checked_name
+from edrbo.lab.store.place import describe, is_url
+from edrbo.lab.store.turns import is_taken, turn
+from edrbo.records.events import Amended, Asked, Event, Undone
+from edrbo.records.outcome_range import OutcomeRange
+from edrbo.records.outcome_units import Direction
+from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.recorder import Make, Recorder
+from edrbo.records.scipy_distributions import check_distribution
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.state import State
+from edrbo.records.suggestion import Suggestion
+from edrbo.space import Space
+
+if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
+    from edrbo.acquisition.methods import Method
+    from edrbo.optimizer.answers import Prediction
+    from edrbo.optimizer.optimizer import Optimizer
+    from edrbo.optimizer.pareto import ParetoFront
+    from edrbo.optimizer.recommendation import Recommendation
+    from edrbo.optimizer.tradeoff import Tradeoff
+    from edrbo.records.goals import Goal
+
+Creation = Literal["never", "first", "always"]  # make a study that is missing: only in a new place, or anywhere
+MATTERS = (Asked, Amended, Undone)  # what a suggestion that is being computed must know of
+
+
+class _OvertakenError(Exception):
+    """Another suggestion was handed out, or the settings changed, while one was computed."""
+
+
+class Study(Recorder):
+    """A durable optimizer.
+
+    >>> import tempfile
+    >>> space = Space(design={"speed": (1, 9)}, context={"humidity": (0, 1)})
+    >>> with tempfile.TemporaryDirectory() as folder, Study.open(folder + "/coating.db", space) as study:
+    ...     suggestion = study.ask()
+    ...     study.tell(suggestion, {"humidity": 0.4}, 1.7)
+
+    The methods are those of ``Optimizer``. Any number of processes and threads may use one study at once: no
+    suggestion is handed out twice, and each knows of those before it. What is acknowledged counts; what came too
+    late is refused with an error. ``by`` is written beside what this object records.
+    """
+
+    def __init__(self, store: EventStore, stored: StoredStudy, *, by: str | None = None) -> None:
+        """The study ``stored`` in ``store``; ``Study.open`` finds it."""
+        self.name = stored.name
+        self.by = by
+        self._store, self._id = store, stored.id
+        self._thinking: Optimizer | None = None
+        self._saved = 0  # rows of the fit stored last
+        self._lock = threading.RLock()
+        self._state = State.start(stored.settings)
+        self._sync()
+
+    @classmethod
+    def open(
+        cls,
+        where: str | Path,
+        space: Space | None = None,
+        *,
+        name: str | None = None,
+        by: str | None = None,
+        method: str | Method = DEFAULT,
+        direction: Direction = "maximize",
+        seed: int = 0,
+        context_half_life: float | None = None,
+        initial: int = INITIAL,
+        goal: Goal | str = "expected",
+        aim: Purpose = "operate",
+        evaluations: int | None = None,
+        least_success: float = LEAST_SUCCESS,
+        outliers: Outliers = "robust",
+        outcome: str = "value",
+        unit: str = "",
+        title: str = "",
+        outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
+        outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
+        context_distribution: Any = None,
+        cost: str | Callable[[dict[str, Any]], float] | None = None,
+    ) -> Study:
+        """The study in a file, or in PostgreSQL by URL.
+
+        With a ``space`` it is made if it does not exist; if it does, its settings must be these. Without one it must
+        exist, and has its own settings.
+
+        Args:
+            where: A file, or ``postgresql://user@host/database``.
+            space: What is set and what the world sets.
+            name: Which of several studies in one place; by default the only one, or the name of the file.
+            by: Who works here, written beside what this object records; by default the login.
+            method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
+            direction: "maximize" or "minimize".
+            seed: Seed of everything random: the same seed and data give the same suggestions.
+            context_half_life: A context's weight halves with every so many later ones; None: all count alike.
+            initial: Quasi-random designs before the model takes over.
+            goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
+            aim: "operate" if every run counts, "identify" if only the design in the end does.
+            evaluations: How many runs there will be, if that is known; for "identify".
+            least_success: Designs that succeed with less probability are not recommended.
+            outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+            outcome: What is measured, as "gloss".
+            unit: The unit of what is measured.
+            title: A name for people.
+            outcome_range: What the outcome can be at all, as (0, 100) or (0, None): answers are held to it.
+            outcomes: What each of several outcomes is for: ``Maximize``, ``Minimize`` or ``Limit`` by name.
+            context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55,
+                12)", distributions by name, or samples.
+            cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        """
+        if space is None:
+            return cls.open_with(where, None, name=name, by=by)
+        choices = {
+            "direction": direction,
+            "seed": seed,
+            "context_half_life": context_half_life,
+            "initial": initial,
+            "goal": goal,
+            "aim": aim,
+            "evaluations": evaluations,
+            "least_success": least_success,
+            "outliers": outliers,
+            "outcome": outcome,
+            "unit": unit,
+            "title": title,
+            "outcome_range": outcome_range,
+            "outcomes": outcomes,
+            "context_distribution": context_distribution,
+            "cost": cost,
+        }
+        return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
+
+    @classmethod
+    def open_with(
+        cls,
+        where: str | Path,
+        settings: Settings | None,
+        *,
+        name: str | None = None,
+        by: str | None = None,
+        create: Creation = "always",
+    ) -> Study:
+        """The same with all settings in one piece.
+
+        Args:
+            where: A file, or ``postgresql://user@host/database``.
+            settings: The settings, or None for a study that exists.
+            name: Which of several studies in one place; by default the only one, or the name of the file.
+            by: Who works here; by default the login.
+            create: When a missing study is made: "never", only as the "first" of its place, or "always".
+        """
+        if settings is not None:
+            settings.to_dict()  # refuses what cannot be stored before anything is written
+        if name is not None:
+            checked_name(name)
+        store = EventStore(where, create=settings is not None and create != "never")
+        try:
+            stored = _find(store, name, settings, create)
+        except EdrboError:
+            store.discard()
+            raise
+        study = cls(store, stored, by=login() if by is None else by)
+        if settings is not None:
+            study._check_settings(settings)
+        return study
+
+    def _check_settings(self, given: Settings) -> None:
+        differences = given.differences(self.settings)
+        if differences:
+            raise StudyError(
+                f"the study in {describe(self.where)} has other settings: {'; '.join(differences)}",
+                "open it without a space to go on with its own, amend it, or make a new study",
+            )
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r} in {describe(self.where)!r}, {len(self._state.reported)} observations)"
+
+    def close(self) -> None:
+        """Give file or connection back. That happens by itself when nobody holds the study any more."""
+        self._store.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- what is known
+
+    @property
+    def where(self) -> str | Path:
+        """The file, or the URL of the database, that it is kept in."""
+        return self._store.where
+
+    @property
+    def state(self) -> State:
+        with self._lock:
+            return self._sync()
+
+    @property
+    def state_now(self) -> State:
+        """The state as it was read last, by opening or by the last call; nothing is read."""
+        return self._state
+
+    @property
+    def settings(self) -> Settings:
+        """As they are now; amendments included."""
+        return self._state.settings
+
+    @property
+    def space_now(self) -> Space:
+        """The space as it was read last."""
+        return self._state.space
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer behind the study, up to date; tell it nothing."""
+        with self._lock:
+            self._sync()
+            return self._inference()
+
+    def _sync(self) -> State:
+        """Begins every call: what others wrote is taken over."""
+        new = self._store.read(self._id, len(self._state.history))
+        self._state = self._followed(self._state, new)
+        return self._state
+
+    def _followed(self, state: State, events: Sequence[Event]) -> State:
+        """The state after stored events, each of which was accepted when it was stored."""
+        try:
+            return state.replay(events)
+        except EdrboError as problem:
+            raise self._store.damaged(f"its events do not fit together: {problem.message}") from None
+
+    # ---------------------------------------------------------------- thinking
+
+    def _inference(self) -> Optimizer:
+        """The optimizer of the state read last, with the latest fit that any process made."""
+        from edrbo.optimizer.optimizer import Optimizer
+        from edrbo.optimizer.stored_fit import StoredFit
+
+        if self._thinking is None:
+            self._thinking = Optimizer.of(self._state)
+        else:
+            self._thinking.go_on(self._state)
+        with suppress(InvalidValueError, KeyError, TypeError, ValueError):  # nothing is lost but time
+            self._thinking.offer(StoredFit.from_dict(self._store.load_fit(self._id)))
+        return self._thinking
+
+    @contextmanager
+    def _inferred(self) -> Iterator[Optimizer]:
+        """Think about the present state, and keep what was fitted meanwhile."""
+        with self._lock:
+            self._sync()
+            inference = self._inference()
+            yield inference
+            self._save_fit(inference)
+
+    def _save_fit(self, inference: Optimizer) -> None:
+        fit = inference.fit
+        if fit is None or fit.rows <= self._saved:
+            return
+        with suppress(StudyError):  # nothing is lost but time
+            self._store.save_fit(self._id, fit.to_dict())
+            self._saved = fit.rows
+
+    # ---------------------------------------------------------------- ask
+
+    @overload
+    def ask(
+        self,
+        n: None = None,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> Suggestion: ...
+    @overload
+    def ask(
+        self,
+        n: int,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> list[Suggestion]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+        repeat: bool | None = None,
+    ) -> Suggestion | list[Suggestion]:
+        """The next design, or a list of ``n``; stored, and pending until somebody tells it.
+
+        Args:
+            n: How many; None: one, which is not in a list.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+            repeat: Whether a candidate may be suggested that was reported already; by default as it makes sense: not
+                without contexts, or where the same one is met again.
+        """
+        try:
+            count = 1 if n is None else 0 if isinstance(n, bool) else operator.index(n)
+        except TypeError:
+            count = 0
+        if count < 1:
+            raise InvalidValueError(f"cannot ask for {n!r} suggestions", "ask for one or more")
+
+        def compute(inference: Optimizer) -> Suggestion:
+            return inference.ask(forecast=forecast, context=context, fixed=fixed, candidates=candidates, repeat=repeat)
+
+        found = [self._ask(compute) for _ in range(count)]
+        return found[0] if n is None else found
+
+    def _ask(self, compute: Callable[[Optimizer], Suggestion]) -> Suggestion:
+        """Compute, then store, if nothing came in between that the suggestion must know of. A process that is killed
+        while it computes leaves nothing behind.
+
+        Who was overtaken computes again when it is its turn, so that many who ask at once do not waste their work.
+        """
+        with self._lock:
+            overtaken = is_taken(self._store, self._id)
+            while True:
+                with turn(self._store, self._id) if overtaken else nullcontext(), suppress(_OvertakenError):
+                    return self._suggest(compute)
+                overtaken = True
+
+    def _suggest(self, compute: Callable[[Optimizer], Suggestion]) -> Suggestion:
+        with self._inferred() as inference:
+            known = len(self._state.history)
+            suggestion = compute(inference)
+            asked = inference.state.history[-1]
+            assert isinstance(asked, Asked)
+
+            def make(state: State) -> list[Event]:
+                if any(isinstance(event, MATTERS) for event in state.history[known:]):
+                    raise _OvertakenError
+                return [replace(asked, id=state.next_id)]  # a run of somebody's own may have taken its number
+
+            (stored,) = self._append(make)
+            assert isinstance(stored, Asked)
+            return replace(suggestion, id=stored.id)
+
+    # ---------------------------------------------------------------- record
+
+    def _record(self, make: Make) -> Event:
+        return self._append(lambda state: [make(state)])[0]
+
+    def record_all(self, make: Callable[[State], Sequence[Event]]) -> Sequence[Event]:
+        """Record the events that ``make`` gives for the present state, all of them or none.
+
+        Nobody records anything between the state that ``make`` sees and its events. Others wait meanwhile, so read
+        files and check cells before. ``ref`` of the events is given here.
+
+        Args:
+            make: From the state to the events that follow it, in order.
+
+        Returns:
+            The events as they were stored.
+        """
+        return self._append(make)
+
+    def _append(self, make: Callable[[State], Sequence[Event]]) -> Sequence[Event]:
+        """Check by applying, and store, in one transaction."""
+        with self._lock:
+            after, count = self._state, 0
+
+            def decide(new: list[Event]) -> Sequence[Event]:
+                nonlocal after, count
+                state = self._followed(self._state, new)
+                events = [self._stamped(event, state, k) for k, event in enumerate(make(state))]
+                after, count = state.apply(*events), len(events)
+                return after.history[len(after.history) - count :]  # in plain types
+
+            self._store.append(self._id, len(self._state.history), decide)
+            self._state = after
+            return after.history[len(after.history) - count :]
+
+    def _stamped(self, event: Event, state: State, k: int) -> Event:
+        """With its name, and who and when; what was sent twice is refused."""
+        if event.key is not None and any(event.key == past.key for past in state.history):
+            raise RecordedAlreadyError(f"the entry {event.key!r} is recorded already", "look at the list of runs")
+        by, at = self.by if event.by is None else event.by, time.time() if event.at is None else event.at
+        return replace(event, ref=str(len(state.history) + k), by=by, at=at)
+
+    # ---------------------------------------------------------------- recommend
+
+    def recommend(
+        self,
+        *,
+        goal: Goal | str | None = None,
+        radius: float = 0.1,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Recommendation:
+        """The design that is best under the goal. What else is to be said of it is computed when it is read.
+
+        Args:
+            goal: Another goal than the study's own, for the same data.
+            radius: How far the distribution of contexts may move, for the worst case: a fraction of the context range.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
+        with self._inferred() as inference:
+            return inference.recommend(
+                goal=goal, radius=radius, forecast=forecast, context=context, fixed=fixed, candidates=candidates
+            )
+
+    def front(
+        self,
+        *,
+        reference: Mapping[str, float] | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> ParetoFront:
+        """Designs of which none is better than another in all main outcomes.
+
+        Args:
+            reference: Values by main outcome down to which the hypervolume counts; by default just behind the front.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+            context: The context that will be met, or some of it.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
+        with self._inferred() as inference:
+            return inference.front(
+                reference=reference, forecast=forecast, context=context, fixed=fixed, candidates=candidates
+            )
+
+    def predict(
+        self,
+        designs: Any,
+        *,
+        goal: Goal | str | None = None,
+        forecast: Any = None,
+        context: Any = None,
+        outcome: str | None = None,
+    ) -> Prediction:
+        """What is believed of the mean and the goal's value of designs.
+
+        Args:
+            designs: A dict, dicts, rows or a data frame.
+            goal: Another goal than the study's own, for the same data.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+            context: The context that will be met, or some of it.
+            outcome: One of several, the main one by default.
+        """
+        with self._inferred() as inference:
+            return inference.predict(designs, goal=goal, forecast=forecast, context=context, outcome=outcome)
+
+    def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
+        """Designs between the best on average and the best under a goal.
+
+        Args:
+            goal: The goal, by default the study's own, or the mean of the worst 10 % of contexts.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+        """
+        with self._inferred() as inference:
+            return inference.tradeoff(goal, forecast=forecast)
+
+
+def _find(store: EventStore, name: str | None, settings: Settings | None, create: Creation) -> StoredStudy:
+    """The study ``name``, or the only one; made from ``settings`` if it is missing and ``create`` allows it."""
+    names = store.names()
+    if name is None and len(names) > 1:
+        hint = f"name one: {', '.join(map(repr, names))}"
+        raise StudyError(f"there are {len(names)} studies in {describe(store.where)}", hint)
+    if name is None:
+        name = names[0] if names else "edrbo" if is_url(store.where) else Path(store.where).stem or "edrbo"
+    stored = store.find(name)
+    if stored is not None:
+        return stored
+    if settings is None or create == "never" or (create == "first" and names):
+        hint = f"studies there: {', '.join(map(repr, names)) or 'none'}"
+        hint += "; a new one beside them is made by `edrbo new`" if settings is not None and names else ""
+        raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+    check_distribution(settings.context_distribution, settings.space)
+    return store.make(name, settings)
+
+
+def all_studies(where: str | Path) -> list[Study]:
+    """The studies in a file or a database; none is made."""
+    store = EventStore(where)
+    found = [store.find(name) for name in store.names()]
+    return [Study(store, stored) for stored in found if stored is not None]
+
+
+def login() -> str | None:
+    """Who works here, as the system knows them."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None

@@ -1,0 +1,296 @@
+"""Rows of a table: their texts as numbers, designs and contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
+from edrbo.lab.entry.numbers import NotANumberError, Point, read_number
+from edrbo.lab.entry.times import read_time
+from edrbo.lab.entry.values import read_variable_value
+from edrbo.lab.tables.columns import Columns
+from edrbo.lab.tables.sheet import Row, Sheet
+from edrbo.records.settings import Settings
+from edrbo.space import Space
+from edrbo.space.variables import Variable
+
+Array = NDArray[np.float64]
+
+WIDEN = "correct it, or amend the study"
+STATUSES = {
+    "told": "reported",  # as version 0.2 said it
+    **{word: "reported" for word in ("reported", "ok", "done", "complete")},
+    **{word: "failed" for word in ("failed", "fail", "failure")},
+    **{word: "pending" for word in ("pending", "open", "waiting")},
+    **{word: "cancelled" for word in ("cancelled", "canceled")},
+    **{word: "left out" for word in ("left out", "dropped", "excluded")},
+    "failed, left out": "failed, left out",
+    "context": "context",
+    "late": "late",
+    "row": "row",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """What a row says; ``x`` coded (d_x), ``context`` in the user's units (d_c)."""
+
+    line: int
+    status: str
+    id: str
+    x: Array | None
+    context: Array | None
+    value: float | None
+    noise_variance: float | None
+    others: dict[str, float]
+    others_noise_variance: dict[str, float]
+    weight: float
+    cost: float | None
+    batch: str | None
+    count: int
+    why: str | None
+    stamp: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class WrongCell:
+    """What is wrong with a row of a table, or with the cell under ``heading``; ``problem`` says it with the place."""
+
+    line: int
+    heading: str | None
+    reason: str
+    problem: EdrboError
+
+
+class RowError(Exception):
+    """A row cannot be read; ``cells`` say why, one at least."""
+
+    def __init__(self, *cells: WrongCell) -> None:
+        super().__init__(*cells)
+        self.cells = cells
+
+
+def wrong_row(sheet: Sheet, line: int, problem: EdrboError) -> WrongCell:
+    """Of a row as a whole."""
+    named = type(problem)(f"{sheet.place(line)}: {problem.message}", problem.hint)
+    return WrongCell(line, None, problem.message, named)
+
+
+class RowReader:
+    """Reads the rows of one table for a space; of a study, results are in the units of its ``settings``."""
+
+    def __init__(self, sheet: Sheet, columns: Columns, space: Space, settings: Settings | None = None) -> None:
+        self._sheet, self._columns, self._space = sheet, columns, space
+        self._design, self._context = space.design, space.context
+        self._defaults = {name: v.default for name, v in self._design.items() if v.default is not None}
+        self._units = {} if settings is None else {"value": settings.unit}
+        if settings is not None and settings.outcomes is not None:
+            self._units |= {name: part.unit for name, part in settings.outcomes.items()}
+        self._headings = {kind: heading for heading, kind in columns.meaning.items()}
+
+    def parse(self, row: Row) -> Parsed:
+        """What a row says; RowError where it cannot be read."""
+        reader = _Row(self, row)
+        design, context = reader.design(), reader.context()
+        value, others = reader.number("value"), reader.numbers("outcome")
+        noise_variance, others_noise_variance = reader.number("noise_variance"), reader.numbers("noise_variance")
+        weight, cost, count = (reader.number(name) for name in ("weight", "run_cost", "count"))
+        stamp = reader.stamp()
+        reader.check()
+        x = None if not design else reader.coded(design)
+        status = reader.status(design=x is not None, value=value is not None or bool(others))
+        parsed = Parsed(
+            line=row.line,
+            status=status,
+            id=reader.ours.get("id", ""),
+            x=x,
+            context=context,
+            value=value,
+            noise_variance=noise_variance,
+            others=others,
+            others_noise_variance=others_noise_variance,
+            weight=1.0 if weight is None else weight,
+            cost=cost,
+            batch=reader.ours.get("batch"),
+            count=int(count or 0),
+            why=reader.ours.get("why"),
+            stamp=stamp,
+        )
+        _check(self._sheet, parsed)
+        return parsed
+
+    def design(self, row: Row) -> dict[str, Any]:
+        """The design of a row by name, whatever else stands there; empty if there is none."""
+        reader = _Row(self, row)
+        design = reader.design()
+        reader.check()
+        return design
+
+    def outcome(self, settings: Settings, row: Row) -> tuple[Array | None, Any, Any]:
+        """Context (d_c), value and noise of a row, whatever else stands there; of several outcomes by name."""
+        reader = _Row(self, row)
+        value, noise_variance = reader.number("value"), reader.number("noise_variance")
+        context, others, variances = reader.context(), reader.numbers("outcome"), reader.numbers("noise_variance")
+        reader.check()
+        if settings.outcomes is not None:
+            main = settings.outcomes.main
+            reported = {**({} if value is None else {main: value}), **others}
+            return context, reported, {**({} if noise_variance is None else {main: noise_variance}), **variances}
+        if value is None:
+            raise RowError(reader.wrong(InvalidValueError, None, "there is no value", "every row needs one"))
+        return context, value, noise_variance
+
+
+class _Row:
+    def __init__(self, table: RowReader, row: Row) -> None:
+        self._table, self._row = table, row
+        self._texts: dict[str, dict[str, str]] = {
+            "design": {},
+            "context": {},
+            "outcome": {},
+            "noise_variance": {},
+            "": {},
+        }
+        for heading, text in row.cells.items():
+            role, name = table._columns.meaning[heading]
+            if role in self._texts:
+                self._texts[role][name] = text
+        self.ours = self._texts[""]
+        self._wrong: list[WrongCell] = []
+
+    def wrong(
+        self, kind: type[EdrboError], cell: tuple[str, str] | None, why: str, hint: str | None = None
+    ) -> WrongCell:
+        heading = None if cell is None else self._table._headings[cell]
+        text = why if heading is None else f"{self._row.cells[heading]!r} is {why}"
+        place = self._table._sheet.place(self._row.line, heading)
+        return WrongCell(self._row.line, heading, text, kind(f"{place}: {text}", hint))
+
+    def check(self) -> None:
+        """Raise what was found wrong so far."""
+        if self._wrong:
+            raise RowError(*self._wrong)
+
+    def _values(self, role: str, variables: Mapping[str, Variable]) -> dict[str, Any]:
+        """Values by name; what is wrong with a cell is kept for ``check``."""
+        error, found = InvalidDesignError if role == "design" else InvalidContextError, dict[str, Any]()
+        for name, text in self._texts[role].items():
+            try:
+                value = read_variable_value(text, variables[name], self._point(text))
+                if role == "design":
+                    variables[name].encode(name, np.array([value], dtype=object))
+                    found[name] = value
+                else:
+                    found |= self._table._space.context_numbers({name: value})
+            except NotANumberError as problem:
+                self._wrong.append(self.wrong(error, (role, name), str(problem), problem.hint))
+            except EdrboError as problem:
+                why = f"no value of {name}, which is {variables[name].describe()}"
+                hint = problem.hint if problem.hint and problem.hint.startswith("did you mean") else WIDEN
+                self._wrong.append(self.wrong(type(problem), (role, name), why, hint))
+        return found
+
+    def design(self) -> dict[str, Any]:
+        variables, found = self._table._design, self._values("design", self._table._design)
+        if found:  # a table from before a variable came
+            found = {**self._table._defaults, **found}
+        missing = [name for name in variables if name not in found and name not in self._texts["design"]]
+        if found and missing:
+            self._wrong.append(self.wrong(InvalidDesignError, None, f"{missing[0]} is missing", "a run needs them all"))
+        return {name: found[name] for name in variables if name in found}
+
+    def context(self) -> Array | None:
+        variables = self._table._context
+        found = self._values("context", variables)
+        return np.array([found.get(name, np.nan) for name in variables]) if found else None
+
+    def coded(self, design: Mapping[str, Any]) -> Array:
+        """The design (d_x), exactly if the table says it exactly and was not edited."""
+        space = self._table._space
+        x: Array = space.encode_designs(dict(design))[0]
+        text = self.ours.get("coded")
+        if text is not None:
+            try:
+                exact = np.array(text.split(), dtype=np.float64)
+            except ValueError:
+                return x
+            if exact.shape == x.shape and np.isfinite(exact).all() and ((exact >= 0) & (exact <= 1)).all():
+                return exact if space.decode_designs(exact)[0] == space.decode_designs(x)[0] else x
+        return x
+
+    def number(self, name: str) -> float | None:
+        """What stands under one of our words; a result is in its unit."""
+        return self._number(("", name), self.ours[name]) if name in self.ours else None
+
+    def numbers(self, role: str) -> dict[str, float]:
+        """By name, of the cells that are filled."""
+        named = {name: self._number((role, name), text) for name, text in self._texts[role].items()}
+        return {name: number for name, number in named.items() if number is not None}
+
+    def _number(self, cell: tuple[str, str], text: str) -> float | None:
+        role, name = cell
+        measured = role == "outcome" or name == "value"
+        unit = self._table._units.get(name, "") if measured else ""
+        try:
+            return read_number(text, unit, percent=measured, point=self._point(text))
+        except NotANumberError as problem:
+            self._wrong.append(self.wrong(InvalidValueError, cell, str(problem), problem.hint))
+            return None
+
+    def _point(self, text: str) -> Point | None:
+        """In a table with a decimal comma, a point too may be one: exports have it."""
+        return "," if self._table._sheet.point == "," and "," in text else None
+
+    def status(self, *, design: bool, value: bool) -> str:
+        text = self.ours.get("status")
+        if text is None:
+            if not design:
+                return "context"
+            if not value:
+                hint = "write its value, or failed or pending in a column `status`"
+                raise RowError(self.wrong(InvalidValueError, None, "a design without a value", hint))
+            return "reported"
+        status = STATUSES.get(text.casefold())
+        if status is None:
+            known = "reported, failed, pending, cancelled, left out or context"
+            raise RowError(self.wrong(InvalidValueError, ("", "status"), "no status", f"write {known}"))
+        return "reported" if status == "pending" and value else status
+
+    def stamp(self) -> dict[str, Any]:
+        """Note, by and at; columns that are nobody's are added to the note."""
+        cells = self._row.cells
+        extra = [f"{heading}: {cells[heading]}" for heading in self._table._columns.noted if heading in cells]
+        note = "; ".join([*filter(None, [self.ours.get("note")]), *extra])
+        at = None
+        if "at" in self.ours:
+            try:
+                at = read_time(self.ours["at"])
+            except ValueError as problem:
+                hint = "write it as 2026-03-14 15:30"
+                self._wrong.append(self.wrong(InvalidValueError, ("", "at"), str(problem), hint))
+        return {"note": note or None, "by": self.ours.get("by"), "at": at}
+
+
+def _check(sheet: Sheet, row: Parsed) -> None:
+    ran = row.x is not None
+    reported = ran and (row.value is not None or bool(row.others))
+    needs = {
+        "reported": reported,
+        "left out": reported,
+        "failed": ran,
+        "failed, left out": ran,
+        "pending": ran,
+        "cancelled": ran,
+        "context": row.context is not None,
+        "late": row.context is not None and bool(row.id),
+        "row": row.value is not None or bool(row.others),
+    }
+    if not needs[row.status]:
+        raise RowError(
+            wrong_row(sheet, row.line, InvalidValueError(f"a cell is missing in a row that is {row.status}"))
+        )

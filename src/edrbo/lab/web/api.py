@@ -1,0 +1,320 @@
+"""The operations of the command line as JSON. The pages use these and nothing else to write."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request, Response
+
+from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
+from edrbo.lab.entry.values import read_amount, read_context, read_design, read_result, read_variances
+from edrbo.lab.study import Study
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.web import bodies, views
+from edrbo.lab.web.jobs import Job
+from edrbo.lab.web.session import StudySession, StudySessions
+from edrbo.lab.web.table import preview, take
+from edrbo.lab.web.variables import read_amendment, read_new
+from edrbo.records import events as e
+from edrbo.records.descriptions import entry_words
+from edrbo.records.input_warnings import narrow_with
+from edrbo.records.sanity import doubts_about, entry_doubts
+from edrbo.records.settings import Settings
+from edrbo.records.state import State
+from edrbo.space import Space
+
+Write = Callable[[Study, dict[str, Any]], Any]
+PATIENCE = 1.0  # seconds in which a table is mostly stored
+
+
+def api_router(sessions: StudySessions) -> APIRouter:
+    api = APIRouter(prefix="/api", responses={422: {"model": bodies.ErrorBody}, 404: {"model": bodies.ErrorBody}})
+    _reading(api, sessions)
+    _reporting(api, sessions)
+    _second_thoughts(api, sessions)
+    _settings(api, sessions)
+    return api
+
+
+def record(session: StudySession, body: bodies.Entry, write: Write) -> dict[str, Any]:
+    """Write under the sender's key; the answer names the event, so that it can be undone."""
+    stamp = {"by": body.by or None, "at": time.time() - body.waited, "key": body.key, "note": body.note or None}
+    event, new = session.once(body.key, lambda: write(session.study, stamp))
+    if isinstance(event, e.Reported | e.Failed | e.Cancelled):
+        session.prepare()
+    state = session.study.state_now  # read a moment ago, with this event in it
+    return {
+        "ref": event.ref,
+        "stored": True,
+        "again": not new,
+        "words": entry_words(state, event),
+        "warnings": warnings_of(state, event),
+        "observations": len(state.reported),
+    }
+
+
+def warnings_of(state: State, event: e.Event) -> list[str]:
+    """What the methods of Python would warn of: it is stored, and may not be what was meant."""
+    found: list[str] = []
+    if (
+        isinstance(event, e.Reported | e.Failed | e.Corrected)
+        and event.x is not None
+        and state.space.region is not None
+    ):
+        broken = state.space.region.broken(state.runs[event.id].x)
+        found += [f"what was set breaks {constraint.describe()}; it is kept as it was run" for constraint in broken]
+    if isinstance(event, e.Reported | e.ContextReported | e.Corrected):
+        found += doubts_about(state, event.id)
+    if isinstance(event, e.Reported | e.ContextReported):
+        found += narrow_with(state, event.id)
+    return found
+
+
+def job_view(job: Job, session: StudySession) -> dict[str, Any]:
+    done = session.progress_of(job)
+    return {
+        **({} if done is None else {"done": done[0], "of": done[1]}),
+        "job": job.key,
+        "status": job.status,
+        "words": job.words,
+        "seconds": round(job.elapsed(), 1),
+        "usual": round(job.usual, 1),
+        "result": job.result if job.kind in ("ask", "import") else None,
+        "error": job.error,
+        "hint": job.hint,
+    }
+
+
+def _reading(api: APIRouter, sessions: StudySessions) -> None:
+    @api.get("/session")
+    def session(request: Request) -> dict[str, str]:
+        """The value to send as `X-Edrbo` with whatever is written; scripts with a bearer token do not need it."""
+        return {"x-edrbo": request.scope["edrbo"]["cross_site"]}
+
+    @api.get("/studies")
+    def studies() -> list[dict[str, str]]:
+        """The studies of this server."""
+        return [{"study": word, "name": name} for word, name in sessions.names().items()]
+
+    @api.get("/studies/{study}/show")
+    def show(study: str) -> dict[str, Any]:
+        """Settings, pending suggestions, and how much is known."""
+        return views.overview(sessions.get(study))
+
+    @api.get("/studies/{study}/runs")
+    def runs(study: str, status: str = "") -> list[dict[str, Any]]:
+        """Every run, newest first."""
+        return views.runs_of(sessions.get(study).state, status)
+
+    @api.get("/studies/{study}/export")
+    def export(study: str) -> Response:
+        """Everything as CSV; importing it gives it back exactly."""
+        text = io.StringIO()
+        session = sessions.get(study)
+        export_csv(session.state, text)
+        disposition = f'attachment; filename="{session.word}.csv"'
+        return Response(text.getvalue(), media_type="text/csv", headers={"content-disposition": disposition})
+
+    @api.get("/studies/{study}/recommend")
+    def recommend(study: str, request: Request, response: Response) -> dict[str, Any]:
+        """The design to use. Thinking takes a while: ask again while `status` is waiting or running.
+
+        `?context.humidity=0.4` fixes a context variable; name all of them, or none. It needs `X-Edrbo` or a bearer too.
+        """
+        asker = request.scope["edrbo"]
+        if not asker["may_compute"]:
+            raise HTTPException(
+                403, "send X-Edrbo, from /api/session, or a bearer token: this makes the server compute"
+            )
+        session = sessions.get(study)
+        job = session.answer(views.context_of_query(session.state.space, request.query_params), asker["who"])
+        response.status_code = 202 if job.open else 200
+        return {**job_view(job, session), "result": job.result}
+
+    @api.get("/studies/{study}/job")
+    def job(study: str, job: str) -> dict[str, Any]:
+        """How far a suggestion is."""
+        session = sessions.get(study)
+        found = session.job(job)
+        if found is None:
+            raise InvalidValueError("there is no such job", "the server was started again; look at what is pending")
+        return job_view(found, session)
+
+
+def _reporting(api: APIRouter, sessions: StudySessions) -> None:
+    @api.post("/studies/{study}/ask", status_code=202)
+    def ask(study: str, body: bodies.Ask, request: Request) -> dict[str, Any]:
+        """Think about what to try next; it is pending as soon as it is known. Follow it with `job`."""
+        session = sessions.get(study)
+        space = session.state.space
+        context_distribution: dict[str, Any] = {"context": read_context(space, body.context)}
+        if body.forecast and body.forecast.strip():
+            context_distribution["forecast"] = _read_forecast(space, body.forecast)
+        return job_view(
+            session.ask(body.key, body.count, context_distribution, body.by, request.scope["edrbo"]["who"]), session
+        )
+
+    @api.post("/studies/{study}/tell")
+    def tell(study: str, body: bodies.Tell) -> dict[str, Any]:
+        """Report an outcome, or that there was none."""
+
+        def write(book: Study, stamp: dict[str, Any]) -> None:
+            design = read_design(book.space_now, body.design or {})
+            if body.id is None and not design:
+                raise InvalidDesignError(
+                    "what was tried is not clear", "give the number of a suggestion, or what was set"
+                )
+            book.tell(
+                design if body.id is None else body.id,
+                read_context(book.space_now, body.context),
+                _result(book.settings, body),
+                **_rows(book.settings, body),
+                cost=read_amount(body.cost, "the cost"),
+                failed=body.failed,
+                design=design if design and body.id is not None else None,
+                why=body.why or None,
+                **stamp,
+            )
+
+        return record(sessions.get(study), body, write)
+
+    @api.post("/studies/{study}/check")
+    def check(study: str, body: bodies.Check) -> dict[str, list[str]]:
+        """What looks mistyped in an entry that is about to be sent; sent all the same, it is stored as it is."""
+        state = sessions.get(study).state
+        value, context = _result(state.settings, body), read_context(state.space, body.context)
+        return {"doubts": entry_doubts(state, body.id, value, context, own=bool(body.design))}
+
+    @api.post("/studies/{study}/context-tell")
+    def context_tell(study: str, body: bodies.ContextTell) -> dict[str, Any]:
+        """The context of an outcome that was reported without one."""
+        return record(
+            sessions.get(study),
+            body,
+            lambda book, stamp: book.tell_context(body.id, read_context(book.space_now, body.context), **stamp),
+        )
+
+    @api.post("/studies/{study}/context-add")
+    def context_add(study: str, body: bodies.ContextAdd) -> dict[str, Any]:
+        """Contexts that were seen without an outcome."""
+        rows = [read_context(sessions.get(study).state.space, row) for row in body.rows]
+        return record(sessions.get(study), body, lambda book, stamp: book.observe_context(rows, **stamp))
+
+    @api.post("/studies/{study}/import")
+    def import_table(study: str, body: bodies.Import, request: Request, response: Response) -> dict[str, Any]:
+        """A table: how it is understood, with errors by cell; stored if it is confirmed and has none. One that takes
+        longer is a job to be followed."""
+        session = sessions.get(study)
+        if not body.confirm:
+            return preview(session.state, body).view()
+        job = take(session, body, request.scope["edrbo"]["who"])
+        job.ended.wait(PATIENCE)
+        if job.status == "failed":
+            raise job.problem or StudyError(job.error, job.hint)
+        if not job.open:
+            return dict(job.result)
+        response.status_code = 202
+        return job_view(job, session)
+
+
+def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
+    @api.post("/studies/{study}/correct")
+    def correct(study: str, body: bodies.Correct) -> dict[str, Any]:
+        """Something of a run was other than was reported; the history keeps what was reported."""
+
+        def write(book: Study, stamp: dict[str, Any]) -> None:
+            book.correct(
+                body.id,
+                value=_result(book.settings, body),
+                noise_variance=read_variances(book.settings, body.noise_variance),
+                context=read_context(book.space_now, body.context),
+                cost=read_amount(body.cost, "the cost"),
+                design=read_design(book.space_now, body.design) if body.design else None,
+                row=body.row,
+                why=body.why or None,
+                **stamp,
+            )
+
+        return record(sessions.get(study), body, write)
+
+    @api.post("/studies/{study}/drop")
+    def drop(study: str, body: bodies.OfRun) -> dict[str, Any]:
+        """Leave a run out: it stays on record, and nothing is learned from it."""
+        return record(sessions.get(study), body, lambda book, stamp: book.drop(body.id, body.why or None, **stamp))
+
+    @api.post("/studies/{study}/restore")
+    def restore(study: str, body: bodies.OfRun) -> dict[str, Any]:
+        """Learn from a run again."""
+        return record(sessions.get(study), body, lambda book, stamp: book.restore(body.id, **stamp))
+
+    @api.post("/studies/{study}/cancel")
+    def cancel(study: str, body: bodies.OfRun) -> dict[str, Any]:
+        """A suggestion that will not be run; it says nothing about its design."""
+        return record(sessions.get(study), body, lambda book, stamp: book.cancel(body.id, body.why or None, **stamp))
+
+    @api.post("/studies/{study}/note")
+    def note(study: str, body: bodies.OfRun) -> dict[str, Any]:
+        """Words about a run."""
+
+        def write(book: Study, stamp: dict[str, Any]) -> None:
+            text = stamp.pop("note")
+            book.note(body.id, text or "", **stamp)
+
+        return record(sessions.get(study), body, write)
+
+    @api.post("/studies/{study}/undo")
+    def undo(study: str, body: bodies.Undo) -> dict[str, Any]:
+        """Take back the last entry, or the one that `ref` names."""
+        return record(sessions.get(study), body, lambda book, stamp: book.undo(body.ref, **stamp))
+
+
+def _settings(api: APIRouter, sessions: StudySessions) -> None:
+    @api.post("/new")
+    def new(body: bodies.New) -> dict[str, str]:
+        """Make a study in the place that is served."""
+        return {"study": sessions.places.create(body.name, read_new(body)), "name": body.name}
+
+    @api.post("/studies/{study}/amend")
+    def amend(study: str, body: bodies.Amend) -> dict[str, Any]:
+        """Change bounds, levels, variables or the goal; what was before stays on record."""
+
+        def write(book: Study, stamp: dict[str, Any]) -> None:
+            settings = read_amendment(body, book.state.settings)
+            if not settings:
+                raise InvalidValueError("nothing is changed", "change something first")
+            book.amend(settings, **stamp)
+
+        return record(sessions.get(study), body, write)
+
+
+def _result(settings: Settings, body: bodies.Tell | bodies.Correct | bodies.Check | bodies.ReportedRow) -> Any:
+    """One result, or several by name."""
+    return read_result(settings, body.outcomes or body.value)
+
+
+def _rows(settings: Settings, body: bodies.Tell) -> dict[str, Any]:
+    """The noise of one result, or several rows as ``tell`` takes them."""
+    if body.rows is None:
+        return {"noise_variance": read_variances(settings, body.noise_variance)}
+    noise_variances, space = [read_variances(settings, row.noise_variance) for row in body.rows], settings.space
+    return {
+        "contexts": [read_context(space, row.context) or {} for row in body.rows] if space.d_c else None,
+        "values": [_result(settings, row) for row in body.rows],
+        "noise_variance": noise_variances
+        if any(noise_variance is not None for noise_variance in noise_variances)
+        else None,
+    }
+
+
+def _read_forecast(space: Space, text: str) -> list[dict[str, Any]]:
+    """A line a context: cells with tabs or semicolons between, or spaces where no cell has any."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows = [re.split(r"\s*[;\t]\s*" if re.search(r"[;\t]", line) else r"\s+", line.strip()) for line in lines]
+    if any(len(row) != space.d_c for row in rows):
+        names = ", ".join(space.context_names)
+        raise InvalidContextError("a line of the forecast is not understood", f"a line holds {names}, with ; between")
+    return [read_context(space, dict(zip(space.context_names, row, strict=True))) or {} for row in rows]

@@ -1,0 +1,122 @@
+"""The application: API, pages and assets behind the guard."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from edrbo import __version__
+from edrbo.errors import (
+    ConstraintWarning,
+    ContextBoundsWarning,
+    EdrboError,
+    ImplausibleWarning,
+    NarrowContextsWarning,
+    NetworkFileWarning,
+    UnavailableError,
+    UnknownSuggestionError,
+)
+from edrbo.lab.web.api import api_router
+from edrbo.lab.web.pages import Pages
+from edrbo.lab.web.registry import StudyRegistry
+from edrbo.lab.web.security import App, Rules, Scope, SecurityMiddleware
+from edrbo.lab.web.session import StudySessions
+
+ABOUT = """The operations of `edrbo` on the command line, under the same names. What is written carries a `key` of the
+sender's own choice: sent again, it is stored once. Send `X-Edrbo` (from `/api/session`, with its cookie) or
+`Authorization: Bearer TOKEN` with every POST, and with `recommend`."""
+
+WARNINGS = (
+    ConstraintWarning,
+    ContextBoundsWarning,
+    ImplausibleWarning,
+    NarrowContextsWarning,
+    NetworkFileWarning,
+)
+
+
+class Assets(StaticFiles):
+    """Scripts and styles. Pages name them with a ``mark`` of what is in them, so browsers may keep them."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory=directory)
+        everything = b"".join(path.read_bytes() for path in sorted(directory.iterdir()))
+        self.mark = f"{zlib.crc32(everything):x}"
+
+    def file_response(self, full_path: Any, stat_result: Any, scope: Scope, status_code: int = 200) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        known = scope["query_string"] == f"v={self.mark}".encode()
+        response.headers["cache-control"] = "max-age=31536000, immutable" if known else "no-cache"
+        return response
+
+
+def make_app(places: StudyRegistry, rules: Rules, *, prepares: bool = False) -> App:
+    """Everything that `edrbo serve` answers."""
+    sessions = StudySessions(places, prepares=prepares)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # They are for who enters a result, not for a log. The filter is the process's: threads have none of their own.
+        for kind in WARNINGS:
+            warnings.simplefilter("ignore", kind)
+        yield
+
+    app = FastAPI(
+        title="edrbo",
+        version=__version__,
+        description=ABOUT,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # theirs loads its parts from elsewhere; ours is a page like the others
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    assets = Assets(directory=Path(str(files("edrbo.lab.web") / "static")))
+    pages = Pages(sessions, assets.mark)
+    app.include_router(api_router(sessions))
+    app.include_router(pages.router(app))
+    app.mount("/static", assets, name="static")
+    _errors(app, pages)
+    return SecurityMiddleware(app, rules)
+
+
+def _errors(app: FastAPI, pages: Pages) -> None:
+    def answer(request: Request, status: int, message: str, hint: str, code: str = "") -> Response:
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"error": message, "hint": hint, "code": code}, status)
+        return pages.sorry(request, status, message, hint)
+
+    @app.exception_handler(EdrboError)
+    def known(request: Request, problem: EdrboError) -> Response:
+        status = 409 if isinstance(problem, UnknownSuggestionError) else 422
+        if problem.message.startswith("there is no such study") or (
+            request.method == "GET" and isinstance(problem, UnknownSuggestionError)
+        ):
+            status = 404
+        if isinstance(problem, UnavailableError):
+            status = 503  # a page keeps what it could not send, and tries again
+        return answer(request, status, problem.message, problem.hint or "", problem.code)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, problem: RequestValidationError) -> Response:
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+        return answer(request, 422, f"{where or 'the request'}: {first['msg']}"[:300], "")
+
+    @app.exception_handler(HTTPException)
+    def http(request: Request, problem: HTTPException) -> Response:
+        return answer(request, problem.status_code, str(problem.detail), "")
+
+    @app.exception_handler(Exception)
+    def unknown(request: Request, problem: Exception) -> Response:
+        return answer(request, 500, "something went wrong on the server", "its log says what")

@@ -1,0 +1,196 @@
+"""A request for suggestions or a recommendation: the distribution of the context, and the candidate set.
+
+These are all designs of a space, those with some variables held, or those of a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.acquisition.objective import Objective
+from edrbo.acquisition.search.maximizer import best_listed, maximize
+from edrbo.contexts.distributions import sobol_points
+from edrbo.contexts.partial import Donors
+from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError, InvalidValueError
+from edrbo.optimizer.training_data import TrainingData
+from edrbo.records.input_reading import need_contexts, read_one_context
+from edrbo.records.state import State
+from edrbo.space import Region, Space
+from edrbo.space.point_tables import close_match
+
+Array = NDArray[np.float64]
+# A forecast (n × d_c), or one context (1 × d_c); or contexts that one may be of which a part is known (n × d_c), and
+# whose they are.
+ForecastOrContext = tuple[Array | None, Array | None] | tuple[Array, None, Donors]
+
+
+class RequestOptions(TypedDict, total=False):
+    """Keyword arguments of ``recommend``, and with ``repeat`` of ``ask``."""
+
+    forecast: Any
+    context: Any
+    fixed: Mapping[str, Any] | None
+    candidates: Any
+
+
+@dataclass(frozen=True, eq=False)
+class AskRequest:
+    context_distribution: ForecastOrContext
+    candidates: CandidateSet
+    repeat: bool = True  # whether listed designs may be suggested that were reported already
+
+    def taken(self, state: State) -> list[Array]:
+        """Designs of a list that are not to be suggested."""
+        return [*state.pending.values(), *([] if self.repeat else state.observations.x)]
+
+
+def read_request(
+    state: State,
+    *,
+    forecast: Any = None,
+    context: Any = None,
+    fixed: Mapping[str, Any] | None = None,
+    candidates: Any = None,
+    repeat: bool | None = None,
+) -> AskRequest:
+    """``repeat`` is by default as it makes sense: another context may come, the same one tells nothing new."""
+    if repeat is not None and candidates is None:
+        raise InvalidValueError("repeat is for candidates", "give candidates, or leave it out")
+    if not isinstance(repeat, bool | None):
+        raise InvalidValueError(f"repeat is {repeat!r}", "it is True or False")
+    again = bool(state.space.d_c) if repeat is None else repeat
+    return AskRequest(
+        read_distribution(state, forecast, context), read_candidates(state.space, fixed, candidates), again
+    )
+
+
+def read_distribution(state: State, forecast: Any, context: Any) -> ForecastOrContext:
+    """A context of which a part is known is a forecast: those that it may be, given that part."""
+    space = state.space
+    if forecast is not None and context is not None:
+        raise InvalidContextError("both a forecast and a context were given", "give one of them")
+    if forecast is not None:
+        need_contexts(space)
+        rows = space.read_contexts(forecast)
+        if not len(rows):
+            raise InvalidContextError("the forecast is empty", "give at least one sample, or no forecast")
+        return rows, None
+    if context is None:
+        return None, None
+    row = read_one_context(space, context, partial=True)
+    if not np.isnan(row).any():
+        return None, row[None]
+    likely, donors = TrainingData(state, uses_context=True).likely(row)
+    return likely, None, donors
+
+
+BLOCK = 64  # designs that fill a region together, and
+CLOUD = 1024  # quasi-random points from which they are taken
+SAME_DESIGN = 1e-9  # how close the codes of one design are
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateSet:
+    """``region`` is None where nothing limits the designs of ``space``; of ``listed`` designs (n × d_x) only those
+    count."""
+
+    space: Space
+    region: Region | None = None
+    listed: Array | None = None
+
+    def admit(self, points: Array) -> Array:
+        """Designs that can be chosen near ``points`` (n × d_x); all listed ones."""
+        if self.listed is not None:
+            return self.listed
+        return self.space.snap(points) if self.region is None else self.region.admit(points)
+
+    def starts(self, tried: Tensor) -> Tensor:
+        """Of designs ``tried`` (n × d_x) what a search may begin with."""
+        limited = self.region is not None or self.listed is not None
+        return torch.from_numpy(self.admit(tried.numpy())) if limited else tried
+
+    def initial(self, index: int, seed: int) -> Array:
+        """Number ``index`` of a quasi-random sequence of designs (d_x)."""
+        if self.region is None or self.listed is not None:
+            point: Array = sobol_points(self.space.d_x, index + 1, seed)[-1].numpy()
+            if self.listed is None:
+                return self.space.snap(point)
+            nearest: Array = self.listed[np.square(self.listed - point).sum(axis=1).argmin()]
+            return nearest
+        blocks = index // BLOCK + 1
+        cloud = sobol_points(self.space.d_x, CLOUD * blocks, seed).numpy()
+        found = self.region.points(cloud, BLOCK * blocks, seed)
+        chosen: Array = found[index % len(found)]
+        return chosen
+
+    def best(self, approximations: Sequence[Objective], *, seed: int, starts: Tensor, kinks: bool) -> Tensor:
+        """The design (d_x) with the largest objective ``approximations[-1]``."""
+        if self.listed is not None:
+            return best_listed(approximations, torch.from_numpy(self.listed)).x
+        return maximize(approximations, self.space, seed=seed, starts=starts, kinks=kinks, region=self.region).x
+
+    def settled(self, x: Tensor) -> Tensor:
+        """``x`` (d_x) on the steps, where nothing else has put it there."""
+        limited = self.region is not None or self.listed is not None
+        return x if limited else torch.from_numpy(self.space.snap(x.numpy()))
+
+    def without(self, taken: Sequence[Array]) -> CandidateSet:
+        """The same list less designs that are taken; EdrboError if none is left."""
+        if self.listed is None or not len(taken):
+            return self
+        apart = np.abs(self.listed[:, None] - np.stack(taken)).max(axis=2)
+        left = self.listed[(apart > SAME_DESIGN).all(axis=1)]
+        if not len(left):
+            raise EdrboError(
+                f"all {len(self.listed)} candidates have been tried or are being tried",
+                "give others, or repeat=True to run some again",
+            )
+        return replace(self, listed=left)
+
+
+def read_candidates(space: Space, fixed: Mapping[str, Any] | None = None, candidates: Any = None) -> CandidateSet:
+    """From what people give: values by name that are held, and designs of which one is to be chosen."""
+    region = space.region if fixed is None else _holding(space, fixed)
+    return CandidateSet(space, region, None if candidates is None else _listed(space, region, candidates))
+
+
+def _holding(space: Space, fixed: Any) -> Region | None:
+    if not isinstance(fixed, Mapping):
+        raise InvalidDesignError(f"fixed is {fixed!r}", 'give values by name, as in fixed={"speed": 30}')
+    held = np.full(space.d_x, np.nan)
+    for name, value in fixed.items():
+        column = next((column for column in space.columns if column.name == name), None)
+        if column is None:
+            hint = close_match(name, space.design_names, f"the design variables are {list(space.design_names)}")
+            raise InvalidDesignError(f"{name!r} is not a design variable", hint)
+        if np.ndim(value):
+            raise InvalidDesignError(f"{name!r} is held at {value!r}", "a variable is held at one value")
+        held[column.start : column.stop] = space.design[name].encode(name, np.array([value], dtype=object))[0]
+    if np.isnan(held).all():
+        return space.region
+    try:
+        return Region(list(space.design.items()), held=held) if space.region is None else space.region.holding(held)
+    except InvalidSpaceError as problem:
+        raise InvalidDesignError(problem.message, "hold other values, or fewer") from None
+
+
+def _listed(space: Space, region: Region | None, candidates: Any) -> Array:
+    rows = np.unique(space.encode_designs(candidates), axis=0)
+    if not len(rows):
+        raise InvalidDesignError("there are no candidates", "give at least one design")
+    if region is None:
+        return rows
+    inside = rows[
+        region.inside(rows) & (np.isnan(region.held) | (np.abs(rows - region.held) <= SAME_DESIGN)).all(axis=1)
+    ]
+    if not len(inside):
+        what = "what is held or must hold" if not np.isnan(region.held).all() else "the constraints"
+        raise InvalidDesignError(f"none of the {len(rows)} candidates agrees with {what}", "give others")
+    return inside

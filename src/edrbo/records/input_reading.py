@@ -1,0 +1,86 @@
+"""Reading of arguments: ids, designs and contexts as users give them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.errors import ConstraintWarning, InvalidContextError, InvalidDesignError, InvalidEventError
+from edrbo.records.state import State
+from edrbo.records.suggestion import Suggestion
+from edrbo.records.validation import read_id
+from edrbo.space import Space
+
+Array = NDArray[np.float64]
+Reported = Suggestion | Mapping[str, Any] | int  # a suggestion, a design of one's own, or the number of a run
+
+
+def pending_of(state: State) -> list[Suggestion]:
+    """Asked and not yet reported."""
+    runs = [state.runs[key] for key in state.pending]
+    return [
+        Suggestion(run.id, state.space.decode_designs(run.x)[0], run.outcome_forecast, run.cost_expected)
+        for run in runs
+    ]
+
+
+def number_of(run: Any) -> int:
+    """The id of a suggestion, or a number itself."""
+    if isinstance(run, Mapping) and not isinstance(run, Suggestion):
+        raise InvalidEventError("a design does not name a run", "give a Suggestion or its id")
+    return run.id if isinstance(run, Suggestion) else read_id(run)
+
+
+def need_contexts(space: Space) -> None:
+    if not space.d_c:
+        raise InvalidContextError("this space has no context variables", "name them in Space(context=...)")
+
+
+def read_one_context(space: Space, context: Any, *, partial: bool = False) -> Array:
+    """The context (d_c) of one evaluation as a user gives it; with ``partial`` some of it may not be known."""
+    need_contexts(space)
+    rows = space.read_contexts(context if isinstance(context, Mapping) else [context], partial=partial)
+    if len(rows) != 1:
+        raise InvalidContextError(f"{len(rows)} contexts for one evaluation", "an evaluation has one context")
+    row: Array = rows[0]
+    return row
+
+
+def read_one_design(space: Space, design: Mapping[str, Any]) -> Array:
+    """One design (d_x), coded."""
+    rows = space.encode_designs(dict(design))
+    if len(rows) != 1:
+        raise InvalidDesignError(f"{len(rows)} designs for one evaluation", "tell them one by one")
+    x: Array = rows[0]
+    if space.region is not None and (broken := space.region.broken(x)):
+        words = ", ".join(repr(constraint.describe()) for constraint in broken)
+        warnings.warn(f"this design breaks {words}; it is kept as it was run", ConstraintWarning, stacklevel=2)
+    return x
+
+
+def identify(state: State, suggestion: Reported) -> tuple[int, Array | None]:
+    if isinstance(suggestion, Mapping) and not isinstance(suggestion, Suggestion):
+        return state.next_id, read_one_design(state.space, suggestion)
+    return number_of(suggestion), None
+
+
+def really_set(state: State, key: int, x: Array | None, design: Mapping[str, Any]) -> Array:
+    """The design (d_x) of run ``key``, or ``x``, with the variables of ``design`` in place of its own."""
+    base = state.runs[key].x if x is None and key in state.runs else x
+    values = {} if base is None else state.space.decode_designs(base)[0]
+    return read_one_design(state.space, {**values, **design})
+
+
+def read_some_context(space: Space, context: Any) -> Array | None:
+    """What is known of a context (d_c), NaN elsewhere; None if that is nothing."""
+    if context is None or (space.d_c and isinstance(context, Mapping) and _is_nothing(context, space)):
+        return None
+    return read_one_context(space, context, partial=True)
+
+
+def _is_nothing(context: Mapping[str, Any], space: Space) -> bool:
+    return set(context) <= set(space.context_names) and all(value is None for value in context.values())

@@ -1,0 +1,274 @@
+"""Sanity of entries: numbers that look mistyped are questioned, never refused.
+
+What is expected comes from the suggestion itself where it says so (``records/outcome_forecast.py``), else from what was
+reported so far: the middle and the spread of the others, both such that a few wild ones do not move them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.records.context_log import ContextBatch
+from edrbo.records.descriptions import format_outcome
+from edrbo.records.outcome_forecast import read_outcome_forecast
+from edrbo.records.outliers import outliers
+from edrbo.records.robust_spread import LIKELY_SPREADS, is_far, may_be, spread_of
+from edrbo.records.run import Run
+from edrbo.records.settings import Settings
+from edrbo.records.state import State
+from edrbo.space import Space
+from edrbo.space.variable import Variable, format_value
+
+Array = NDArray[np.float64]
+
+FAR_VALUE, BEYOND_VALUE = 8.0, 3.0  # of an outcome, as FAR and BEYOND of a context: good designs are meant to stand out
+# Half-widths of a 95 % interval from what was expected, and spreads of all outcomes: 21 of 30,000 outcomes of the
+# benchmark's runs are so far.
+FAR_EXPECTED, SURPRISING = 3.0, 3.0
+FEWEST_TOLD = 5  # outcomes that have such a spread
+UNLEARNED = 'it is so far from all others that it is not learned from (outliers = "keep" changes that)'
+SCALES = (100.0, 10.0, 0.1, 0.01)  # a slip of the point, or percent for a share
+
+
+@dataclass(frozen=True)
+class ImplausibleRun:
+    """A run that may have been reported wrong, and why; one text each."""
+
+    run: int
+    reasons: tuple[str, ...]
+
+
+def doubts(
+    state: State, run: Run | None, value: float | None, context: Mapping[str, Any] | None, *, bounds: bool = True
+) -> list[str]:
+    """Questions about an outcome and a context that are about to be reported, one text each; none if all looks well.
+
+    ``run`` is the suggestion, if its design was set. Without ``bounds`` a context outside of them is not mentioned.
+    """
+    numbers = None if context is None else state.space.context_numbers(context)
+    return Others.of(state).doubts(run, value, numbers, bounds=bounds)
+
+
+def series_doubts(state: State, run: Run | None, parts: Mapping[str, Any]) -> list[str]:
+    """The same of several rows, with ``contexts`` by name and ``values``, which of several outcomes are by name too."""
+    by_name = {name: Others.of(state.of_outcome(name)) for name in state.settings.outcomes or ()}
+    others, found = Others.of(state), list[str]()
+    for k, reported in enumerate(parts["values"]):
+        context = state.space.context_numbers(parts["contexts"][k]) if state.space.d_c else None
+        named = reported if isinstance(reported, Mapping) else {state.settings.outcome: reported}
+        for name, value in named.items():
+            main = name == state.settings.outcome
+            asked = (run, value, context) if main else (None, value, None)
+            found += [f"row {k}: {text}" for text in (others if main else by_name[name]).doubts(*asked)]
+    return found
+
+
+def all_doubts(
+    state: State,
+    run: Run | None,
+    value: float | Mapping[str, float | None] | None,
+    context: Mapping[str, Any] | None,
+) -> list[str]:
+    """The same where ``value`` may be several outcomes by name."""
+    if not isinstance(value, Mapping):
+        return doubts(state, run, value, context)
+    main = state.settings.outcome
+    found = doubts(state, run, value.get(main), context)
+    others = {name: number for name, number in value.items() if name != main}
+    return found + [
+        text for name, number in others.items() for text in doubts(state.of_outcome(name), None, number, None)
+    ]
+
+
+def entry_doubts(
+    state: State,
+    key: int | None,
+    value: float | Mapping[str, float | None] | None,
+    context: Mapping[str, Any] | None,
+    *,
+    own: bool = False,
+) -> list[str]:
+    """The same of what is about to be entered of run ``key``; its design is the suggestion's unless it is one's
+    ``own``."""
+    return all_doubts(state, None if key is None or own else state.runs.get(key), value, context)
+
+
+def context_doubts(state: State, context: Mapping[str, Any]) -> list[str]:
+    """Of one context, by name, in the user's units."""
+    return Others.of(state).context_doubts(state.space.context_numbers(context))
+
+
+def implausible(state: State) -> list[ImplausibleRun]:
+    """The runs reported that look wrong beside all others, or beside what was expected of them."""
+    everything, apart = Others.of(state), outliers(state)
+    found = []
+    for key in state.reported:
+        reasons = _doubts_about(state, everything, key) + [UNLEARNED] * bool(apart[list(state.rows_of(key))].any())
+        if reasons:
+            found.append(ImplausibleRun(key, tuple(reasons)))
+    return found
+
+
+def newly_doubtful(before: State, after: State, keys: Iterable[int]) -> Iterator[ImplausibleRun]:
+    """The runs ``keys`` that look wrong beside what was known before they came, or else beside all that came."""
+    known, everything = Others.of(before), Others.of(after)
+    for key in keys:
+        reasons = _reasons(after, known, key) or _doubts_about(after, everything, key)
+        if reasons:
+            yield ImplausibleRun(key, tuple(reasons))
+
+
+def doubts_about(state: State, key: int) -> list[str]:
+    """The same of one run that was reported; nothing of one that was not, or is left out."""
+    return _doubts_about(state, Others.of(state), key) if key in state.reported else []
+
+
+def _doubts_about(state: State, everything: Others, key: int) -> list[str]:
+    return _reasons(state, everything.without(key, state.rows_of(key)), key) if key in state.reported else []
+
+
+def _reasons(state: State, others: Others, key: int) -> list[str]:
+    run = state.runs[key]
+    if run.series is None:
+        known = run.context is not None and state.space.d_c > 0
+        context = state.space.known_numbers(run.context) if known and run.context is not None else None
+        return others.doubts(run, run.value, context)
+    found = []
+    for k, (row, value) in enumerate(zip(run.series.contexts, run.series.values.tolist(), strict=True)):
+        context = state.space.known_numbers(row) if state.space.d_c else None
+        found += [f"row {k}: {text}" for text in others.doubts(run, None if np.isnan(value) else value, context)]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Others:
+    """What a number is compared with: outcomes ``reported`` (n) and contexts ``seen`` (N × d_c), those of runs with
+    their ``owners`` (N; −1 for contexts alone)."""
+
+    settings: Settings
+    reported: Array
+    seen: Array
+    owners: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, state: State) -> Others:
+        """Contexts of runs with an outcome stand in a table already; the others are looked for."""
+        reported, met = state.reported, state.observations.c
+        known = ~np.isnan(met).all(axis=1)
+        rows, owners = [met[known]], [np.array(state.owners, dtype=np.intp)[known]]
+        for entry in [entry for entry in state.seen if entry not in reported]:
+            if isinstance(entry, ContextBatch):
+                rows.append(entry.rows)
+                owners.append(np.full(len(entry.rows), -1, dtype=np.intp))
+            elif not (run := state.runs[entry]).dropped and run.context is not None:
+                rows.append(run.context[None])
+                owners.append(np.array([entry], dtype=np.intp))
+        return cls(state.settings, state.observations.y, np.concatenate(rows), np.concatenate(owners))
+
+    def without(self, key: int, rows: Sequence[int]) -> Others:
+        """Less the run ``key``, whose outcomes are ``rows`` of those reported."""
+        kept = self.owners != key
+        return Others(self.settings, np.delete(self.reported, list(rows)), self.seen[kept], self.owners[kept])
+
+    @property
+    def space(self) -> Space:
+        return self.settings.space
+
+    def doubts(
+        self, run: Run | None, value: float | None, context: Mapping[str, float] | None, *, bounds: bool = True
+    ) -> list[str]:
+        found = [] if context is None else self.context_doubts(context, bounds=bounds)
+        if value is not None:
+            found += self._value_doubt(run, value, context)
+        if value is not None and context is not None:
+            found += self._swapped(value, context)
+        return found
+
+    def context_doubts(self, context: Mapping[str, float], *, bounds: bool = True) -> list[str]:
+        found = []
+        for k, (name, variable) in enumerate(self.space.context.items()):
+            if name not in context or not variable.numeric:
+                continue
+            number, seen = context[name], self._seen(k)
+            words = format_value(variable, variable.value_of(number))
+            if not _inside(variable, number):
+                found += [f"{name} is {words}, outside {variable.describe()}"] * bounds
+            elif is_far(seen, number):
+                found.append(f"{name} is {words}, far from {_range(variable, seen)}{_meant(seen, number)}")
+            elif _is_percent(variable) and _is_share(seen, number):
+                found.append(f"{name} is {words}, as a share of one would be; did you mean {100 * number:.6g}?")
+        return found
+
+    def _value_doubt(self, run: Run | None, value: float, context: Mapping[str, float] | None) -> list[str]:
+        reported, settings = self.reported, self.settings
+        outcome_forecast = None if run is None else read_outcome_forecast(run.outcome_forecast)
+        if outcome_forecast is not None and len(reported) >= FEWEST_TOLD:
+            near = outcome_forecast.at(context)
+            away = abs(value - near.value)
+            if not (near.half > 0 and away > FAR_EXPECTED * near.half and away > SURPRISING * spread_of(reported)[1]):
+                return []
+            words = f"expected was {format_outcome(settings, near.low)} to {format_outcome(settings, near.high)}"
+        elif is_far(reported, value, FAR_VALUE, BEYOND_VALUE):
+            ends = (format_outcome(settings, float(end)) for end in (reported.min(), reported.max()))
+            words = f"far from the {' to '.join(ends)} reported so far"
+        else:
+            return []
+        return [f"{settings.outcome} is {format_outcome(settings, value)}, {words}{_meant(reported, value)}"]
+
+    def _seen(self, k: int) -> Array:
+        """What is known of context variable ``k`` (n)."""
+        values = self.seen[:, k]
+        known: Array = values[~np.isnan(values)]
+        return known
+
+    def _swapped(self, value: float, context: Mapping[str, float]) -> list[str]:
+        """Whether outcome and a context would each look well in the other's place."""
+        for k, (name, variable) in enumerate(self.space.context.items()):
+            if not variable.numeric:
+                continue
+            number = context.get(name, np.nan)
+            seen, reported = self._seen(k), self.reported
+            odd = not _inside(variable, number) or is_far(seen, number) or is_far(reported, value)
+            if odd and _inside(variable, value) and may_be(seen, value) and may_be(reported, number):
+                return [f"{self.settings.outcome} and {name} look as if they had been swapped"]
+        return []
+
+
+def _inside(variable: Variable, number: float) -> bool:
+    lower, upper = variable.limits()
+    return bool(lower <= number <= upper)
+
+
+def _is_percent(variable: Variable) -> bool:
+    """Whether it is given in hundredths; then a share of one is an easy slip, and needs no others to be seen by."""
+    return variable.numeric and (variable.unit == "%" or variable.limits() == (0.0, 100.0))
+
+
+def _is_share(seen: Array, number: float) -> bool:
+    """Whether ``number`` is a share of one where those ``seen`` (n) are percent, but for a few that slipped too."""
+    if not 0 < number <= 1:
+        return False
+    percent = seen[seen > 1]
+    if len(percent) < 2 * (len(seen) - len(percent)) or not len(percent):
+        return len(seen) == 0
+    low, high = float(percent.min()), float(percent.max())
+    wide = max(high - low, high / 2)
+    return len(percent) == len(seen) or low - wide <= 100 * number <= high + wide
+
+
+def _range(variable: Variable, seen: Array) -> str:
+    low, high = (format_value(variable, variable.value_of(float(end))) for end in (seen.min(), seen.max()))
+    return f"the {low} to {high} seen so far"
+
+
+def _meant(seen: Array, number: float) -> str:
+    """A guess at a slip of the decimal point."""
+    for scale in SCALES:
+        if not is_far(seen, number * scale, LIKELY_SPREADS) and number != 0:
+            return f"; did you mean {number * scale:.6g}?"
+    return ""
