@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from edrbo.lab import Study
+from edrbo.records.outcome_range import OutcomeRange
 
 Run = Callable[..., Any]
 
@@ -102,3 +103,13 @@ def test_a_known_distribution_is_shown(edrbo: Run, folder: Path) -> None:
     assert edrbo("amend", "--context-distribution", "none", "--yes").code == 0
     assert "known to follow" not in edrbo("show").out
     assert "did you mean" in edrbo("amend", "--context-distribution", "norml(55, 12)", "--yes").err
+
+
+def test_the_range_of_an_outcome_is_read_as_everywhere(edrbo: Run, folder: Path) -> None:
+    """With a decimal comma, as on the page."""
+    words = ["-d", "speed=10:60", "-c", "humidity=0:100", "--outcome-range"]
+    assert edrbo("new", "a.toml", *words, "0,5:100").code == 0
+    assert Study.open(folder / "a.db").settings.outcome_range == OutcomeRange(0.5, 100.0)
+    refused = edrbo("new", "b.toml", *words, "wide")
+    assert refused.code == 2
+    assert "outcome range" in refused.err

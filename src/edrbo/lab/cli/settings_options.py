@@ -48,6 +48,10 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**given: Any) -> None:
         chosen = {name: given.pop(name) for name in names}
         chosen |= _read_outcomes(chosen.pop("outcome") or [])
+        if chosen["outcome_range"] is not None:
+            from edrbo.lab.entry.settings import read_setting
+
+            chosen["outcome_range"] = read_setting("outcome_range", chosen["outcome_range"])
         command(choices={name: value for name, value in chosen.items() if value is not None}, **given)
 
     keyword = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[part.name]) for part in kept]
