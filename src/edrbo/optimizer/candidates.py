@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.objective import Objective
-from edrbo.acquisition.search.maximizer import best_listed, maximize
+from edrbo.acquisition.search.maximizer import BUDGET, Budget, best_listed, maximize
 from edrbo.contexts.distributions import sobol_points
 from edrbo.contexts.partial import Donors
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError, InvalidValueError
@@ -130,11 +130,22 @@ class CandidateSet:
         chosen: Array = found[index % len(found)]
         return chosen
 
-    def best(self, approximations: Sequence[Objective], *, seed: int, starts: Tensor, kinks: bool) -> Tensor:
+    def best(
+        self,
+        approximations: Sequence[Objective],
+        *,
+        seed: int,
+        starts: Tensor,
+        kinks: bool,
+        budget: Budget = BUDGET,
+    ) -> Tensor:
         """The design (d_x) with the largest objective ``approximations[-1]``."""
         if self.listed is not None:
             return best_listed(approximations, torch.from_numpy(self.listed)).x
-        return maximize(approximations, self.space, seed=seed, starts=starts, kinks=kinks, region=self.region).x
+        found = maximize(
+            approximations, self.space, seed=seed, starts=starts, kinks=kinks, region=self.region, budget=budget
+        )
+        return found.x
 
     def settled(self, x: Tensor) -> Tensor:
         """``x`` (d_x) on the steps, where nothing else has put it there."""

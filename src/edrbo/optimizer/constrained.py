@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.acquisition.search.maximizer import BUDGET, Budget
 from edrbo.errors import EdrboError
 from edrbo.optimizer.answers import OutcomeAnswer
 from edrbo.optimizer.candidates import CandidateSet
@@ -29,6 +30,7 @@ Array = NDArray[np.float64]
 
 FIRST_CAUTION, MOST_CAUTION = 1.0, 8.0  # standard deviations by which limits are kept when a recommendation is sought
 ROUNDS = 5  # of halving the caution that confidence needs
+AGAIN = Budget(screened=256, near=32, kept=20, starts=3, expensive_kept=14, expensive_starts=2, finalists=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +66,11 @@ class ConstrainedRecommender:
     def select(self) -> ConstrainedChoice:
         """The least caution about limits that gives the confidence, by halving."""
         if not self.chances:
-            return ConstrainedChoice(self._best(0.0), True)
+            return ConstrainedChoice(self._best(0.0, []), True)
         found: list[Tensor] = []
         low, high, caution = 0.0, None, FIRST_CAUTION
         for _ in range(ROUNDS):
-            found.append(self._best(caution))
+            found.append(self._best(caution, found))
             if self._sure(found[-1][None])[0]:
                 high = caution
             else:
@@ -78,12 +80,15 @@ class ConstrainedRecommender:
                 break
         return self._pick(torch.stack(found) if high is not None else torch.cat([torch.stack(found), self.starts]))
 
-    def _best(self, caution: float) -> Tensor:
+    def _best(self, caution: float, found: list[Tensor]) -> Tensor:
+        """The best design (d_x) under a caution; from the second on near those ``found`` under others, whose hills are
+        mostly the same."""
         approximations, least = self.joint.cautious(self.chances, caution), self.joint.least_success
-        found = best_feasible(
-            approximations, self.joint.main, self.candidates, self.starts, self.seed, least, kinks=True
+        starts, budget = (torch.cat([self.starts, torch.stack(found)]), AGAIN) if found else (self.starts, BUDGET)
+        best = best_feasible(
+            approximations, self.joint.main, self.candidates, starts, self.seed, least, kinks=True, budget=budget
         )
-        return self.candidates.settled(found)
+        return self.candidates.settled(best)
 
     def _sure(self, x: Tensor) -> NDArray[np.bool_]:
         return np.asarray((self._ratios(x) >= 1.0).all(axis=0))

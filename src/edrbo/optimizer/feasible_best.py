@@ -8,6 +8,7 @@ from torch import Tensor
 
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Bar, penalize_failure
+from edrbo.acquisition.search.maximizer import BUDGET, Budget
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.surrogate.feasibility import Feasibility
@@ -29,6 +30,7 @@ def best_feasible(
     least_success: float,
     *,
     kinks: bool = False,
+    budget: Budget = BUDGET,
 ) -> Tensor:
     """The design (d_x) that maximizes ``approximations`` of a choice among those that succeed with a probability of
     ``least_success``.
@@ -39,12 +41,13 @@ def best_feasible(
     starts = candidates.starts(starts)
     feasibility = posterior.feasibility
     if feasibility is None:
-        return candidates.best(approximations, seed=seed, starts=starts, kinks=kinks)
+        return candidates.best(approximations, seed=seed, starts=starts, kinks=kinks, budget=budget)
     level = reachable(feasibility, starts, least_success)
     unit = posterior.outcome_range
     for steepness in STEEPNESS:
         bar = Bar(level, RISK * unit, steepness * unit)
-        x = candidates.best(penalize_failure(approximations, feasibility, bar), seed=seed, starts=starts, kinks=True)
+        penalized = penalize_failure(approximations, feasibility, bar)
+        x = candidates.best(penalized, seed=seed, starts=starts, kinks=True, budget=budget)
         if float(feasibility.probability(x[None])) >= level - WALL_TOLERANCE:
             return x
     tried = starts[feasibility.probability(starts) >= level]
