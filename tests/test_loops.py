@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -132,3 +135,17 @@ def test_arrays_of_several_numbers_or_of_none_are_refused_in_words() -> None:
     for wrong in (np.array([1.0, 2.0]), np.array([]), np.array([True]), np.array("1.0")):
         with pytest.raises(InvalidValueError, match="the value is"):
             optimizer.tell({"x": 0.5}, value=wrong)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_an_optimizer_is_copied_and_pickled(copied: Callable[[edrbo.Optimizer], edrbo.Optimizer]) -> None:
+    optimizer = edrbo.Optimizer(SPACE, seed=3)
+    for k in range(6):
+        optimizer.tell(optimizer.ask(), {"c": k / 6}, float(np.sin(k)))
+    asked = optimizer.ask()
+    other = copied(optimizer)
+    assert other.pending == [asked]
+    expected = optimizer.ask()
+    assert expected not in other.pending  # each goes on by itself
+    assert other.ask() == expected
+    assert other.recommend().design == optimizer.recommend().design

@@ -610,7 +610,19 @@ class Optimizer(Recorder):
         found = best_design(posterior, candidates, training_data.starts(), seed, self.settings.least_success)
         return candidates.settled(found)
 
-    # ---------------------------------------------------------------- JSON
+    # ---------------------------------------------------------------- copies and JSON
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """One that goes on by itself; what both know cannot be changed, so it is shared."""
+        with self._lock:
+            return type(self).of(self._state, self.fit)
+
+    def __copy__(self) -> Self:
+        return self.__deepcopy__({})
+
+    def __reduce__(self) -> tuple[Callable[[str], Optimizer], tuple[str]]:
+        """For ``pickle`` between the user's own processes: as ``to_json`` has it."""
+        return type(self).from_json, (self.to_json(),)
 
     @_one_at_a_time
     def to_json(self) -> str:
