@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import pickle
 import warnings
@@ -149,3 +150,43 @@ def test_an_optimizer_is_copied_and_pickled(copied: Callable[[edrbo.Optimizer], 
     assert expected not in other.pending  # each goes on by itself
     assert other.ask() == expected
     assert other.recommend().design == optimizer.recommend().design
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: edrbo.Optimizer(PLAIN, sead=1),  # type: ignore[call-arg]
+        lambda: edrbo.maximize(lambda design: 1.0, PLAIN, 5, sead=1),  # type: ignore[call-arg]
+        lambda: edrbo.minimize(lambda design: 1.0, PLAIN, 5, sead=1),  # type: ignore[call-arg]
+        lambda: edrbo.Study.open("none.edrbo", PLAIN, sead=1),  # type: ignore[call-arg]
+    ],
+)
+def test_a_misspelled_argument_is_named_with_what_was_meant(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match=r"\(\) has no argument 'sead' \(hint: did you mean 'seed'\?\)"):
+        call()
+
+
+def test_signatures_stay_explicit() -> None:
+    assert "seed" in inspect.signature(edrbo.Optimizer).parameters
+    assert list(inspect.signature(edrbo.maximize).parameters)[:3] == ["f", "space", "evaluations"]
+    with pytest.raises(TypeError, match="its arguments are space, method"):
+        edrbo.Optimizer(PLAIN, zzz=1)  # type: ignore[call-arg]
+
+
+def test_an_optimizer_says_what_it_is() -> None:
+    assert repr(edrbo.Optimizer(SPACE)) == "Optimizer(x given c, 0 observations)"
+
+
+def test_warnings_of_a_loop_point_at_the_call() -> None:
+    calls = iter(range(9))
+
+    def breaks(design: dict[str, float]) -> float:
+        if next(calls) == 0:
+            return 1.0
+        raise RuntimeError("out of paint")
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        edrbo.maximize(breaks, PLAIN, evaluations=9, progress=False)
+    assert {one.filename for one in heard} == {__file__}
+    assert "stopped after 1 outcomes" in str(heard[-1].message)

@@ -16,6 +16,7 @@ from edrbo.optimizer.constrained import need_one_main
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.progress import Progress, watched
 from edrbo.optimizer.recommendation import Recommendation
+from edrbo.records.argument_names import spell_checked
 from edrbo.records.goals import Goal
 from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.outcomes import Limit, Maximize, Minimize
@@ -35,6 +36,7 @@ class Result:
     optimizer: Optimizer
 
 
+@spell_checked
 def maximize(
     f: Function,
     space: Space,
@@ -118,6 +120,7 @@ def maximize(
     return _run(f, evaluations, progress, most_errors, optimizer)
 
 
+@spell_checked
 def minimize(
     f: Function,
     space: Space,
@@ -248,7 +251,7 @@ def _evaluate(
                         optimizer.tell(suggestion, context, value)
                 else:
                     errors += 1
-                    warnings.warn(f"evaluation {suggestion.id} failed: {words}", EdrboWarning, stacklevel=4)
+                    warnings.warn(f"evaluation {suggestion.id} failed: {words}", EdrboWarning, stacklevel=5)
                     optimizer.tell(suggestion, context, failed=True, why=words)
                     if errors == most_errors:
                         _give_up(optimizer, errors, problem)
@@ -278,7 +281,7 @@ def _warn_of_implausible(optimizer: Optimizer) -> None:
     if found:
         shown = ", ".join([*found[:MOST_NAMED], *["…"] * (len(found) > MOST_NAMED)])
         words = f"{len(found)} of {len(optimizer)} evaluations look odd beside the others: {shown}"
-        warnings.warn(f"{words}; `optimizer.implausible()` says why", ImplausibleWarning, stacklevel=4)
+        warnings.warn(f"{words}; `optimizer.implausible()` says why", ImplausibleWarning, stacklevel=5)
 
 
 def _give_up(optimizer: Optimizer, errors: int, problem: Exception | str) -> None:
@@ -289,7 +292,7 @@ def _give_up(optimizer: Optimizer, errors: int, problem: Exception | str) -> Non
         raise EdrboError(words, "mend it, or say most_errors=None if most designs may fail") from (
             problem if isinstance(problem, Exception) else None
         )
-    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", EdrboWarning, stacklevel=5)
+    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", EdrboWarning, stacklevel=6)
 
 
 def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:
