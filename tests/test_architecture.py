@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "edrbo"
 
 # A package imports only what stands above it; packages on one line do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "streams"),
+    ("errors", "html_table", "palette", "streams"),
     ("cancellation", "threads"),
     ("space",),
     ("records",),
@@ -24,8 +24,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("surrogate",),
     ("contexts",),
     ("acquisition",),
+    ("text",),
     ("optimizer",),
-    ("theory", "lab", "integrations", "integrations.botorch", "plot", "text"),
+    ("theory", "lab", "integrations", "integrations.botorch", "plot"),
     ("integrations.optuna", "lab.report"),
     ("bench.problems",),
     ("bench.learners",),

@@ -7,19 +7,14 @@ Sentences about what was entered are in ``records.descriptions``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from edrbo.records.descriptions import describe_context, describe_design, format_outcome, heading, outcome_headings
 from edrbo.records.goals import parse_goal
 from edrbo.records.settings import Settings
 from edrbo.space.steps import number_text
-
-if TYPE_CHECKING:
-    from edrbo.optimizer.answers import OutcomeAnswer, TriedRun
-    from edrbo.optimizer.pareto import ParetoFront, ParetoPoint
-    from edrbo.optimizer.recommendation import Recommendation
 
 ROUNDING = 0.005  # of a probability shown in per cent
 TOO_EARLY = "too early to say how sure this is"
@@ -30,6 +25,109 @@ SOURCES = {
     "contexts": "not known of the conditions",
     "experts": "not known which model is right",
 }
+
+
+class TriedText(Protocol):
+    """A run that was tried, as it is told."""
+
+    @property
+    def run(self) -> int: ...
+    @property
+    def design(self) -> Mapping[str, Any]: ...
+    @property
+    def context(self) -> Mapping[str, Any] | None: ...
+    @property
+    def value(self) -> float: ...
+
+
+class OutcomeText(Protocol):
+    """What is expected of one of several outcomes, as it is told."""
+
+    @property
+    def aim(self) -> str: ...
+    @property
+    def expected(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def holds(self) -> float | None: ...
+
+
+class RecommendationText(Protocol):
+    """What a recommendation says; what it is made of stands above this module."""
+
+    @property
+    def goal(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def value_interval(self) -> tuple[float, float]: ...
+    @property
+    def price(self) -> Mapping[str, Mapping[str, float]]: ...
+    @property
+    def expected(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+    @property
+    def interval_parts(self) -> Mapping[str, float]: ...
+    @property
+    def outcome_interval(self) -> tuple[float, float]: ...
+    @property
+    def optimality_gap(self) -> float: ...
+    @property
+    def expected_improvement_10(self) -> float: ...
+    @property
+    def is_extrapolation(self) -> bool: ...
+    @property
+    def beats_observations(self) -> bool: ...
+    @property
+    def robust(self) -> float: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def worst_case(self) -> float: ...
+    @property
+    def context_effect(self) -> Mapping[str, float]: ...
+    @property
+    def success(self) -> float | None: ...
+    @property
+    def nearest(self) -> Sequence[TriedText]: ...
+    @property
+    def outcomes(self) -> Mapping[str, OutcomeText]: ...
+    @property
+    def limits_hold(self) -> bool | None: ...
+
+
+class PointText(Protocol):
+    """A design of a front, as it is told."""
+
+    @property
+    def design(self) -> Mapping[str, Any]: ...
+    @property
+    def values(self) -> Mapping[str, float]: ...
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]]: ...
+    @property
+    def holds(self) -> Mapping[str, float]: ...
+
+
+class FrontText(Protocol):
+    """A front, as it is told."""
+
+    @property
+    def points(self) -> Sequence[PointText]: ...
+    @property
+    def hypervolume(self) -> float: ...
+    @property
+    def reference(self) -> Mapping[str, float]: ...
+    @property
+    def sure(self) -> bool: ...
 
 
 class Fact(NamedTuple):
@@ -62,7 +160,7 @@ class AnswerText:
         return [fact._asdict() for fact in (*self.facts, *self.sources)]
 
 
-def answer_text(found: Recommendation, settings: Settings) -> AnswerText:
+def answer_text(found: RecommendationText, settings: Settings) -> AnswerText:
     """What is said of a recommendation."""
     return AnswerText(
         found.title,
@@ -127,7 +225,7 @@ def _two(number: float) -> str:
 # -------------------------------------------------------------------- an answer
 
 
-def _facts(found: Recommendation, settings: Settings) -> list[Fact]:
+def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
     unit, goal_unit = settings.unit, parse_goal(found.goal).unit(settings.unit)
     facts = []
     if found.goal != "expected":
@@ -161,7 +259,7 @@ def _facts(found: Recommendation, settings: Settings) -> list[Fact]:
     return facts
 
 
-def _outcome_fact(name: str, one: OutcomeAnswer) -> Fact:
+def _outcome_fact(name: str, one: OutcomeText) -> Fact:
     """Of one of several outcomes; of a limit also how surely it holds."""
     average = with_unit(rounded(one.expected, one.interval), one.unit)
     if one.holds is None:
@@ -170,7 +268,7 @@ def _outcome_fact(name: str, one: OutcomeAnswer) -> Fact:
     return Fact(name, average, f"{one.aim}: {holds}")
 
 
-def _sources(found: Recommendation, settings: Settings) -> list[Fact]:
+def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
     unit, goal_unit = settings.unit, parse_goal(found.goal).unit(settings.unit)
     lines = []
     if math.isfinite(found.interval[1] - found.interval[0]):
@@ -184,7 +282,7 @@ def _sources(found: Recommendation, settings: Settings) -> list[Fact]:
     return lines
 
 
-def _doubts(found: Recommendation, settings: Settings) -> list[str]:
+def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
     doubts = []
     if found.is_extrapolation:
         doubts.append("Nothing like this was tried: even the nearest run is far away. Try it before relying on it.")
@@ -199,7 +297,7 @@ def _doubts(found: Recommendation, settings: Settings) -> list[str]:
     return doubts
 
 
-def _price(found: Recommendation, settings: Settings) -> list[Fact]:
+def _price(found: RecommendationText, settings: Settings) -> list[Fact]:
     """None if the average is the goal, or nothing is met that could be robust to."""
     if found.goal == "expected" or not found.context_effect:
         return []
@@ -215,12 +313,12 @@ def _price(found: Recommendation, settings: Settings) -> list[Fact]:
     ]
 
 
-def describe_nearest(settings: Settings, found: Recommendation) -> str:
+def describe_nearest(settings: Settings, found: RecommendationText) -> str:
     """The runs that were most like it."""
     return f"The nearest runs: {'; '.join(_run(settings, one) for one in found.nearest)}."
 
 
-def _run(settings: Settings, one: TriedRun) -> str:
+def _run(settings: Settings, one: TriedText) -> str:
     met = "" if one.context is None else f" at {describe_context(settings.space, one.context)}"
     design = describe_design(settings.space, one.design)
     return f"run {one.run} ({design}) gave {format_outcome(settings, one.value)}{met}"
@@ -229,7 +327,7 @@ def _run(settings: Settings, one: TriedRun) -> str:
 # -------------------------------------------------------------------- a front
 
 
-def front_table(settings: Settings, front: ParetoFront) -> tuple[list[str], list[list[str]]]:
+def front_table(settings: Settings, front: FrontText) -> tuple[list[str], list[list[str]]]:
     """Headings, and the cells of each design: what to set, what to expect of each main outcome with its 95 % interval,
     and how sure each limit is."""
     design, outcomes = settings.space.design, outcome_headings(settings)
@@ -239,12 +337,13 @@ def front_table(settings: Settings, front: ParetoFront) -> tuple[list[str], list
     rows = []
     for point in front.points:
         cells = [design[name].text(value) for name, value in point.design.items()]
-        cells += [_expected(point, name) for name in front.reference]
+        cells += [expected_text(point, name) for name in front.reference]
         rows.append(cells + [f"{percent(point.holds[name])} sure" for name in limits])
     return heads, rows
 
 
-def _expected(point: ParetoPoint, name: str) -> str:
+def expected_text(point: PointText, name: str) -> str:
+    """What to expect of a main outcome of a design, with its 95 % interval."""
     value, (low, high) = point.values[name], point.intervals[name]
     return (
         f"{rounded(value, (low, high))} ({range_text((low, high))})"
@@ -253,12 +352,12 @@ def _expected(point: ParetoPoint, name: str) -> str:
     )
 
 
-def describe_hypervolume(front: ParetoFront) -> str:
+def describe_hypervolume(front: FrontText) -> str:
     """What the designs of a front dominate together."""
     behind = ", ".join(f"{name} {value:.4g}" for name, value in front.reference.items())
     return f"They dominate a hypervolume of {front.hypervolume:.4g}, down to {behind}."
 
 
-def describe_doubt(front: ParetoFront) -> str | None:
+def describe_doubt(front: FrontText) -> str | None:
     """What is to be said of limits that may not hold."""
     return None if front.sure else "No settings are known yet that keep all limits as surely as was asked for."

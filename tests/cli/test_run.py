@@ -67,6 +67,8 @@ def test_a_simulator(study: Study) -> None:
         ("print('{\"context\": {}}')", 'its JSON has no "value"'),
         ('print(\'{"value": "high"}\')', "its value is high"),
         ("print('{\"value\": NaN}')", "its value is nan"),
+        ("print('{\"value\": -Infinity}')", "its value is -inf"),
+        ('print(\'{"value": 1, "context": {"humidity": NaN}}\')', "humidity"),
         ('print(\'{"value": 1, "context": {"wind": 1}}\')', "'wind' is not a context variable"),
         ('print(\'{"value": 1, "context": 0.5, "noise_variance": -1}\')', "its context is not an object"),
     ],

@@ -63,3 +63,38 @@ def test_a_share_of_one_where_percent_are_meant_is_asked_about_from_the_first(hu
     assert doubts(state, None, None, {"humidity": 55.0}) == []
     dry = state.apply(e.Seen(rows=np.array([[0.4, 0.5]]), weights=np.ones(1), count=1, ref="dry"))
     assert doubts(dry, None, None, {"humidity": 0.55}) == []
+
+
+def questioned(contexts: list[float], variable: object) -> list[int]:
+    """Which of contexts, reported one after the other, are asked about."""
+    space = Space({"x": (0, 1)}, {"dose": variable})
+    state, found = State.start(Settings(space)), list[int]()
+    for k, dose in enumerate(contexts):
+        if doubts(state, None, None, {"dose": dose}):
+            found.append(k)
+        state = state.apply(
+            e.Reported(id=k, ref=str(k), x=np.array([0.5]), context=np.array([dose]), value=float(np.sin(k)))
+        )
+    return found
+
+
+def test_log_normal_contexts_are_hardly_ever_questioned() -> None:
+    """Of 30 series of 30 contexts; without logarithms in 13 of them."""
+    asked = [bool(questioned(np.random.default_rng(s).lognormal(3.0, 1.0, 30).tolist(), None)) for s in range(30)]
+    assert sum(asked) <= 3
+
+
+def test_a_slip_of_the_point_is_still_questioned() -> None:
+    rng = np.random.default_rng(0)
+    normal = [*rng.normal(50.0, 5.0, 29).tolist(), 500.0]
+    assert questioned(normal, None) == [29]
+    skewed = [*rng.lognormal(3.0, 0.3, 29).tolist(), 2000.0]
+    assert questioned(skewed, None) == [29]
+
+
+def test_a_variable_that_is_logarithmic_is_compared_so() -> None:
+    rng = np.random.default_rng(1)
+    doses = 10.0 ** rng.uniform(-2.0, 2.0, 40)
+    assert questioned(doses.tolist(), Real(1e-9, 1e9, log=True)) == []
+    assert questioned([*doses.tolist(), 1e-8], Real(1e-9, 1e9, log=True)) == [40]  # no share of the range otherwise
+    assert questioned([*doses.tolist(), 1e-8], Real(1e-9, 1e9)) == []

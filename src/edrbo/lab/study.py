@@ -16,6 +16,7 @@ from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, St
 from edrbo.lab.store.event_store import EventStore, StoredStudy, checked_name
 from edrbo.lab.store.place import describe, is_url
 from edrbo.lab.store.turns import is_taken, turn
+from edrbo.records.argument_names import spell_checked
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.outcome_units import Direction
@@ -70,6 +71,7 @@ class Study(Recorder):
         self._sync()
 
     @classmethod
+    @spell_checked
     def open(
         cls,
         where: str | Path,

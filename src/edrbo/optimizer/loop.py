@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from edrbo.acquisition.methods import Method
-from edrbo.errors import EdrboError, EdrboWarning, InvalidValueError
+from edrbo.errors import EdrboError, EdrboWarning, ImplausibleWarning, InvalidValueError
 from edrbo.optimizer.constrained import need_one_main
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.progress import Progress, watched
 from edrbo.optimizer.recommendation import Recommendation
+from edrbo.records.argument_names import spell_checked
 from edrbo.records.goals import Goal
 from edrbo.records.outcome_range import OutcomeRange
 from edrbo.records.outcomes import Limit, Maximize, Minimize
@@ -21,6 +25,7 @@ from edrbo.space import Space
 
 Function = Callable[[dict[str, Any]], Any]
 LONGEST_REASON = 200  # characters of an error that are kept with the run
+MOST_NAMED = 5  # runs that a summary names
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Result:
     optimizer: Optimizer
 
 
+@spell_checked
 def maximize(
     f: Function,
     space: Space,
@@ -56,7 +62,8 @@ def maximize(
 ) -> Result:
     """Evaluate ``f`` ``evaluations`` times and recommend the design that is best on average over contexts.
 
-    Ctrl-C stops early; what was evaluated is kept and used.
+    Ctrl-C stops early; what was evaluated is kept and used. Whatever else ends the loop carries the optimizer and its
+    data on the exception: ``problem.optimizer``.
 
     >>> import edrbo, random
     >>> def sales(design):
@@ -67,14 +74,15 @@ def maximize(
 
     Args:
         f: Takes a design and returns ``(context, value)``, both as the world gave them; for a space without contexts,
-            the value alone. An exception counts as a failed evaluation and is passed on as a warning.
+            the value alone. An exception, and a number that is NaN or infinite, count as a failed evaluation and are
+            passed on as a warning.
         space: What is set and what the world sets.
         evaluations: How many evaluations are made.
         method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
         seed: Seed of everything random: the same seed and data give the same suggestions.
         progress: Called after every evaluation. None: a bar is shown in a terminal or a notebook; True: always, False:
             never.
-        most_errors: So many exceptions in a row end the loop; None: never.
+        most_errors: So many failures in a row end the loop; None: never.
         context_half_life: A context's weight halves with every so many later ones; None: all count alike.
         initial: Quasi-random designs before the model takes over.
         goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
@@ -112,6 +120,7 @@ def maximize(
     return _run(f, evaluations, progress, most_errors, optimizer)
 
 
+@spell_checked
 def minimize(
     f: Function,
     space: Space,
@@ -139,14 +148,15 @@ def minimize(
 
     Args:
         f: Takes a design and returns ``(context, value)``, both as the world gave them; for a space without contexts,
-            the value alone. An exception counts as a failed evaluation and is passed on as a warning.
+            the value alone. An exception, and a number that is NaN or infinite, count as a failed evaluation and are
+            passed on as a warning.
         space: What is set and what the world sets.
         evaluations: How many evaluations are made.
         method: How designs are chosen: a name of ``edrbo.method_names()``, or a ``Method``.
         seed: Seed of everything random: the same seed and data give the same suggestions.
         progress: Called after every evaluation. None: a bar is shown in a terminal or a notebook; True: always, False:
             never.
-        most_errors: So many exceptions in a row end the loop; None: never.
+        most_errors: So many failures in a row end the loop; None: never.
         context_half_life: A context's weight halves with every so many later ones; None: all count alike.
         initial: Quasi-random designs before the model takes over.
         goal: What best means: a text such as "cvar:0.1", or a ``Goal``.
@@ -203,37 +213,86 @@ def _run(
         raise InvalidValueError(f"most_errors is {most_errors!r}", "it is a whole number from 1, or None")
     if optimizer.settings.outcomes is not None:
         need_one_main(optimizer.settings.outcomes)  # before the budget is spent
+    try:
+        _evaluate(f, evaluations, progress, most_errors, optimizer)
+        _warn_of_implausible(optimizer)
+        return Result(optimizer.recommend(), optimizer)
+    except BaseException as problem:
+        vars(problem)["optimizer"] = optimizer
+        problem.add_note(f"What was evaluated ({len(optimizer)} outcomes) is in the `optimizer` of this exception.")
+        raise
+
+
+def _evaluate(
+    f: Function, evaluations: int, progress: Progress | bool | None, most_errors: int | None, optimizer: Optimizer
+) -> None:
     errors = 0  # in a row
     try:
         with watched(progress, evaluations) as advance:
             for _ in range(evaluations):
                 suggestion = optimizer.ask()
+                problem: Exception | str | None = None
+                context: Any = None
                 try:
                     answer = f(dict(suggestion.design))
-                except Exception as problem:
+                except Exception as raised:
+                    problem, words = raised, repr(raised)[:LONGEST_REASON]
+                else:
+                    context, value = _read_answer(answer, optimizer.space)
+                    if _holds_unusable(context):
+                        problem = words = f"the context is {context!r}"[:LONGEST_REASON]
+                        context = None
+                    elif _holds_unusable(value):
+                        problem = words = f"the value is {value!r}"[:LONGEST_REASON]
+                if problem is None:
+                    errors = 0
+                    with warnings.catch_warnings():  # nobody typed these numbers: one summary in the end
+                        warnings.simplefilter("ignore", ImplausibleWarning)
+                        optimizer.tell(suggestion, context, value)
+                else:
                     errors += 1
-                    warnings.warn(f"evaluation {suggestion.id} failed: {problem!r}", EdrboWarning, stacklevel=3)
-                    optimizer.tell(suggestion, failed=True, why=repr(problem)[:LONGEST_REASON])
+                    warnings.warn(f"evaluation {suggestion.id} failed: {words}", EdrboWarning, stacklevel=5)
+                    optimizer.tell(suggestion, context, failed=True, why=words)
                     if errors == most_errors:
                         _give_up(optimizer, errors, problem)
                         break
-                else:
-                    errors = 0
-                    context, value = _read_answer(answer, optimizer.space)
-                    optimizer.tell(suggestion, context, value)
                 advance(optimizer)
     except KeyboardInterrupt:
         if len(optimizer) == 0:
             raise
-    return Result(optimizer.recommend(), optimizer)
 
 
-def _give_up(optimizer: Optimizer, errors: int, problem: Exception) -> None:
+def _holds_unusable(given: Any) -> bool:
+    """Whether a number in ``given`` is NaN or infinite, as simulators say that they failed."""
+    if given is None or isinstance(given, str | bytes):
+        return False
+    if isinstance(given, Mapping):
+        return any(map(_holds_unusable, given.values()))
+    if np.iterable(given):
+        return any(map(_holds_unusable, given))
+    try:
+        return not math.isfinite(given)
+    except (TypeError, ValueError, OverflowError):
+        return False  # no number, which ``tell`` refuses in words
+
+
+def _warn_of_implausible(optimizer: Optimizer) -> None:
+    found = [str(one.run) for one in optimizer.implausible()]
+    if found:
+        shown = ", ".join([*found[:MOST_NAMED], *["…"] * (len(found) > MOST_NAMED)])
+        words = f"{len(found)} of {len(optimizer)} evaluations look odd beside the others: {shown}"
+        warnings.warn(f"{words}; `optimizer.implausible()` says why", ImplausibleWarning, stacklevel=5)
+
+
+def _give_up(optimizer: Optimizer, errors: int, problem: Exception | str) -> None:
     """The function is broken: an error, unless there are outcomes, which are worth an answer."""
-    words = f"the function failed {errors} times in a row, last with {problem!r}"
+    last = problem if isinstance(problem, str) else repr(problem)
+    words = f"the function failed {errors} times in a row, last with {last}"
     if len(optimizer) == 0:
-        raise EdrboError(words, "mend it, or say most_errors=None if most designs may fail") from problem
-    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", EdrboWarning, stacklevel=4)
+        raise EdrboError(words, "mend it, or say most_errors=None if most designs may fail") from (
+            problem if isinstance(problem, Exception) else None
+        )
+    warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", EdrboWarning, stacklevel=6)
 
 
 def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:

@@ -45,6 +45,7 @@ from edrbo.optimizer.recommendation import Recommendation, Recommender, best_des
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
+from edrbo.records.argument_names import spell_checked
 from edrbo.records.events import Asked, Event
 from edrbo.records.goals import CVaR, Expected, Goal
 from edrbo.records.outcome_range import OutcomeRange
@@ -111,6 +112,7 @@ class Optimizer(Recorder):
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
     """
 
+    @spell_checked
     def __init__(
         self,
         space: Space,
@@ -177,6 +179,10 @@ class Optimizer(Recorder):
         return optimizer
 
     # ---------------------------------------------------------------- what is known
+
+    def __repr__(self) -> str:
+        met = ", ".join(self.space.context_names) or "no contexts"
+        return f"Optimizer({', '.join(self.space.design_names)} given {met}, {len(self)} observations)"
 
     @property
     def state(self) -> State:
@@ -610,7 +616,19 @@ class Optimizer(Recorder):
         found = best_design(posterior, candidates, training_data.starts(), seed, self.settings.least_success)
         return candidates.settled(found)
 
-    # ---------------------------------------------------------------- JSON
+    # ---------------------------------------------------------------- copies and JSON
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """One that goes on by itself; what both know cannot be changed, so it is shared."""
+        with self._lock:
+            return type(self).of(self._state, self.fit)
+
+    def __copy__(self) -> Self:
+        return self.__deepcopy__({})
+
+    def __reduce__(self) -> tuple[Callable[[str], Optimizer], tuple[str]]:
+        """For ``pickle`` between the user's own processes: as ``to_json`` has it."""
+        return type(self).from_json, (self.to_json(),)
 
     @_one_at_a_time
     def to_json(self) -> str:

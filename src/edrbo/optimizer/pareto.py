@@ -17,12 +17,15 @@ from edrbo.acquisition.objective import ObjectiveWrapper
 from edrbo.acquisition.penalties import LimitPenalty
 from edrbo.contexts.distributions import sobol_points
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
+from edrbo.html_table import html_table
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.constrained import ConstrainedRecommender, recommender_of
 from edrbo.optimizer.feasible_best import best_feasible
 from edrbo.optimizer.recommendation import Recommender
 from edrbo.records.outcomes import Outcomes
 from edrbo.records.validation import read_number
+from edrbo.space.steps import number_text
+from edrbo.text import describe_doubt, describe_hypervolume, expected_text, percent
 
 Array = NDArray[np.float64]
 
@@ -56,6 +59,28 @@ class ParetoFront:
     hypervolume: float
     reference: dict[str, float]
     sure: bool
+
+    def _repr_html_(self) -> str:
+        """A table of its designs, for notebooks."""
+        points = self.points
+        limits = list(points[0].holds)
+        heads = [
+            *points[0].design,
+            *(f"{name} (95 %)" for name in self.reference),
+            *(f"{name} holds" for name in limits),
+        ]
+        rows = [
+            [
+                *(number_text(value) if isinstance(value, float) else str(value) for value in point.design.values()),
+                *(expected_text(point, name) for name in self.reference),
+                *(percent(point.holds[name]) for name in limits),
+            ]
+            for point in points
+        ]
+        doubt = describe_doubt(self)
+        return html_table(
+            "Pareto front", heads, rows, [describe_hypervolume(self), *([] if doubt is None else [doubt])]
+        )
 
 
 def find_pareto_front(

@@ -18,6 +18,7 @@ from edrbo.contexts.distributions import ContextDistribution, ContextPoints, box
 from edrbo.contexts.partial import Donors
 from edrbo.contexts.uncertainty import DistributionUncertainty, distribution_uncertainty, known_distribution
 from edrbo.errors import InvalidValueError
+from edrbo.html_table import html_table
 from edrbo.optimizer.answers import OutcomeAnswer, Prediction, TriedRun
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.feasible_best import best_feasible
@@ -28,7 +29,9 @@ from edrbo.optimizer.stopping import Outlook, Rivals, outlook
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import Expected
+from edrbo.space.variable import format_value
 from edrbo.surrogate.ensemble import ExpertEnsemble
+from edrbo.text import AnswerText, answer_text
 from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
@@ -241,6 +244,33 @@ class Recommendation:
     def __repr__(self) -> str:
         low, high = self.value_interval
         return f"Recommendation({self.design!r}, {self.title}: {self.value:.6g}, 95 % interval {low:.6g} to {high:.6g})"
+
+    def __str__(self) -> str:
+        """What to set and what to expect, in a few lines."""
+        text = self._text
+        facts = [f"{fact.label}: {fact.value} ({fact.explanation})" for fact in text.facts]
+        return "\n".join(
+            [self._settings_text, f"best for: {text.goal}", *facts, *(f"! {doubt}" for doubt in text.doubts)]
+        )
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        text = self._text
+        rows = [("set", self._settings_text, ""), ("best for", text.goal, ""), *text.facts]
+        return html_table("Recommendation", (), rows, text.doubts)
+
+    @property
+    def _text(self) -> AnswerText:
+        return answer_text(self, self._known.training_data.state.settings)
+
+    @property
+    def _settings_text(self) -> str:
+        known = self._known.training_data.space.design
+        texts = {
+            name: format_value(known[name], value) if name in known else str(value)
+            for name, value in self.design.items()
+        }
+        return ", ".join(f"{name} = {text}" for name, text in texts.items())
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, Recommendation) else NotImplemented

@@ -18,8 +18,10 @@ from edrbo.errors import (
     InvalidEventError,
     InvalidValueError,
 )
+from edrbo.html_table import html_table
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
+from edrbo.records.descriptions import heading
 from edrbo.records.frame import frame_of
 from edrbo.records.input_reading import (
     Reported,
@@ -107,6 +109,18 @@ class Recorder(ABC):
     def to_frame(self) -> DataFrame:
         """Every run as a row of a pandas data frame."""
         return frame_of(self.state)
+
+    def _repr_html_(self) -> str:
+        """What it is about and how far it is, for notebooks."""
+        state, settings = self.state, self.state.settings
+        rows = [
+            ("outcome", f"{heading(settings.outcome, settings.unit)}, {settings.direction}"),
+            ("goal", settings.goal.title(settings.direction, settings.outcome)),
+            ("set", ", ".join(self.space.design_names)),
+            ("met", ", ".join(self.space.context_names) or "no contexts"),
+            ("runs", f"{len(state.reported)} reported, {len(state.pending)} pending, {len(state.failed)} failed"),
+        ]
+        return html_table(" ".join(filter(None, [type(self).__name__, settings.title])), (), rows)
 
     def implausible(self) -> list[ImplausibleRun]:
         """Runs reported that look wrong beside the others or beside what was expected of them, with the reasons."""

@@ -17,7 +17,14 @@ from edrbo.records.context_log import ContextBatch
 from edrbo.records.descriptions import format_outcome
 from edrbo.records.outcome_forecast import read_outcome_forecast
 from edrbo.records.outliers import outliers
-from edrbo.records.robust_spread import LIKELY_SPREADS, is_far, may_be, spread_of
+from edrbo.records.robust_spread import (
+    LIKELY_SPREADS,
+    is_far,
+    is_far_in_logs,
+    is_far_on_best_scale,
+    may_be,
+    spread_of,
+)
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
@@ -198,7 +205,7 @@ class Others:
             words = format_value(variable, variable.value_of(number))
             if not _inside(variable, number):
                 found += [f"{name} is {words}, outside {variable.describe()}"] * bounds
-            elif is_far(seen, number):
+            elif _is_far(variable, seen, number):
                 found.append(f"{name} is {words}, far from {_range(variable, seen)}{_meant(seen, number)}")
             elif _is_percent(variable) and _is_share(seen, number):
                 found.append(f"{name} is {words}, as a share of one would be; did you mean {100 * number:.6g}?")
@@ -233,7 +240,7 @@ class Others:
                 continue
             number = context.get(name, np.nan)
             seen, reported = self._seen(k), self.reported
-            odd = not _inside(variable, number) or is_far(seen, number) or is_far(reported, value)
+            odd = not _inside(variable, number) or _is_far(variable, seen, number) or is_far(reported, value)
             if odd and _inside(variable, value) and may_be(seen, value) and may_be(reported, number):
                 return [f"{self.settings.outcome} and {name} look as if they had been swapped"]
         return []
@@ -242,6 +249,12 @@ class Others:
 def _inside(variable: Variable, number: float) -> bool:
     lower, upper = variable.limits()
     return bool(lower <= number <= upper)
+
+
+def _is_far(variable: Variable, seen: Array, number: float) -> bool:
+    """Whether ``number`` is far from those ``seen`` (n), on the variable's scale or the one on which they are spread
+    evenly."""
+    return is_far_in_logs(seen, number) if variable.log else is_far_on_best_scale(seen, number)
 
 
 def _is_percent(variable: Variable) -> bool:

@@ -49,7 +49,9 @@ def read_id(given: Any) -> int:
 
 
 def read_number(given: Any) -> float:
-    """A float; NaN for what is no number."""
+    """A float, also of an array that holds one number; NaN for what is no number."""
+    if isinstance(given, np.ndarray) and given.size == 1:
+        given = given.item()
     if isinstance(given, bool | np.bool_ | str | bytes):
         return math.nan
     try:

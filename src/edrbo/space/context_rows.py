@@ -45,7 +45,8 @@ def completed(given: Any, names: tuple[str, ...]) -> Any:
         return given.reindex(columns=[*given.columns, *(name for name in names if name not in given.columns)])
     if isinstance(given, Mapping):
         missing = [name for name in names if name not in given]
-        rows = [len(part) for part in given.values() if isinstance(part, list | tuple | np.ndarray)]
+        columns = [part for part in given.values() if isinstance(part, list | tuple | np.ndarray)]
+        rows = [len(part) for part in columns if not isinstance(part, np.ndarray) or part.ndim]
         return {**given, **dict.fromkeys(missing, [None] * rows[0] if rows else None)} if missing else given
     if isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
         wanted = len(names)

@@ -50,7 +50,7 @@ def _from_mapping(
     data: Mapping[str, Any], names: tuple[str, ...], what: str, error: type[EdrboError]
 ) -> tuple[list[AnyArray], int]:
     columns = [_as_array(data[name]) for name in names]
-    if all(column.ndim == 0 for column in columns):
+    if all(column.ndim == 0 or column.shape == (1,) for column in columns):
         return [column.reshape(1) for column in columns], 1
     lengths = {name: column.shape for name, column in zip(names, columns, strict=True)}
     if any(column.ndim != 1 for column in columns) or len({len(column) for column in columns}) != 1:

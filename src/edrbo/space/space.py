@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidDesignError, InvalidSpaceError
+from edrbo.html_table import html_table
 from edrbo.space.columns import Column, columns_of
 from edrbo.space.constraints import Constraint, Relation, read_constraints, stored_constraints
 from edrbo.space.context_rows import describe_outside, name_rows, numbers_of, read_rows, scale_of
@@ -77,6 +78,15 @@ class Space:
             f", constraints={[c.function or c.text for c in self._constraints]!r}" if self._constraints else ""
         )
         return f"Space(design={self.design!r}, context={self.context!r}{constraints})"
+
+    def _repr_html_(self) -> str:
+        """A table of its variables, for notebooks."""
+        rows = [
+            (name, role, variable.describe())
+            for role, variables in (("set", self._design), ("met", self._context))
+            for name, variable in variables
+        ]
+        return html_table("Space", ("variable", "is", "values"), rows, [c.describe() for c in self._constraints])
 
     @property
     def design(self) -> dict[str, Variable]:

@@ -93,7 +93,7 @@ def warn_of_network(path: Path, mounts: Path = Path("/proc/self/mounts")) -> Non
             f"{path} is on a network file system ({kind}), where SQLite cannot keep its promises: use it from one "
             "machine at a time, or PostgreSQL",
             NetworkFileWarning,
-            stacklevel=5,
+            stacklevel=8,  # who called Study.open
         )
 
 
