@@ -41,7 +41,13 @@ class Setting:
     threads: tuple[int, ...] = THREADS
 
     def environment(self, threads: int) -> dict[str, str]:
-        counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+        names = (
+            "OMP_NUM_THREADS",
+            "OPENBLAS_NUM_THREADS",
+            "MKL_NUM_THREADS",
+            "EDRBO_THREADS",
+        )  # the last: the engine's
+        counts = dict.fromkeys(names, str(threads))
         return {**os.environ, **counts, **PATIENCE, **self.variables}
 
 
