@@ -80,6 +80,7 @@ PROGRAMS = {
     "goals.md: What was measured": ["benchmarks/goal_speed.py"],
     "lab-page.md: What is promised": ["tests/web/load.py"],
     "reliability.md: The attack": ["tests/attack/test_fuzz.py"],
+    "reliability.md: Load": ["benchmarks/load.py", "benchmarks/commands.py", "tests/web/load.py"],
     "speed.md: Answers on the command line": ["benchmarks/commands.py"],
     "speed.md: One thread": ["benchmarks/run.py"],
     "speed.md: The default": ["benchmarks/suggestion_speed.py"],
