@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from full_disk import largest_file
 from typer.testing import CliRunner
 
 from edrbo.errors import EdrboError, UnavailableError
@@ -18,17 +16,6 @@ from edrbo.lab import Study
 from edrbo.lab.cli import make_app
 from edrbo.lab.new_file import new_file
 from edrbo.space import Space
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """The kernel refuses to let files grow beyond ``size``, in the middle of a write, as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def write(path: Path, content: bytes, problem: Exception | None = None) -> None:
@@ -70,6 +57,7 @@ COMMANDS = {
 
 FULL = """
 import resource, sys
+sys.dont_write_bytecode = True
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
 from edrbo.lab.cli import main
 main()

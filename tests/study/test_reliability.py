@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import IO
 import numpy as np
 import psutil
 import pytest
+from full_disk import largest_file
 
 from edrbo.errors import StudyError, UnavailableError
 from edrbo.lab import Study
@@ -266,17 +266,6 @@ def test_processes_that_ask_at_once_know_of_each_other(tmp_path: Path, line: Spa
 
 
 # -------------------------------------------------------------------- disks
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """The kernel refuses to let files grow beyond ``size``, in the middle of a write, as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def tell_many(study: Study) -> None:
