@@ -10,6 +10,7 @@ import typer
 from edrbo.lab.cli.location import find_place
 from edrbo.lab.cli.options import JsonOption, StudyOption
 from edrbo.lab.cli.output import print_json, say
+from edrbo.lab.cli.progress import progress
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +26,9 @@ def backup(
     """Copy a study's file as it is now. Others may go on using the study meanwhile; a plain copy would not be safe."""
     from edrbo.lab.maintenance import back_up
 
-    size = back_up(find_place(study), file, force=force)
+    place = find_place(study)
+    with progress("backing up", "backup"):
+        size = back_up(place, file, force=force)
     if as_json:
         print_json({"file": str(file), "bytes": size})
     else:

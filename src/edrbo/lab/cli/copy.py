@@ -8,6 +8,7 @@ import typer
 
 from edrbo.lab.cli.options import JsonOption, NameOption
 from edrbo.lab.cli.output import print_json, say
+from edrbo.lab.cli.progress import progress
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +30,9 @@ def copy(
     from edrbo.lab.store.place import describe
     from edrbo.records.descriptions import plural
 
-    found = maintenance.copy(find_place(source), target, name=name, salvage=salvage)
+    place = find_place(source)
+    with progress("copying", "copy"):
+        found = maintenance.copy(place, target, name=name, salvage=salvage)
     if as_json:
         print_json([{"name": one.name, "events": one.events, "left out": list(one.lost)} for one in found])
         return
