@@ -186,6 +186,10 @@ def test_a_backup_is_whole_and_private(where: Path, tmp_path: Path, line: Space)
         back_up(where, tmp_path / "backup.db")
     back_up(where, tmp_path / "backup.db", force=True)
     assert len(Study.open(tmp_path / "backup.db")) == len(state.reported)
+    with pytest.raises(StudyError, match="in use"):
+        back_up(where, where, force=True)
+    with Study.open(tmp_path / "backup.db"), pytest.raises(StudyError, match="in use"):
+        back_up(where, tmp_path / "backup.db", force=True)  # SQLite's log of the old file would be taken for the new
     with pytest.raises(StudyError, match="there is no study"):
         back_up(tmp_path / "missing.db", tmp_path / "x.db")
     with pytest.raises(StudyError, match="pg_dump"):

@@ -49,6 +49,8 @@ def back_up(where: str | Path, target: Path, *, force: bool = False) -> int:
         raise StudyError(f"{target} exists already", "choose another name, or add --force")
     store = EventStore(where)
     assert isinstance(store.database, SQLite)
+    if Path(f"{target}-wal").exists() or (target.exists() and target.samefile(where)):
+        raise StudyError(f"{target} is a study in use", "choose another name: replacing it would damage it")
     beside = target.with_name(f".{target.name}.part")
     beside.unlink(missing_ok=True)
     try:
