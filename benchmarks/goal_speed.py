@@ -24,7 +24,7 @@ from edrbo.acquisition.scores import Score
 from edrbo.acquisition.search.maximizer import maximize
 from edrbo.contexts.distributions import ContextHistory, Empirical
 from edrbo.records.goals import parse_goal
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.records.settings import DEFAULT
 
 GOALS = (

@@ -29,7 +29,7 @@ from edrbo.records.goals import (
     Utility,
     WorstCase,
 )
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, single_gp
 

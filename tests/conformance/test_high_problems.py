@@ -12,7 +12,7 @@ from scipy.stats import qmc
 
 from edrbo.bench import problems
 from edrbo.bench.problems import building, paint_shop, recipe
-from edrbo.bench.problems.oracle.context_distributions import tensor_rule
+from edrbo.bench.problems.oracle.distributions import tensor_rule
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_regret, goal_value
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.plant import Loss, Plant

@@ -20,8 +20,7 @@ from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.risk import Expectation, Functional, WorstCaseFunctional
 from edrbo.acquisition.risk.base import Field
 from edrbo.acquisition.scores import UCB, Score
-from edrbo.contexts.compression import compress
-from edrbo.contexts.distributions import ContextPoints
+from edrbo.contexts.distributions import ContextPoints, compress
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import barycenter
 from edrbo.surrogate.gaussian_model import GaussianModel, PairedModel, pairs

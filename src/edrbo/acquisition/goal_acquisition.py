@@ -36,12 +36,11 @@ from edrbo.acquisition.risk import (
 )
 from edrbo.acquisition.risk.base import DEFAULT_SUPPORT
 from edrbo.acquisition.scores import UCB, Score
-from edrbo.contexts.compression import compress
-from edrbo.contexts.distributions import ContextPoints
+from edrbo.contexts.distributions import ContextPoints, compress
 from edrbo.errors import InvalidValueError
 from edrbo.records import goals
 from edrbo.records.goals import Direction, Goal
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.surrogate.ensemble import barycenter
 from edrbo.surrogate.gaussian_model import GaussianModel, PairedModel
 

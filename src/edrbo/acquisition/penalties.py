@@ -44,7 +44,7 @@ from edrbo.contexts.distributions import ContextPoints
 from edrbo.records.goals import Direction, Goal, Quantile
 from edrbo.records.goals.arithmetic import Array as Numbers
 from edrbo.records.goals.arithmetic import module_of
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.surrogate.feasibility import Feasibility
 from edrbo.surrogate.gaussian_model import GaussianModel
 

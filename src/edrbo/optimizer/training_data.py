@@ -17,7 +17,7 @@ from edrbo.contexts.levels import Levels
 from edrbo.contexts.partial import Donors, complete, completed, equally_likely
 from edrbo.optimizer.outcome_posterior import Extras, Runs, Spread
 from edrbo.records.observations import Observations
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.records.outliers import outliers
 from edrbo.records.state import State
 from edrbo.space import Space

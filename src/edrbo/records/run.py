@@ -1,8 +1,11 @@
-"""What a state holds: runs, contexts, changes of mind, and the history that led to them."""
+"""What a state holds: runs, contexts, changes of mind, and the history that led to them.
+
+What is handed out to be evaluated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,6 +17,30 @@ from edrbo.records.context_log import ContextBatch
 from edrbo.records.events import Corrected, Event
 from edrbo.records.series import Series
 from edrbo.records.settings import Settings
+
+
+@dataclass(frozen=True)
+class Suggestion(Mapping[str, Any]):
+    """A design to evaluate, as a mapping of names to values. ``id`` names it until it is reported.
+
+    ``outcome_forecast`` is what is believed of its outcome, if a model chose it (``records/outcome_forecast.py``);
+    ``cost`` what its run will cost, as far as that is known.
+    """
+
+    id: int
+    design: dict[str, Any]
+    outcome_forecast: Mapping[str, Any] | None = field(default=None, compare=False)
+    cost: float | None = field(default=None, compare=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.design[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.design)
+
+    def __len__(self) -> int:
+        return len(self.design)
+
 
 Array = NDArray[np.float64]
 Status = Literal["pending", "reported", "failed", "cancelled"]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from edrbo.errors import InvalidSpaceError
-from edrbo.space.expression_text import Reader
-from edrbo.space.expressions import Comparison, Dual, Expression, Operation
+from edrbo.space.expressions import Comparison, Dual, Expression, Operation, Reader
 from edrbo.space.point_tables import Array
 from edrbo.space.variable import Variable
 

@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.objective import Given, Objective, as_objectives
-from edrbo.acquisition.search.constrained import climb_inside
+from edrbo.acquisition.search.local_search import MERGE_DISTANCE, climb_inside, trust_region_climbs
 from edrbo.acquisition.search.search_region import SearchRegion, select_diverse
 from edrbo.acquisition.search.search_region import neighbors as neighbors_of
-from edrbo.acquisition.search.trust_region import MERGE_DISTANCE, trust_region_climbs
 from edrbo.space import Region, Space
 from edrbo.surrogate.lbfgs import minimize_lbfgs
 

@@ -24,12 +24,8 @@ from edrbo.lab.cli.read_arguments import read_request_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from edrbo.records.suggestion import Suggestion
+    from edrbo.records.run import Suggestion
     from edrbo.space import Space
-
-
-def register(app: typer.Typer) -> None:
-    app.command("ask")(ask)
 
 
 def ask(

@@ -1,13 +1,15 @@
-"""NAME=VALUE words and numbers as people type them."""
+"""NAME=VALUE words and numbers as people type them; what is implausible is asked about before it is stored."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import InvalidValueError, StudyError
+from edrbo.lab.cli.output import confirm, say, wants_json, warn
 
 if TYPE_CHECKING:
     from edrbo.optimizer.candidates import RequestOptions
@@ -137,3 +139,16 @@ def read_request_options(
         "fixed": read_design(space, fix) or None,
         "candidates": read_candidates(space, candidates),
     }
+
+
+def settle(found: Sequence[str], *, yes: bool) -> None:
+    """Show doubts about what is to be stored, and ask; where nobody can be asked they are warnings."""
+    if not found or yes:
+        return
+    if wants_json() or not sys.stdin.isatty():
+        for doubt in found:
+            warn(f"{doubt} (stored as it is)")
+        return
+    for doubt in found:
+        say(doubt, style="yellow")
+    confirm("Store it as it is?", yes=yes)

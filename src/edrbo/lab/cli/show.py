@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edrbo.lab.cli.completion import complete_ids
 from edrbo.lab.cli.location import opened
-from edrbo.lab.cli.options import JsonOption, NameOption, StudyOption
+from edrbo.lab.cli.options import JsonOption, NameOption, StudyOption, complete_ids
 from edrbo.lab.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from edrbo.records.state import State
 
 LAST = 10  # runs shown
-
-
-def register(app: typer.Typer) -> None:
-    app.command("show")(show)
 
 
 def show(
@@ -173,7 +168,7 @@ def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.lab.store.place import describe
     from edrbo.records.descriptions import describe_aim, describe_purpose, describe_spending, plural
     from edrbo.records.input_reading import pending_of
-    from edrbo.records.input_warnings import narrow_contexts
+    from edrbo.records.sanity import narrow_contexts
 
     settings, space = state.settings, state.space
     title = f"{settings.title} ({study.name})" if settings.title else study.name

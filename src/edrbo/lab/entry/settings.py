@@ -10,9 +10,8 @@ from typing import Any, Literal, get_args
 from edrbo.errors import InvalidValueError
 from edrbo.lab.entry.numbers import NotANumberError, read_number
 from edrbo.records import outcomes as o
-from edrbo.records.outcome_units import Direction
-from edrbo.records.setting_readers import METHOD_NAMES
-from edrbo.records.settings import Outliers, Purpose, Settings
+from edrbo.records.outcomes import Direction
+from edrbo.records.settings import METHOD_NAMES, Outliers, Purpose, Settings
 from edrbo.space.point_tables import close_match
 
 NOTHING = ("", "none")

@@ -8,7 +8,7 @@ from edrbo.lab.entry.settings import OPTIONS, format_outcome
 from edrbo.lab.web.views import history_of, variables_of
 from edrbo.records.descriptions import changes, describe_aim
 from edrbo.records.goals import Direction, parse_goal
-from edrbo.records.outcome_range import OutcomeRange
+from edrbo.records.outcomes import OutcomeRange
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space.steps import number_text
