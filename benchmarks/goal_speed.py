@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from edrbo import Space, Surrogate
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import get_method
 from edrbo.acquisition.scores import Score
 from edrbo.acquisition.search.maximizer import maximize

@@ -23,7 +23,7 @@ from maximizer import State, states
 from states import state
 from torch import Tensor
 
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import get_method
 from edrbo.acquisition.search.maximizer import maximize
 from edrbo.contexts.distributions import ContextHistory, Empirical, sobol_points

@@ -10,7 +10,7 @@ import torch
 from scipy.stats import norm
 
 from edrbo import Optimizer, Space
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.optimizer.calibration import MARGIN, TAIL_MARGIN, Trust, earned_trust

@@ -11,7 +11,7 @@ import torch
 from scipy.stats import beta, binom
 
 import edrbo
-from edrbo.acquisition.goal_acquisition import GoalAcquisition
+from edrbo.acquisition.acquisition import GoalAcquisition
 from edrbo.acquisition.penalties import LimitPenalty, Margin, margin
 from edrbo.acquisition.scores import UCB
 from edrbo.contexts.distributions import ContextPoints

@@ -21,8 +21,8 @@ from edrbo import Space, Study
 from edrbo.errors import EdrboError
 from edrbo.lab.cli import make_app
 from edrbo.lab.config import read_toml, write_toml
+from edrbo.lab.files import file_kind
 from edrbo.lab.store.event_store import EventStore
-from edrbo.lab.tables.file_kind import file_kind
 from edrbo.lab.web.registry import StudyRegistry
 from edrbo.records.settings import Settings
 

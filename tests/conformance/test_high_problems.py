@@ -21,7 +21,7 @@ from edrbo.bench.run.judge import robust_regrets
 from edrbo.errors import InvalidValueError
 from edrbo.records.goals import CVaR, Expected, Quantile, Robust, WorstCase
 from edrbo.space import Space
-from edrbo.surrogate.lbfgs import minimize_lbfgs
+from edrbo.surrogate.quasi_newton import minimize_lbfgs
 
 pytestmark = pytest.mark.numpy_numeric
 

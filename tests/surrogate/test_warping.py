@@ -21,7 +21,7 @@ from edrbo.contexts.distributions import ContextPoints, Empirical
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.calibration import leave_one_out
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.scaling import POWER_SD, Scaling, Warping, _log_evidence
 from edrbo.surrogate.warping import WarpedSurrogate
 

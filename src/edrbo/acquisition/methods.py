@@ -28,7 +28,7 @@ from edrbo.contexts.distributions import KDE, Box, ContextDistribution, Empirica
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.records.goals import Goal, register_goal
 from edrbo.surrogate.ensemble import Surrogate, single_gp
-from edrbo.surrogate.hyperparameters import dimension_scaled, ensemble_priors
+from edrbo.surrogate.kernels import dimension_scaled, ensemble_priors
 from edrbo.surrogate.warping import WarpedSurrogate
 
 PARTS: dict[str, type[Any]] = {

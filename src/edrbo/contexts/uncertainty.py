@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.contexts.distributions import ContextDistribution, ContextHistory, Given, compress
-from edrbo.contexts.levels import Levels
+from edrbo.contexts.distributions import ContextDistribution, ContextHistory, Given, Levels, compress
 from edrbo.errors import InvalidValueError
 from edrbo.streams import stream
 

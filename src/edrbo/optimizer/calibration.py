@@ -4,11 +4,10 @@ A Gaussian process is as sure as its hyper-parameters say, and those are estimat
 docs/calibration.md: its standard deviations are multiplied by what its own errors ask for, in an interval by a margin
 more, and the quantiles are Student's: for any degrees of freedom, without SciPy, which takes long to load.
 
-Cross-validation: predictions of held-out outcomes, leave-one-out and one step ahead.
-
-Leaving one out judges the model among its data: ``trust`` stretches intervals by these errors, weighing outcomes in new
-places most, since any model does well beside others like them. The next outcome is mostly of a new place. So what a
-report says of how far the model can be trusted is judged by the second kind.
+Cross-validation predicts held-out outcomes, leaving one out and one step ahead. Leaving one out judges the model among
+its data: it stretches intervals by these errors, weighing outcomes in new places most, since any model does well beside
+others like them. The next outcome is mostly of a new place. So what a report says of how far the model can be trusted
+is judged by the second kind.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.records.outcome_forecast import read_outcome_forecast
 from edrbo.records.outcomes import Units
+from edrbo.records.sanity import read_outcome_forecast
 from edrbo.records.state import State
 from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.threads import engine_threads

@@ -2,8 +2,7 @@
 
 Each draw takes an expert, f at the design in all contexts of the distribution from its joint posterior, a distribution
 of its own from the Bayesian bootstrap over the contexts, and the goal of that. All designs see the same random numbers.
-
-Statements about a design under goals: its value, its worst case in a Wasserstein ball, the price of robustness.
+From these come statements about a design: its value, its worst case in a Wasserstein ball, the price of robustness.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.risk.base import DEFAULT_SUPPORT
 from edrbo.contexts.distributions import ContextPoints, box_points
 from edrbo.contexts.uncertainty import DistributionUncertainty

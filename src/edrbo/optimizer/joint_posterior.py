@@ -4,14 +4,12 @@ With several outcomes, each has its own surrogate, fitted as if it were the only
 the weighted sum of the optimistic values of the objectives, or their hypervolume improvement, among designs whose
 limits may hold, so that runs may break limits while these are learned.
 
-The posterior probability of a chance constraint: that a limit holds in its share of contexts.
-
-f is drawn from the joint posterior of the model over all contexts seen, so that errors at neighboring contexts go
-together. Given f, a share v of the n contexts seen breaks the limit; what share of all contexts does so is
-Beta(n v + 1, n (1 − v)): the Bayesian bootstrap of the contexts with one more that nobody has seen and that breaks it.
-Of contexts drawn independently and a known f that is exact for the design at which the next of them would break the
-limit (Clopper and Pearson's bound): it takes 59 contexts, none of which breaks it, to be 95 % sure that 95 % of all
-contexts keep it.
+The posterior probability of a chance constraint, that a limit holds in its share of contexts: f is drawn from the joint
+posterior of the model over all contexts seen, so that errors at neighboring contexts go together. Given f, a share v of
+the n contexts seen breaks the limit; what share of all contexts does so is Beta(n v + 1, n (1 − v)): the Bayesian
+bootstrap of the contexts with one more that nobody has seen and that breaks it. Of contexts drawn independently and a
+known f that is exact for the design at which the next of them would break the limit (Clopper and Pearson's bound): it
+takes 59 contexts, none of which breaks it, to be 95 % sure that 95 % of all contexts keep it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""An optimizer as JSON text: its settings, its events and its last fit.
-
-A checksum of what a record says, so that damage is seen and not taken for data.
+"""An optimizer as JSON text: its settings, its events, its last fit, and a checksum, so that damage is not taken for
+data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""For those who have a function: run the whole loop.
-
-How far a loop is, for those who watch: a bar in a terminal or a notebook, nothing elsewhere.
-"""
+"""For those who have a function: run the whole loop, with a bar in a terminal or a notebook for those who watch."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
 from edrbo.space import Space
-from edrbo.space.steps import number_text
+from edrbo.space.variables import number_text
 
 Progress = Callable[[Optimizer], None]
 

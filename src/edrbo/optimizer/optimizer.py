@@ -21,7 +21,7 @@ from torch import Tensor
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Costs, best_per_cost
-from edrbo.acquisition.search.search_region import MaximinDistance, SearchRegion
+from edrbo.acquisition.search.maximizer import MaximinDistance, SearchRegion
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError, UnknownNameError
 from edrbo.optimizer import json_record
 from edrbo.optimizer.answers import Prediction

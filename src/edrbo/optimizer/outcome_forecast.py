@@ -14,8 +14,8 @@ from edrbo.contexts.distributions import ContextPoints
 from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.intervals import mixture_quantiles
 from edrbo.optimizer.training_data import TrainingData
-from edrbo.records.outcome_forecast import LARGEST_TABLE, MAX_MAGNITUDE, Interval, OutcomeForecast
 from edrbo.records.outcomes import Units
+from edrbo.records.sanity import LARGEST_TABLE, MAX_MAGNITUDE, Interval, OutcomeForecast
 from edrbo.space.context_scale import ContextScale
 from edrbo.surrogate.ensemble import ExpertEnsemble
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import Method
 from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.optimizer.calibration import earned_trust

@@ -28,8 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.goal_acquisition import GoalAcquisition, ModelGoal
+from edrbo.acquisition.acquisition import GoalAcquisition, ModelGoal, RobustAcquisition
 from edrbo.acquisition.methods import Method
 from edrbo.acquisition.objective import Acquisition, Objective
 from edrbo.acquisition.penalties import LogRisk, penalize_failure, penalize_pending

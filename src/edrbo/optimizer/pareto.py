@@ -23,7 +23,7 @@ from edrbo.optimizer.constrained import ConstrainedRecommender, recommender_of
 from edrbo.optimizer.recommendation import Recommender, best_feasible
 from edrbo.records.outcomes import Outcomes
 from edrbo.records.validation import read_number
-from edrbo.space.steps import number_text
+from edrbo.space.variables import number_text
 from edrbo.text import describe_doubt, describe_hypervolume, expected_text, percent
 
 Array = NDArray[np.float64]

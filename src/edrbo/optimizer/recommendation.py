@@ -1,6 +1,5 @@
-"""The recommendation: the design with the best posterior value, with its uncertainty; not the best observation.
-
-The best design among those with a sufficient probability of success.
+"""The recommendation: the design with the best posterior value, with its uncertainty; not the best observation. Where
+runs fail it is the best of the designs with a sufficient probability of success.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Bar, penalize_failure
 from edrbo.acquisition.search.maximizer import BUDGET, Budget
@@ -34,7 +33,7 @@ from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Outlook, Rivals, outlook
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.goals import Expected
-from edrbo.space.variable import format_value
+from edrbo.space.variables import format_value
 from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.surrogate.feasibility import Feasibility
 from edrbo.text import AnswerText, answer_text

@@ -1,6 +1,5 @@
-"""Reading of arguments: ids, designs and contexts as users give them.
-
-A misspelled argument is named with the one that was meant; signatures stay explicit.
+"""Reading of arguments: ids, designs and contexts as users give them; a misspelled argument is named with the one
+meant.
 """
 
 from __future__ import annotations

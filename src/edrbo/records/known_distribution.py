@@ -26,7 +26,7 @@ from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.records.context_log import read_weights
 from edrbo.space import Space
 from edrbo.space.point_tables import close_match
-from edrbo.space.variable import plain_number
+from edrbo.space.variables import plain_number
 
 Array = NDArray[np.float64]
 

@@ -9,12 +9,10 @@ design maximizes Σ_k ± w_k G_k(f_k(x, ·)), w = 1 for the main outcome, among 
 P_c(lower ≤ f_r(x, c) ≤ upper) ≥ probability, and that with a posterior probability of ``confidence``. Weights are
 exchange rates in the user's units, so they do not move as data come.
 
-What an outcome can be at all: a yield lies from 0 to 100 %, power is never below zero.
+``OutcomeRange`` is what an outcome can be at all: a yield lies from 0 to 100 %, power is never below zero.
 
 No model is asked about it. What is said of an outcome is held to it: means, intervals, bounds and the draws from which
 values of goals come. A single outcome that was reported may lie outside: instruments have noise.
-
-Units of outcomes: the sign and scale between the user's values and the model's.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from numpy.typing import NDArray
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.records.goals import Goal, ProbabilityBetterThan, ProbabilityWithin, as_goal
 from edrbo.space.point_tables import close_match
-from edrbo.space.variable import plain_number
+from edrbo.space.variables import plain_number
 
 HINT = 'write "0:100", "0:" for no upper end, or a pair such as (0, None)'
 

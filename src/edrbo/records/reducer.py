@@ -3,7 +3,7 @@
 A ``Draft`` is a state being written; ``State.apply`` makes one, applies events and freezes it, and so does the plan
 of a table, whose rows go on from one another.
 
-From one version of a space to the next: runs keep their settings, and new variables have the value old runs had.
+From one version of a space to the next runs keep their settings, and new variables have the value old runs had.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from edrbo.errors import (
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch, read_weights
 from edrbo.records.reported import keep_outcomes, measured
-from edrbo.records.run import Amendment, Checkpoint, Contents, Run, corrected_row, merged, set_to
-from edrbo.records.series import series_of
+from edrbo.records.run import Amendment, Checkpoint, Contents, Run, corrected_row, merged, series_of, set_to
 from edrbo.records.validation import plain, read_context, read_contexts, read_design, read_id, read_version
 from edrbo.space import Space
 

@@ -1,7 +1,4 @@
-"""Several rows of one run as they are reported, of one outcome or of several.
-
-The outcomes reported of a run: one value, or some of several by name.
-"""
+"""What is reported of a run: one outcome or several by name, of one row or of several."""
 
 from __future__ import annotations
 
@@ -14,8 +11,7 @@ from numpy.typing import NDArray
 from edrbo.errors import InvalidContextError, InvalidEventError, InvalidValueError
 from edrbo.records import events as e
 from edrbo.records.outcomes import Outcomes
-from edrbo.records.run import Run
-from edrbo.records.series import ONE_BY_ONE, Series, checked
+from edrbo.records.run import ONE_BY_ONE, Run, Series, checked
 from edrbo.records.settings import Settings
 from edrbo.records.validation import read_noise, read_value
 

@@ -1,6 +1,5 @@
-"""Distributions of SciPy by their names. SciPy is loaded where a distribution is first said, and where it is used.
-
-Values of SciPy's distributions at given probabilities, within bounds of time and size.
+"""Distributions of SciPy by their names, and their values at given probabilities within bounds of time and size. SciPy
+is loaded where a distribution is first said, and where it is used.
 
 Some distributions of SciPy have no quantiles in closed form: they are integrated and searched for, which for some
 arguments takes minutes, gigabytes or for ever, inside compiled code that nothing can stop. So all but a few well-known

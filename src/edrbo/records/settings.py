@@ -2,8 +2,8 @@
 
 Python, JSON, TOML, the command line, studies and the Optuna sampler all loop over the fields of ``Settings``. A new
 setting is one field here (and one line in ``SettingsOptions``, which tells type checkers what ``**choices`` may be).
-
-How each setting is read from what people give: checked, in plain types, with an error that says what to write.
+Each is read from what people give by a reader of its own: checked, in plain types, with an error that says what to
+write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from edrbo.records.outcomes import (
 from edrbo.space import Space
 from edrbo.space.cost_function import Cost, as_cost
 from edrbo.space.point_tables import close_match
-from edrbo.space.variable import plain_number
+from edrbo.space.variables import plain_number
 
 LONGEST_TEXT = 200
 

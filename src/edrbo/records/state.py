@@ -2,9 +2,7 @@
 
 ``apply`` checks an event and gives the state after it; an event that cannot be is an error and leaves nothing behind.
 Whatever writes (Optimizer, Study, tables, Optuna's trials, JSON) makes events and passes them through here, so what was
-accepted once can always be read again.
-
-Tables derived from a state, computed when first read.
+accepted once can always be read again. Tables are derived when first read.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """The designs that may be suggested: those that satisfy the constraints, with some of their variables held if need be.
 
-All points are coded. ``Region`` finds such designs near given ones: by Gauss-Newton steps onto what is violated,
-clipped to the box, and then, for levels and steps, by the nearest combination that is inside.
+All points are coded. ``Region`` finds such designs near given ones: by Gauss-Newton steps onto what is violated, many
+points at once, clipped to the box, and then, for levels and steps, by the nearest combination that is inside. Whether
+linear constraints can be met at all is found out exactly, by a program of real and integer variables.
 
-Whether linear constraints can be met at all, exactly: a program of real and integer variables.
-
-Gauss-Newton steps onto violated constraints, for many points at once.
-
-Points spread over a region: each walks along random directions, with steps that shrink until they stay inside.
-
-Every second direction leads from one of the points to another, so that walks are as long as the region is: along a thin
-one a direction at random leads out at once (an adaptive direction sampler; Gilks, Roberts and George, 1994).
+Points spread over a region walk along random directions, with steps that shrink until they stay inside. Every second
+direction leads from one of the points to another, so that walks are as long as the region is: along a thin one a
+direction at random leads out at once (an adaptive direction sampler; Gilks, Roberts and George, 1994).
 """
 
 from __future__ import annotations
@@ -23,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidSpaceError
-from edrbo.space.columns import Column, Design, columns_of, natural_values, snap
-from edrbo.space.constraints import Constraint, Relation
+from edrbo.space.expressions import Constraint, Relation
 from edrbo.space.point_tables import Array
-from edrbo.space.variable import Variable
+from edrbo.space.variables import Column, Design, Variable, columns_of, natural_values, snap
 
 INFEASIBLE = 2  # what SciPy calls a proof that there is no solution
 LONGEST = 5.0  # seconds

@@ -3,10 +3,8 @@
 Designs are coded into the unit cube. Contexts are kept in the user's units and coded by a ContextScale only
 when a model needs them, because the range of an unbounded context is learned from data.
 
-Contexts between the user's words and rows of numbers.
-
-A row (d_c) holds one number for each context variable, in the user's units; of a categorical it is the position of the
-choice. What is not known of a context is NaN.
+A row of a context (d_c) holds one number for each context variable, in the user's units; of a categorical it is the
+position of the choice. What is not known of a context is NaN.
 """
 
 from __future__ import annotations
@@ -23,12 +21,21 @@ from numpy.typing import NDArray
 
 from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.html_table import html_table
-from edrbo.space.columns import Column, columns_of
-from edrbo.space.constraints import Constraint, Relation, read_constraints, stored_constraints
 from edrbo.space.context_scale import ContextScale
+from edrbo.space.expressions import Constraint, Relation, read_constraints, stored_constraints
 from edrbo.space.feasible_region import Region
 from edrbo.space.point_tables import AnyArray, Array, close_match, read_columns
-from edrbo.space.variables import Categorical, Integer, Real, Scalar, Variable, read_variables, variable_from_dict
+from edrbo.space.variables import (
+    Categorical,
+    Column,
+    Integer,
+    Real,
+    Scalar,
+    Variable,
+    columns_of,
+    read_variables,
+    variable_from_dict,
+)
 
 __all__ = ["Categorical", "Column", "ContextScale", "Integer", "Real", "Space", "Variable"]
 

@@ -9,8 +9,6 @@ The joint posterior of q > 1 points keeps the barycenter's marginals and average
 is positive semi-definite, consistent under marginalization, and equal to the expert when all experts agree.
 (The barycenter of the joint Gaussians themselves has no closed form and is not marginally consistent.)
 ``edrbo.integrations.botorch`` shows it as a BoTorch ``Model``.
-
-The expert ensemble at all pairs of designs and fixed contexts, exact and with inducing points.
 """
 
 from __future__ import annotations
@@ -35,8 +33,7 @@ from edrbo.surrogate.fit import (
     representative,
 )
 from edrbo.surrogate.gaussian_model import Differentiable, GaussianModel, PairedModel, Pullback
-from edrbo.surrogate.hyperparameters import Hyperparameters, Priors, dimension_scaled, ensemble_priors
-from edrbo.surrogate.kernels import EXPERTS, get_kernel
+from edrbo.surrogate.kernels import EXPERTS, Hyperparameters, Priors, dimension_scaled, ensemble_priors, get_kernel
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling, Warping

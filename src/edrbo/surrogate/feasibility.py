@@ -6,9 +6,8 @@ it had *bad luck*, which strikes everywhere alike with probability ε:
     P(success | ξ) = (1 − ε) Φ(g(ξ)),   g ~ GP(mean, k)
 
 The kernel is a plane plus a Matérn-5/2, since walls mostly stand where some input is too large or too small. The
-posterior is found by expectation propagation (``expectation_propagation``). Lengthscale, size of g and ε are not fitted
-but averaged over a grid of members, each weighing what its evidence says: whether a failure was luck or a wall is the
-very question.
+posterior is found by expectation propagation. Lengthscale, size of g and ε are not fitted but averaged over a grid of
+members, each weighing what its evidence says: whether a failure was luck or a wall is the very question.
 
 Glossary: H members, n runs, P points, N queries, d inputs.
 

@@ -11,11 +11,9 @@ graph. The glossary is that of ``exact_gp``, and
 
 The outputscale s_f is a factor of W and of α, where it is applied once, and not of the large arrays.
 
-Kernels between pairs and data, and what takes such a correlation to one with independent unit values.
-
-The latter is W with WᵀW = s_f² (K + noise)⁻¹. Of a Gaussian process on all its data it is (L / s_f)⁻¹ and stays a
-triangular system; of one with the first k of its rows as inducing points (``sparse``) it is a small matrix, and
-looks at no others. M experts, n rows, N columns.
+``Whitening`` takes a correlation with the data to one with independent unit values. It is W with WᵀW = s_f² (K +
+noise)⁻¹. Of a Gaussian process on all its data it is (L / s_f)⁻¹ and stays a triangular system; of one with the first k
+of its rows as inducing points (``sparse``) it is a small matrix, and looks at no others. M experts, n rows, N columns.
 
 ``product_gram`` has kernels at sums of squared distances r² = a_i + b_j: every design with every context. What belongs
 to the contexts is prepared once (``context_parts``) and used for all designs. Everything is at unit variance and
@@ -36,8 +34,7 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.gaussian_model import Differentiable
-from edrbo.surrogate.hyperparameters import Hyperparameters
-from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
 
 SEPARABLE_SLOPE = -0.5  # of a separable kernel: its slope in r² is this times its value
 

@@ -41,8 +41,7 @@ from edrbo.acquisition.confidence import (
 from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
-from edrbo.surrogate.hyperparameters import Hyperparameters
-from edrbo.surrogate.kernels import get_kernel, gram, scaled_sqdist
+from edrbo.surrogate.kernels import Hyperparameters, get_kernel, gram, scaled_sqdist
 from edrbo.surrogate.scaling import Scaling
 
 __all__ = [

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edrbo.cancellation import checkpoint
 from edrbo.space import Region
-from edrbo.surrogate.lbfgs import minimize_lbfgs
+from edrbo.surrogate.quasi_newton import minimize_lbfgs
 
 Array = NDArray[np.float64]
 Cost = Callable[[Array], tuple[Array, Array]]  # points (b × p) → what is to be made small (b), and its gradient (b × p)

@@ -3,7 +3,7 @@
 A worker journals its replicate itself. A replicate that raises is recorded with its traceback; a worker that dies costs
 its replicate and is replaced. Neither stops the others. Workers are spawned, not forked: torch and fork do not mix.
 
-A sweep: which replicates are wanted, which of them are done, and the one lock that keeps two sweeps apart.
+A sweep knows which replicates are wanted and which of them are done; one lock keeps two sweeps apart.
 """
 
 from __future__ import annotations

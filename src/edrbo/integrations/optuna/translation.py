@@ -1,12 +1,10 @@
-"""Optuna's distributions and trials in the words of the core.
+"""Optuna's distributions and trials in the words of the core, and what a trial costs.
 
 FloatDistribution with a step, IntDistribution with a step   an Integer that counts the steps
 CategoricalDistribution                                      a Categorical of the choices' positions
 COMPLETE, and PRUNED with a last value                       an observation
 FAIL, a constraint above zero, an infinite value             a failed evaluation
 RUNNING                                                      pending, once its parameters are known
-
-What a trial costs: said by the parameters, or reported with each trial.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def tradeoff(
         space = opened_study.space_now
         found = opened_study.tradeoff(goal, forecast=read_forecast(space, forecast))
     if out is not None:
-        from edrbo.lab.new_file import new_file
+        from edrbo.lab.files import new_file
 
         with new_file(out, force=force) as file:
             found.draw().savefig(file, format=out.suffix.lower().removeprefix(".") or "png")

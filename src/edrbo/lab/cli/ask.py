@@ -45,7 +45,7 @@ def ask(
 ) -> None:
     """Suggest what to try next, and remember that it is being tried."""
     from edrbo.records.descriptions import format_outcome
-    from edrbo.records.outcome_forecast import read_outcome_forecast
+    from edrbo.records.sanity import read_outcome_forecast
 
     with progress("looking for what to try", "ask"), opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now
@@ -81,7 +81,7 @@ def ask(
 def print_suggestions(title: str, space: Space, suggestions: Sequence[Suggestion]) -> None:
     """Designs with their units, one row each."""
     from edrbo.records.descriptions import heading
-    from edrbo.space.steps import number_text
+    from edrbo.space.variables import number_text
 
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     costly = any(s.cost is not None for s in suggestions)

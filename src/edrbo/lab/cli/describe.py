@@ -21,7 +21,7 @@ from edrbo.lab.cli.location import described_at, only_toml, remember
 from edrbo.lab.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.lab.cli.output import confirm, plain_warnings, print_json, print_table, say
 from edrbo.lab.cli.read_arguments import split_argument
-from edrbo.lab.entry.variables import HELP, NUMBER, RANGE, read_specification, read_variable_argument, specification
+from edrbo.lab.entry import HELP, NUMBER, RANGE, read_specification, read_variable_argument, specification
 from edrbo.records.descriptions import format_setting, heading
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Real, Space, Variable
@@ -38,7 +38,7 @@ def _read_outcomes(words: list[str]) -> dict[str, Any]:
     """The name of the only outcome, or several with their aims."""
     if len(words) == 1 and not any(sign in words[0] for sign in "=<>≤≥"):
         return {"outcome": words[0]}
-    from edrbo.lab.entry.settings import read_outcome_words
+    from edrbo.lab.entry import read_outcome_words
 
     found = read_outcome_words(words)
     return {"outcomes": found} if found else {}
@@ -68,7 +68,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         chosen = {name: given.pop(name) for name in names}
         chosen |= _read_outcomes(chosen.pop("outcome") or [])
         if chosen["outcome_range"] is not None:
-            from edrbo.lab.entry.settings import read_setting
+            from edrbo.lab.entry import read_setting
 
             chosen["outcome_range"] = read_setting("outcome_range", chosen["outcome_range"])
         command(choices={name: value for name, value in chosen.items() if value is not None}, **given)
@@ -458,7 +458,7 @@ def _changed(
             raise InvalidSpaceError(f"{name!r} has no levels", "give a variable that has some")
         variables[name] = replace(leveled, choices=(*leveled.choices, text))
     if "outcomes" in choices:
-        from edrbo.lab.entry.settings import with_units
+        from edrbo.lab.entry import with_units
 
         choices = {**choices, "outcomes": with_units(choices["outcomes"], old)}
     return replace(old, space=Space(designs, contexts, constraints), **choices)
@@ -488,7 +488,7 @@ def _like(new: Variable, old: Variable | None) -> Variable:
 
 def _with_defaults(new: Settings, was: list[str]) -> Settings:
     """With the values that all runs so far had of variables that are new, as their defaults."""
-    from edrbo.lab.entry.values import read_variable_value
+    from edrbo.lab.entry import read_variable_value
 
     if not was:
         return new

@@ -80,7 +80,7 @@ def _place() -> Path:
 
 
 def _known() -> dict[str, str]:
-    from edrbo.lab.tables.file_kind import read_file
+    from edrbo.lab.files import read_file
 
     try:
         found = json.loads(read_file(_place(), LARGEST))

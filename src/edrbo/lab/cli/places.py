@@ -17,7 +17,7 @@ from edrbo.lab.cli.progress import progress
 
 def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
     """List the studies that are kept in one place."""
-    from edrbo.lab.entry.times import local_text
+    from edrbo.lab.entry import local_text
     from edrbo.lab.store.place import describe
     from edrbo.lab.study import all_studies
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 def read_context(space: Space, words: Sequence[str] | None) -> dict[str, Any] | None:
     """A context; None without any word."""
-    from edrbo.lab.entry.values import read_context
+    from edrbo.lab.entry import read_context
 
     return read_context(space, _named(words, space.context)) if words else None
 
 
 def read_design(space: Space, words: Sequence[str] | None) -> dict[str, Any]:
     """Some of a design's variables, or all."""
-    from edrbo.lab.entry.values import read_design
+    from edrbo.lab.entry import read_design
 
     return read_design(space, _named(words or (), space.design))
 
@@ -54,21 +54,21 @@ def _example(variable: Variable) -> str:
 
 def read_amount(text: str | None, what: str) -> float | None:
     """A plain number, such as a cost."""
-    from edrbo.lab.entry.values import read_amount
+    from edrbo.lab.entry import read_amount
 
     return read_amount(text, what)
 
 
 def read_result(settings: Settings, words: Sequence[str] | None) -> float | dict[str, float | None] | None:
     """One result, or several by name; None without any word."""
-    from edrbo.lab.entry.values import read_result
+    from edrbo.lab.entry import read_result
 
     return None if not words else read_result(settings, _one_or_named(settings, words, "the value"))
 
 
 def read_variances(settings: Settings, words: Sequence[str] | None) -> float | dict[str, float | None] | None:
     """What is known of the noise; None without any word."""
-    from edrbo.lab.entry.values import read_variances
+    from edrbo.lab.entry import read_variances
 
     return None if not words else read_variances(settings, _one_or_named(settings, words, "the noise"))
 
@@ -94,7 +94,7 @@ def _one_or_named(settings: Settings, words: Sequence[str], what: str) -> str | 
 def read_moment(text: str | None) -> float | None:
     if text is None:
         return None
-    from edrbo.lab.entry.times import read_time
+    from edrbo.lab.entry import read_time
 
     try:
         return read_time(text)

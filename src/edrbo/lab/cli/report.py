@@ -27,7 +27,7 @@ def report(
     With --context it also says what to do when that context is known to come.
     """
     with progress("working out the report", "report"), opened(study, name) as opened_study:
-        from edrbo.lab.new_file import new_file
+        from edrbo.lab.files import new_file
         from edrbo.lab.report import report_page
 
         path = out or Path(f"{safe_file_name(opened_study.name)}.html")

@@ -12,8 +12,7 @@ from edrbo.lab.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
     from edrbo.lab import Study
-    from edrbo.records.run import Run
-    from edrbo.records.series import Series
+    from edrbo.records.run import Run, Series
     from edrbo.records.state import State
 
 LAST = 10  # runs shown
@@ -50,7 +49,7 @@ def show(
 
 def _show_run(state: State, key: int, as_json: bool) -> None:
     from edrbo.errors import UnknownSuggestionError
-    from edrbo.lab.entry.times import local_text, time_text
+    from edrbo.lab.entry import local_text, time_text
     from edrbo.records.descriptions import describe_event, describe_run, history_of
     from edrbo.records.reducer import undone
 
@@ -211,7 +210,7 @@ def print_runs(title: str, state: State, runs: list[Run]) -> None:
     """Runs under their variables' names and units."""
     from edrbo.records.descriptions import STATUSES, heading, outcome_headings, outcome_of, remarks_of
     from edrbo.records.spending import spending
-    from edrbo.space.steps import number_text
+    from edrbo.space.variables import number_text
 
     space, settings, said = state.space, state.settings, remarks_of(state)
     spent = spending(state)

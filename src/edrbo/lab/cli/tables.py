@@ -121,7 +121,7 @@ def export(
     ] = None,
 ) -> None:
     """Write everything as a table; `edrbo import` gives it back exactly."""
-    from edrbo.lab.new_file import new_file
+    from edrbo.lab.files import new_file
     from edrbo.lab.tables.csv_export import export_csv
     from edrbo.lab.tables.spreadsheet import export_xlsx
     from edrbo.records.descriptions import plural

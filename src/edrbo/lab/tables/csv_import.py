@@ -1,6 +1,5 @@
-"""Tables into a study: every row is read, checked and applied to a copy of the state before the first is written.
-
-Which rows of a table a study knows already, so that importing a file again adds nothing.
+"""Tables into a study: every row is read, checked and applied to a copy of the state before the first is written. Rows
+that the study knows already are left out, so that importing a file again adds nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch, read_weights
 from edrbo.records.descriptions import plural
 from edrbo.records.reducer import Draft, undone
+from edrbo.records.run import Series
 from edrbo.records.sanity import newly_doubtful
-from edrbo.records.series import Series
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.point_tables import close_match

@@ -1,6 +1,5 @@
-"""Rows of a table: their texts as numbers, designs and contexts.
-
-What the columns of a table are: variables, words of ours, or notes.
+"""Rows of a table: what its columns are (variables, words of ours, notes), and its texts as numbers, designs and
+contexts.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
-from edrbo.lab.entry.numbers import NotANumberError, Point, read_number
-from edrbo.lab.entry.times import read_time
-from edrbo.lab.entry.values import read_variable_value
+from edrbo.lab.entry import NotANumberError, Point, read_number, read_time, read_variable_value
 from edrbo.lab.tables.csv_export import HEADINGS, columns, outcome_columns
 from edrbo.lab.tables.sheet import Row, Sheet
 from edrbo.records.settings import Settings

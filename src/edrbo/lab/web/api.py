@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
-from edrbo.lab.entry.values import read_amount, read_context, read_design, read_result, read_variances
+from edrbo.lab.entry import read_amount, read_context, read_design, read_result, read_variances
 from edrbo.lab.study import Study
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.web import bodies, views
