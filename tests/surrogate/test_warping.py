@@ -22,8 +22,8 @@ from edrbo.errors import InvalidValueError
 from edrbo.optimizer.calibration import leave_one_out
 from edrbo.surrogate.ensemble import Surrogate
 from edrbo.surrogate.kernels import Hyperparameters
-from edrbo.surrogate.scaling import POWER_SD, Scaling, Warping, _log_evidence
-from edrbo.surrogate.warping import WarpedSurrogate
+from edrbo.surrogate.scaling import Scaling, Warping
+from edrbo.surrogate.warping import POWER_SD, WarpedSurrogate, _log_evidence
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
 
