@@ -20,7 +20,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desk": (1400, 900)}
 SCREENS = ("", "enter/14", "enter/14?kind=failed", "runs", "run/3", "run/13", "answer", "charts", "import", "setup")
-OTHERS = ("/new", "/api/docs")
+OTHERS = ("/new", "/api/v1/docs")
 TABLE = """speed\ttemperature\tlayers\tnozzle\tHumidity (%)\tviscosity\tvalue
 30\t120\t2\tslot\t51,5\t4,1\t88,2
 31\thot\t2\troll\t48\t4\t90"""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edrbo.acquisition.methods import Method, method_names, register
+    from edrbo.client import Client
     from edrbo.integrations.botorch import Ensemble, RobustAcquisition
     from edrbo.integrations.optuna import EDRBOSampler
     from edrbo.lab import Study
@@ -42,6 +43,7 @@ __version__ = "0.3.0"
 
 _HOME = {
     "CVaR": "edrbo.records.goals",
+    "Client": "edrbo.client",
     "Categorical": "edrbo.space",
     "EDRBOSampler": "edrbo.integrations.optuna",
     "Ensemble": "edrbo.integrations.botorch",
@@ -79,6 +81,7 @@ _HOME = {
 __all__ = [
     "CVaR",
     "Categorical",
+    "Client",
     "EDRBOSampler",
     "Ensemble",
     "Expected",

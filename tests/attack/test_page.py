@@ -91,7 +91,7 @@ ANSWERS = (
     "/s/coating/answer",
     "/s/coating/charts",
     "/s/coating/answer?context.humidity=0.{k}",
-    "/api/studies/coating/recommend",
+    "/api/v1/studies/coating/recommend",
 )
 
 
@@ -124,7 +124,7 @@ def test_a_link_from_elsewhere_opens_a_page_that_asks_by_itself(client: Client) 
     assert "Working out" in page.text
     assert 'hx-get="/s/coating/answer?part=live' in page.text
     old = client.send(
-        "GET", "/s/coating/answer?part=live", None, {"X-Edrbo": client.get("/api/session").json["x-edrbo"]}
+        "GET", "/s/coating/answer?part=live", None, {"X-Edrbo": client.get("/api/v1/session").json["x-edrbo"]}
     )
     assert "Nothing can be said" not in old.text
 
@@ -179,7 +179,7 @@ def test_addresses_that_are_none(study: Study, tmp_path: Path) -> None:
                 counts["400"] += 1
         for origin in ("http://[", "null", "//", "http://a\\b"):
             known = Client(client.port, NEW)
-            assert known.post("/api/new", {}, Origin=origin).status == 403
+            assert known.post("/api/v1/new", {}, Origin=origin).status == 403
     tally("addresses that are none", counts)
 
 
@@ -199,7 +199,7 @@ def test_nothing_of_a_request_reaches_the_log_unescaped(
     try:
         with study_server(tmp_path / "coating.db") as client:
             logger.addHandler(handler)
-            assert client.get("/api/studies/coating/show").status == 500
+            assert client.get("/api/v1/studies/coating/show").status == 500
         logging.getLogger("uvicorn.error").warning("asked for %s", hostile)  # the server has ended, and said all
     finally:
         logger.removeHandler(handler)
@@ -228,7 +228,7 @@ def test_one_session_cannot_hold_all_threads_that_answer(
         greedy.get("/")
         answers: list[int] = []
         asks = [
-            threading.Thread(target=lambda: answers.append(greedy.get("/api/studies/coating/show").status))
+            threading.Thread(target=lambda: answers.append(greedy.get("/api/v1/studies/coating/show").status))
             for _ in range(60)
         ]
         for one in asks:

@@ -104,11 +104,11 @@ def test_what_cannot_be_opened_is_listed_and_the_rest_is_served(
             one(folder / name)
     with study_server(folder) as client:
         if when == "after":
-            assert {found["name"] for found in client.get("/api/studies").json} == {"Kiln", "Line"}
+            assert {found["name"] for found in client.get("/api/v1/studies").json} == {"Kiln", "Line"}
             for name, one in make.items():
                 one(folder / name)
         Study.open(folder / "zz.db", SPACE, name="Last")
-        assert {found["name"] for found in client.get("/api/studies").json} == {"Kiln", "Line", "Last"}
+        assert {found["name"] for found in client.get("/api/v1/studies").json} == {"Kiln", "Line", "Last"}
         page = client.get("/").text
         for word in ("kiln", "line", "last"):
             assert client.get(f"/s/{word}/").status == 200

@@ -39,7 +39,7 @@ def test_the_network_gets_a_token_and_a_code(edrbo: Command, folder: Path, monke
         def run(self, sockets: object) -> None:
             pass
 
-    monkeypatch.setattr(server, "configured", lambda app: Stopped())
+    monkeypatch.setattr(server, "configured", lambda app, **options: Stopped())
     monkeypatch.setattr(serve, "_warm_up", lambda: None)
     Study.open(folder / "x.db", Space({"x": (0, 1)}))
     shown = edrbo("serve", "x.db", "--host", "0.0.0.0", "--port", "0")

@@ -81,13 +81,13 @@ class Client:
 
     def post(self, path: str, body: Any, **headers: str) -> Answer:
         if not self.value:
-            self.value = self.get("/api/session").json["x-edrbo"]
+            self.value = self.get("/api/v1/session").json["x-edrbo"]
         given = {"Content-Type": "application/json", "X-Edrbo": self.value} | headers
         return self.send("POST", path, json.dumps(body).encode(), given)
 
     def write(self, operation: str, study: str = "coating", **body: Any) -> Answer:
         body.setdefault("key", new_key())
-        return self.post(f"/api/studies/{study}/{operation}", body)
+        return self.post(f"/api/v1/studies/{study}/{operation}", body)
 
     def wait(self, operation: str, study: str = "coating", **body: Any) -> Any:
         """Ask, and wait for the worker."""
@@ -97,8 +97,15 @@ class Client:
 
     def follow(self, job: str, study: str = "coating") -> Any:
         """The job once it has ended."""
-        address = f"/api/studies/{study}/job?job={job.replace(' ', '%20')}"
+        address = f"/api/v1/studies/{study}/job?job={job.replace(' ', '%20')}"
         return self.until(address, lambda answer: answer.json["status"] not in ("waiting", "running")).json
+
+    def until_status(self, path: str, status: int) -> Answer:
+        """Ask again until the answer has that status."""
+        pause = threading.Event()
+        while (answer := self.get(path)).status != status:
+            pause.wait(0.05)
+        return answer
 
     def until(self, path: str, good: Callable[[Answer], bool]) -> Answer:
         """Read again, as a page does, until it is ``good``."""

@@ -42,7 +42,7 @@ class Device:
             if self._wire is None:
                 self._wire = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
             headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
-            self._wire.request("POST", "/api/studies/load/tell", json.dumps(body), headers)
+            self._wire.request("POST", "/api/v1/studies/load/tell", json.dumps(body), headers)
             response = self._wire.getresponse()
             return response.status, json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError):
@@ -159,7 +159,7 @@ def seconds_until_seen(port: int, study: Study, entries: int, seed: int) -> list
                 study.tell({"x": 0.5}, {"c": 1.0}, 1e6 + k)
                 stored = time.perf_counter()
             if time.perf_counter() >= looked + 1.0:
-                wire.request("GET", "/api/studies/load/runs", headers={"Authorization": f"Bearer {TOKEN}"})
+                wire.request("GET", "/api/v1/studies/load/runs", headers={"Authorization": f"Bearer {TOKEN}"})
                 rows = json.loads(wire.getresponse().read())
                 looked = time.perf_counter()
                 if stored and rows and rows[0]["value"] == 1e6 + k:

@@ -66,7 +66,7 @@ def test_accessible(axe: str, client: Client, study: Study, browsers: Browsers) 
     screens = ("", "enter/7", "enter", "runs", "run/0", "run/5", "answer", "charts", "import", "setup")
     wrong: dict[str, list[str]] = {}
     page = browsers.open(home_of(client))
-    for screen in (*screens, "../../new", "../../api/docs"):
+    for screen in (*screens, "../../new", "../../api/v1/docs"):
         page.go(screen)
         page.until(lambda: not page.has(".thinking"))
         page.driver.execute_script("document.querySelectorAll('details').forEach((one) => { one.open = true })")

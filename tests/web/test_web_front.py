@@ -32,7 +32,7 @@ def test_a_front_is_a_table_and_a_picture(tmp_path: Path) -> None:
         assert "<price>" not in page
         assert "for humidity 50" in page
         assert "<svg" in settled(client, "/s/coating/charts")
-        record = client.get("/api/studies/coating/recommend?context.humidity=50").json["result"]["record"]
+        record = client.get("/api/v1/studies/coating/recommend?context.humidity=50").json["result"]["record"]
         assert {"design", "values", "intervals", "holds"} == set(record["points"][0])
         assert "minimize" in html.unescape(client.get("/s/coating/setup").text)
 
@@ -58,7 +58,7 @@ def test_a_distribution_and_a_cost_are_shown_and_changed(tmp_path: Path) -> None
         assert client.write("correct", id=asked.id, cost=11, why="typo").status == 200
         assert "corrected: cost 11" in client.get(f"/s/coating/run/{asked.id}").text
         assert "Cost so far 11" in client.get("/s/coating/").text
-        assert client.get("/api/studies/coating/show").json["spent"] == 11
+        assert client.get("/api/v1/studies/coating/show").json["spent"] == 11
         refused = client.write("amend", cost="5 + sped", note="typo")
         assert refused.status == 422
         assert "did you mean 'speed'" in refused.text

@@ -22,18 +22,18 @@ def test_postgresql_and_two_servers(postgresql: str, space: Space) -> None:
     study = Study.open(postgresql, space, name="coating")
     Study.open(postgresql, space, name="Kiln 2")
     with study_server(postgresql) as one, study_server(postgresql) as two:
-        assert [found["study"] for found in one.get("/api/studies").json] == ["coating", "kiln-2"]
+        assert [found["study"] for found in one.get("/api/v1/studies").json] == ["coating", "kiln-2"]
         assert one.write("tell", **TELL).status == 200
-        assert two.get("/api/studies/coating/runs").json[0]["value"] == 1
+        assert two.get("/api/v1/studies/coating/runs").json[0]["value"] == 1
         assert two.wait("ask")["status"] == "done"
         assert "/enter/1" in one.get("/s/coating/").text
         body = {"name": "third", "design": [{"name": "x", "low": 0, "high": 1}]}
-        assert one.post("/api/new", body).status == 200
+        assert one.post("/api/v1/new", body).status == 200
         assert f"Studies in {postgresql.rpartition('/')[2].partition('?')[0]}<" in one.get("/").text
     secret = postgresql.replace("postgres:@", "postgres:secret-word@")
     assert "secret-word" in secret
     with study_server(secret) as client:
-        for path in ("/", "/s/coating/", "/s/coating/setup", "/api/studies/coating/show"):
+        for path in ("/", "/s/coating/", "/s/coating/setup", "/api/v1/studies/coating/show"):
             answer = client.get(path)
             assert answer.status == 200
             assert "secret-word" not in answer.text
@@ -45,7 +45,7 @@ def test_a_toml_file_that_was_amended_on_the_page(tmp_path: Path, space: Space) 
     write_toml(tmp_path / "line.toml", "line.db", "Line", Settings(space))
     for upper in (10, 11):
         with study_server(tmp_path / "line.toml") as client:
-            variables = client.get("/api/studies/line/show").json["variables"]["design"]
+            variables = client.get("/api/v1/studies/line/show").json["variables"]["design"]
             parts = [{key: part[key] for key in ("name", "kind", "low", "high")} for part in variables]
             parts[0] |= {"high": upper, "unit": "m/min", "step": "0,5"}
             parts[2] |= {"choices": "plain, glossy"}
@@ -79,7 +79,7 @@ def test_a_study_that_somebody_makes_meanwhile_is_found(
     Study.open(tmp_path / "x.db", space)
     with study_server(tmp_path) as client:
         Study.open(tmp_path / "y.db", space)
-        assert [found["study"] for found in client.get("/api/studies").json] == ["x", "y"]
+        assert [found["study"] for found in client.get("/api/v1/studies").json] == ["x", "y"]
         assert client.get("/s/y/").status == 200
 
 

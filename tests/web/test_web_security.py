@@ -19,7 +19,7 @@ from edrbo.lab.web.server import addresses, is_loopback, listen, rules_for
 TOKEN = "a-token-of-our-own"
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}‮"
 TELL = {"value": 1, "design": {"speed": 3, "layers": 1, "kind": "plain"}}
-WRITE = "/api/studies/coating/tell"
+WRITE = "/api/v1/studies/coating/tell"
 
 
 @pytest.fixture
@@ -44,7 +44,9 @@ def test_any_address_but_loopback_needs_a_token() -> None:
             rules_for("0.0.0.0", 1, bad)
 
 
-@pytest.mark.parametrize("path", ["/", "/s/coating/", "/api/studies", "/api/session", "/api/openapi.json", "/api/docs"])
+@pytest.mark.parametrize(
+    "path", ["/", "/s/coating/", "/api/v1/studies", "/api/v1/session", "/api/v1/openapi.json", "/api/v1/docs"]
+)
 def test_without_the_token_nothing_is_shown(guarded: Client, path: str) -> None:
     for client in (guarded, Client(guarded.port, "a-token-of-another")):
         answer = client.get(path)
@@ -108,7 +110,7 @@ def test_other_sites_cannot_write(client: Client, study: Study, headers: dict[st
 
 
 def test_the_value_of_one_browser_is_no_use_to_another(client: Client, study: Study) -> None:
-    value = client.get("/api/session").json["x-edrbo"]
+    value = client.get("/api/v1/session").json["x-edrbo"]
     other = Client(client.port)
     other.get("/")
     assert other.post(WRITE, {**TELL, "key": new_key()}, **{"X-Edrbo": value}).status == 403
@@ -116,12 +118,12 @@ def test_the_value_of_one_browser_is_no_use_to_another(client: Client, study: St
 
 def test_other_sites_cannot_read(client: Client) -> None:
     assert client.send("GET", "/s/coating/", None, {"Host": "evil.example"}).status == 403
-    answer = client.send("GET", "/api/studies", None, {"Origin": "http://evil.example"})
+    answer = client.send("GET", "/api/v1/studies", None, {"Origin": "http://evil.example"})
     assert "Access-Control-Allow-Origin" not in answer.headers
     assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-@pytest.mark.parametrize("path", ["/s/coating/", "/static/page.js", "/api/studies", "/nowhere", "/s/nowhere/"])
+@pytest.mark.parametrize("path", ["/s/coating/", "/static/page.js", "/api/v1/studies", "/nowhere", "/s/nowhere/"])
 def test_every_answer_carries_the_policy(client: Client, path: str) -> None:
     answer = client.get(path)
     policy = answer.headers["Content-Security-Policy"]
@@ -145,7 +147,7 @@ def test_no_page_has_a_script_or_style_of_its_own(client: Client, study: Study) 
 # -------------------------------------------------------------------- size, number and time
 
 
-@pytest.mark.parametrize(("path", "size"), [(WRITE, LARGEST_BODY), ("/api/studies/coating/import", LARGEST_IMPORT)])
+@pytest.mark.parametrize(("path", "size"), [(WRITE, LARGEST_BODY), ("/api/v1/studies/coating/import", LARGEST_IMPORT)])
 def test_huge_bodies_are_refused(client: Client, path: str, size: int) -> None:
     client.post(path, {})
     headers = {"Content-Type": "application/json", "X-Edrbo": client.value, "Content-Length": str(size + 1)}
@@ -153,10 +155,10 @@ def test_huge_bodies_are_refused(client: Client, path: str, size: int) -> None:
 
 
 def test_a_body_without_end_is_cut_off(client: Client) -> None:
-    client.get("/api/session")
+    client.get("/api/v1/session")
     with socket.create_connection(("127.0.0.1", client.port), timeout=60) as wire:
         head = f"POST {WRITE} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
-        value = client.get("/api/session").json["x-edrbo"]
+        value = client.get("/api/v1/session").json["x-edrbo"]
         cookie = "; ".join(f"{name}={part}" for name, part in client.cookies.items())
         head += f"Content-Type: application/json\r\nX-Edrbo: {value}\r\nCookie: {cookie}\r\n\r\n"
         wire.sendall(head.encode())
@@ -171,7 +173,7 @@ def test_too_many_requests(study: Study, tmp_path: Path) -> None:
     with study_server(tmp_path / "coating.db", rules) as client:
         written = [client.write("tell", **TELL).status for _ in range(3)]
         assert written == [200, 200, 429]
-        assert [client.get("/api/studies").status for _ in range(3)] == [200, 200, 429]
+        assert [client.get("/api/v1/studies").status for _ in range(3)] == [200, 200, 429]
 
 
 def test_an_allowance_comes_back_with_time() -> None:
@@ -197,9 +199,9 @@ def test_an_allowance_comes_back_with_time() -> None:
         "/static//etc/passwd",
         "/s/..%2f..%2fetc%2fpasswd/",
         "/s/coating.db/",
-        "/api/studies/..%2fother.db/export",
-        "/api/studies/%2Fetc%2Fpasswd/show",
-        "/api/studies/coating%00/show",
+        "/api/v1/studies/..%2fother.db/export",
+        "/api/v1/studies/%2Fetc%2Fpasswd/show",
+        "/api/v1/studies/coating%00/show",
     ],
 )
 def test_no_path_from_the_request_reaches_the_disk(client: Client, tmp_path: Path, space: Space, path: str) -> None:
@@ -223,7 +225,7 @@ def test_hostile_names_and_values_are_text(tmp_path: Path) -> None:
     study.ask()
     study.tell({HOSTILE: 0.4, "k": "b"}, failed=True, why=HOSTILE)
     with study_server(tmp_path / "x.db") as client:
-        (found,) = client.get("/api/studies").json
+        (found,) = client.get("/api/v1/studies").json
         home = f"/s/{found['study']}/"
         answer, charts = (
             client.until(home + path, lambda found: "Working out" not in found.text).text
@@ -234,7 +236,7 @@ def test_hostile_names_and_values_are_text(tmp_path: Path) -> None:
             assert "<script>alert" not in page
             assert "7*7" in page or "49" not in page.split("<title>")[1].split("</title>")[0]
         assert "&lt;script&gt;alert" in pages[0]
-        csv = client.get(f"/api/studies/{found['study']}/export")
+        csv = client.get(f"/api/v1/studies/{found['study']}/export")
         assert csv.headers["Content-Disposition"] == f'attachment; filename="{found["study"]}.csv"'
 
 
@@ -250,7 +252,7 @@ def test_errors_of_ours_say_nothing_of_our_insides(study: Study, tmp_path: Path,
 
     monkeypatch.setattr("edrbo.lab.web.views.overview", broken)
     with study_server(tmp_path / "coating.db") as client:
-        answer = client.get("/api/studies/coating/show")
+        answer = client.get("/api/v1/studies/coating/show")
     assert answer.status == 500
     assert "secret-word" not in answer.text
 

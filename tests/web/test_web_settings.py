@@ -36,7 +36,7 @@ VARIABLES = {
 def test_every_setting_can_be_given_on_the_page_and_stands_in_toml(tmp_path: Path) -> None:
     with study_server(tmp_path) as client:
         body = {"name": "line", **VARIABLES, **TOP, "settings": {name: text for name, (text, _) in GIVEN.items()}}
-        assert client.post("/api/new", body).status == 200
+        assert client.post("/api/v1/new", body).status == 200
         form, setup = client.get("/new").text, client.get("/s/line/setup").text
     names = {choice.name for choice in Settings.choices()}
     assert names == {*GIVEN, *TOP, "outcomes"}

@@ -35,7 +35,7 @@ def test_a_second_request_that_does_not_end_is_cut_off_too(study: Study, tmp_pat
     app = make_app(StudyRegistry(str(tmp_path / "coating.db")), Rules())
     with serving(app, header_seconds=1.0) as port, socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
         for _ in range(2):  # between two requests one may wait
-            wire.sendall(b"GET /api/studies HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            wire.sendall(b"GET /api/v1/studies HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             answer = b""
             while not answer.endswith(b"]"):
                 answer += wire.recv(4096)

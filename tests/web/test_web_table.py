@@ -104,14 +104,14 @@ def test_an_excel_file(client: Client, study: Study, tmp_path: Path) -> None:
     for broken in (whole[:-40], "!", "UEsDBA=="):
         answer = client.write("import", workbook=broken)
         assert answer.status == 422
-        assert "/" not in answer.json["error"]
+        assert "/" not in answer.json["title"]
 
 
 @pytest.mark.parametrize("text", ["", "speed", "speed\n", "\x00", "a,b\n1,2"])
 def test_what_is_no_table(client: Client, study: Study, text: str) -> None:
     answer = client.write("import", text=text, confirm=True)
     assert answer.status == 422
-    assert answer.json["error"]
+    assert answer.json["title"]
     assert len(study) == 0
 
 
@@ -135,7 +135,7 @@ def test_a_long_table_is_stored_while_others_enter(
     answer = client.write("import", text=GERMAN, confirm=True)
     assert answer.status == 202
     assert begun.wait(60)
-    job = client.get(f"/api/studies/coating/job?job={answer.json['job'].replace(' ', '%20')}").json
+    job = client.get(f"/api/v1/studies/coating/job?job={answer.json['job'].replace(' ', '%20')}").json
     assert (job["status"], job["done"], job["of"]) == ("running", 1, 2)
     design = {"speed": "3", "layers": "2", "kind": "plain"}
     assert client.write("tell", design=design, value="7,5").status == 200

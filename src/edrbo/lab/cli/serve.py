@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from edrbo.errors import MissingExtraError, StudyError
+from edrbo.errors import InvalidValueError, MissingExtraError, StudyError
 from edrbo.lab.cli.location import described_at
 from edrbo.lab.cli.output import say
 
@@ -31,6 +32,19 @@ def serve(
         list[str] | None,
         typer.Option(help="A PostgreSQL URL that the TOML files of a folder may name. Repeat for each."),
     ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(envvar="EDRBO_TOKENS", help="The file of `edrbo token`: each person has a token and a role."),
+    ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(envvar="EDRBO_PUBLIC_URL", help="Where browsers find a proxy before it: https://lab.example.org."),
+    ] = None,
+    proxy: Annotated[
+        str | None,
+        typer.Option(envvar="EDRBO_PROXY", help="Addresses of that proxy, which says who the client is."),
+    ] = None,
+    log: Annotated[str, typer.Option(envvar="EDRBO_LOG", help="text, or json with a line for each request.")] = "text",
     demo: Annotated[bool, typer.Option("--demo", help="Show a study with invented data, kept nowhere.")] = False,
 ) -> None:
     """Open the study as a page, for a tablet beside the machine."""
@@ -39,42 +53,69 @@ def serve(
         raise MissingExtraError(f"the page needs {missing[0]}", "pip install 'edrbo[web]'")
     from tempfile import TemporaryDirectory
 
+    if log not in ("text", "json"):
+        raise InvalidValueError(f"--log is {log!r}", "write text or json")
+    access = _Access(host, port, token, tokens, public_url, proxy, "json" if log == "json" else "text")
     if demo == (study is not None):
         raise StudyError("what to show is not clear", "name a study, or add --demo for invented data")
     if study is not None:
         if study.endswith(".toml"):
             described_at(Path(study))
-        _serve(study, host, port, token, prepare, tuple(database or ()))
+        _serve(study, access, prepare, tuple(database or ()))
         return
     from edrbo.lab.web.demo import make_demo
 
     with TemporaryDirectory(prefix="edrbo-demo-") as folder:
         say("making a study with invented data …", style="dim")
-        _serve(make_demo(folder), host, port, token, prepare)
+        _serve(make_demo(folder), access, prepare)
 
 
-def _serve(where: str, host: str, port: int, token: str | None, prepare: bool, databases: tuple[str, ...] = ()) -> None:
+@dataclass(frozen=True)
+class _Access:
+    """Where the server listens, and whom it lets in."""
+
+    host: str
+    port: int
+    token: str | None
+    tokens: Path | None
+    public_url: str | None
+    proxy: str | None
+    log: Literal["text", "json"]
+
+
+def _serve(where: str, access: _Access, prepare: bool, databases: tuple[str, ...] = ()) -> None:
     from edrbo.lab.web.app import make_app
     from edrbo.lab.web.registry import StudyRegistry
     from edrbo.lab.web.server import addresses, configured, is_loopback, listen, rules_for
+    from edrbo.lab.web.tokens import Tokens, default_path
 
     places = StudyRegistry(where, databases)
     for file, reason in places.problems().items():
         say(f"not served: {file}: {reason}", err=True)
-    with listen(host, port) as bound:
+    people = None if access.tokens is None else Tokens(access.tokens)
+    if people is None and not is_loopback(access.host) and default_path().exists():
+        people = Tokens(default_path())
+    with listen(access.host, access.port) as bound:
         port = int(bound.getsockname()[1])
-        rules = rules_for(host, port, token)
-        found = addresses(host, port, rules.token)
+        rules = rules_for(access.host, port, access.token, people=people, public_url=access.public_url)
+        tail = "" if rules.token is None else f"?token={rules.token}"
+        found = addresses(access.host, port, rules.token)
+        if access.public_url is not None:
+            found = [f"{access.public_url.rstrip('/')}/{tail}"]
         for address in found:
             say(address, style="bold")
-        if not is_loopback(host):
+        if people is not None:
+            count = len(people.people())
+            say(f"{count} {'person has' if count == 1 else 'persons have'} a token: {people.path}", style="dim")
+        if not is_loopback(access.host) and rules.token is not None:
             import segno
 
             say("scan this with the tablet's camera; whoever has the address can write to the study")
             typer.echo(_code(segno.make(found[0], micro=False)))
         say("Ctrl-C ends it; everything that was entered is stored", style="dim")
         threading.Thread(target=_warm_up, daemon=True).start()
-        configured(make_app(places, rules, prepares=prepare)).run(sockets=[bound])
+        app = make_app(places, rules, prepares=prepare)
+        configured(app, proxy=access.proxy, log=access.log).run(sockets=[bound])
 
 
 def _code(code: object) -> str:

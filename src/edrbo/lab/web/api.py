@@ -16,6 +16,7 @@ from edrbo.lab.study import Study
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.web import bodies, views
 from edrbo.lab.web.jobs import Job
+from edrbo.lab.web.problem import KIND, problem_body
 from edrbo.lab.web.session import StudySession, StudySessions
 from edrbo.lab.web.table import preview, take
 from edrbo.lab.web.variables import read_amendment, read_new
@@ -28,10 +29,12 @@ from edrbo.space import Space
 
 Write = Callable[[Study, dict[str, Any]], Any]
 PATIENCE = 1.0  # seconds in which a table is mostly stored
+PREFIX = "/api/v1"  # another number when what is written or read means something else
+PROBLEM: dict[str, Any] = {"model": bodies.Problem, "content": {KIND: {}}}
 
 
 def api_router(sessions: StudySessions) -> APIRouter:
-    api = APIRouter(prefix="/api", responses={422: {"model": bodies.ErrorBody}, 404: {"model": bodies.ErrorBody}})
+    api = APIRouter(prefix=PREFIX, responses=dict.fromkeys((401, 403, 404, 422, 429), PROBLEM))
     _reading(api, sessions)
     _reporting(api, sessions)
     _second_thoughts(api, sessions)
@@ -39,9 +42,14 @@ def api_router(sessions: StudySessions) -> APIRouter:
     return api
 
 
-def record(session: StudySession, body: bodies.Entry, write: Write) -> dict[str, Any]:
+def sender(request: Request, body: bodies.Entry) -> str | None:
+    """Who enters it: whose token it is, or else who says so."""
+    return request.scope["edrbo"]["by"] or body.by or None
+
+
+def record(request: Request, session: StudySession, body: bodies.Entry, write: Write) -> dict[str, Any]:
     """Write under the sender's key; the answer names the event, so that it can be undone."""
-    stamp = {"by": body.by or None, "at": time.time() - body.waited, "key": body.key, "note": body.note or None}
+    stamp = {"by": sender(request, body), "at": time.time() - body.waited, "key": body.key, "note": body.note or None}
     event, new = session.once(body.key, lambda: write(session.study, stamp))
     if isinstance(event, e.Reported | e.Failed | e.Cancelled):
         session.prepare()
@@ -83,8 +91,9 @@ def job_view(job: Job, session: StudySession) -> dict[str, Any]:
         "seconds": round(job.elapsed(), 1),
         "usual": round(job.usual, 1),
         "result": job.result if job.kind in ("ask", "import") else None,
-        "error": job.error,
-        "hint": job.hint,
+        "problem": problem_body(422, job.error, job.hint, job.problem.code if job.problem else "")
+        if job.error
+        else None,
     }
 
 
@@ -127,7 +136,7 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         asker = request.scope["edrbo"]
         if not asker["may_compute"]:
             raise HTTPException(
-                403, "send X-Edrbo, from /api/session, or a bearer token: this makes the server compute"
+                403, "send X-Edrbo, from /api/v1/session, or a bearer token: this makes the server compute"
             )
         session = sessions.get(study)
         job = session.answer(views.context_of_query(session.state.space, request.query_params), asker["who"])
@@ -154,11 +163,14 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
         if body.forecast and body.forecast.strip():
             context_distribution["forecast"] = _read_forecast(space, body.forecast)
         return job_view(
-            session.ask(body.key, body.count, context_distribution, body.by, request.scope["edrbo"]["who"]), session
+            session.ask(
+                body.key, body.count, context_distribution, sender(request, body), request.scope["edrbo"]["who"]
+            ),
+            session,
         )
 
     @api.post("/studies/{study}/tell")
-    def tell(study: str, body: bodies.Tell) -> dict[str, Any]:
+    def tell(study: str, body: bodies.Tell, request: Request) -> dict[str, Any]:
         """Report an outcome, or that there was none."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
@@ -179,7 +191,7 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
                 **stamp,
             )
 
-        return record(sessions.get(study), body, write)
+        return record(request, sessions.get(study), body, write)
 
     @api.post("/studies/{study}/check")
     def check(study: str, body: bodies.Check) -> dict[str, list[str]]:
@@ -189,25 +201,27 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
         return {"doubts": entry_doubts(state, body.id, value, context, own=bool(body.design))}
 
     @api.post("/studies/{study}/context-tell")
-    def context_tell(study: str, body: bodies.ContextTell) -> dict[str, Any]:
+    def context_tell(study: str, body: bodies.ContextTell, request: Request) -> dict[str, Any]:
         """The context of an outcome that was reported without one."""
         return record(
+            request,
             sessions.get(study),
             body,
             lambda book, stamp: book.tell_context(body.id, read_context(book.space_now, body.context), **stamp),
         )
 
     @api.post("/studies/{study}/context-add")
-    def context_add(study: str, body: bodies.ContextAdd) -> dict[str, Any]:
+    def context_add(study: str, body: bodies.ContextAdd, request: Request) -> dict[str, Any]:
         """Contexts that were seen without an outcome."""
         rows = [read_context(sessions.get(study).state.space, row) for row in body.rows]
-        return record(sessions.get(study), body, lambda book, stamp: book.observe_context(rows, **stamp))
+        return record(request, sessions.get(study), body, lambda book, stamp: book.observe_context(rows, **stamp))
 
     @api.post("/studies/{study}/import")
     def import_table(study: str, body: bodies.Import, request: Request, response: Response) -> dict[str, Any]:
         """A table: how it is understood, with errors by cell; stored if it is confirmed and has none. One that takes
         longer is a job to be followed."""
         session = sessions.get(study)
+        body = body.model_copy(update={"by": sender(request, body)})
         if not body.confirm:
             return preview(session.state, body).view()
         job = take(session, body, request.scope["edrbo"]["who"])
@@ -222,7 +236,7 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
 
 def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
     @api.post("/studies/{study}/correct")
-    def correct(study: str, body: bodies.Correct) -> dict[str, Any]:
+    def correct(study: str, body: bodies.Correct, request: Request) -> dict[str, Any]:
         """Something of a run was other than was reported; the history keeps what was reported."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
@@ -238,37 +252,41 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
                 **stamp,
             )
 
-        return record(sessions.get(study), body, write)
+        return record(request, sessions.get(study), body, write)
 
     @api.post("/studies/{study}/drop")
-    def drop(study: str, body: bodies.OfRun) -> dict[str, Any]:
+    def drop(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
         """Leave a run out: it stays on record, and nothing is learned from it."""
-        return record(sessions.get(study), body, lambda book, stamp: book.drop(body.id, body.why or None, **stamp))
+        return record(
+            request, sessions.get(study), body, lambda book, stamp: book.drop(body.id, body.why or None, **stamp)
+        )
 
     @api.post("/studies/{study}/restore")
-    def restore(study: str, body: bodies.OfRun) -> dict[str, Any]:
+    def restore(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
         """Learn from a run again."""
-        return record(sessions.get(study), body, lambda book, stamp: book.restore(body.id, **stamp))
+        return record(request, sessions.get(study), body, lambda book, stamp: book.restore(body.id, **stamp))
 
     @api.post("/studies/{study}/cancel")
-    def cancel(study: str, body: bodies.OfRun) -> dict[str, Any]:
+    def cancel(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
         """A suggestion that will not be run; it says nothing about its design."""
-        return record(sessions.get(study), body, lambda book, stamp: book.cancel(body.id, body.why or None, **stamp))
+        return record(
+            request, sessions.get(study), body, lambda book, stamp: book.cancel(body.id, body.why or None, **stamp)
+        )
 
     @api.post("/studies/{study}/note")
-    def note(study: str, body: bodies.OfRun) -> dict[str, Any]:
+    def note(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
         """Words about a run."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
             text = stamp.pop("note")
             book.note(body.id, text or "", **stamp)
 
-        return record(sessions.get(study), body, write)
+        return record(request, sessions.get(study), body, write)
 
     @api.post("/studies/{study}/undo")
-    def undo(study: str, body: bodies.Undo) -> dict[str, Any]:
+    def undo(study: str, body: bodies.Undo, request: Request) -> dict[str, Any]:
         """Take back the last entry, or the one that `ref` names."""
-        return record(sessions.get(study), body, lambda book, stamp: book.undo(body.ref, **stamp))
+        return record(request, sessions.get(study), body, lambda book, stamp: book.undo(body.ref, **stamp))
 
 
 def _settings(api: APIRouter, sessions: StudySessions) -> None:
@@ -278,7 +296,7 @@ def _settings(api: APIRouter, sessions: StudySessions) -> None:
         return {"study": sessions.places.create(body.name, read_new(body)), "name": body.name}
 
     @api.post("/studies/{study}/amend")
-    def amend(study: str, body: bodies.Amend) -> dict[str, Any]:
+    def amend(study: str, body: bodies.Amend, request: Request) -> dict[str, Any]:
         """Change bounds, levels, variables or the goal; what was before stays on record."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
@@ -287,7 +305,7 @@ def _settings(api: APIRouter, sessions: StudySessions) -> None:
                 raise InvalidValueError("nothing is changed", "change something first")
             book.amend(settings, **stamp)
 
-        return record(sessions.get(study), body, write)
+        return record(request, sessions.get(study), body, write)
 
 
 def _result(settings: Settings, body: bodies.Tell | bodies.Correct | bodies.Check | bodies.ReportedRow) -> Any:

@@ -29,13 +29,14 @@ from edrbo.errors import (
 )
 from edrbo.lab.web.api import api_router
 from edrbo.lab.web.pages import Pages
+from edrbo.lab.web.problem import KIND, problem_body
 from edrbo.lab.web.registry import StudyRegistry
-from edrbo.lab.web.security import App, Rules, Scope, SecurityMiddleware
+from edrbo.lab.web.security import HEALTH, App, Rules, Scope, SecurityMiddleware
 from edrbo.lab.web.session import StudySessions
 
 ABOUT = """The operations of `edrbo` on the command line, under the same names. What is written carries a `key` of the
-sender's own choice: sent again, it is stored once. Send `X-Edrbo` (from `/api/session`, with its cookie) or
-`Authorization: Bearer TOKEN` with every POST, and with `recommend`."""
+sender's own choice: sent again, it is stored once. Send `Authorization: Bearer TOKEN`, or `X-Edrbo` (from
+`/api/v1/session`, with its cookie), with every POST, and with `recommend`. Errors are `application/problem+json`."""
 
 WARNINGS = (
     ConstraintWarning,
@@ -63,6 +64,11 @@ class Assets(StaticFiles):
 
 def make_app(places: StudyRegistry, rules: Rules, *, prepares: bool = False) -> App:
     """Everything that `edrbo serve` answers."""
+    return SecurityMiddleware(make_routes(places, prepares=prepares), rules)
+
+
+def make_routes(places: StudyRegistry, *, prepares: bool = False) -> FastAPI:
+    """What is behind the guard."""
     sessions = StudySessions(places, prepares=prepares)
 
     @asynccontextmanager
@@ -76,7 +82,7 @@ def make_app(places: StudyRegistry, rules: Rules, *, prepares: bool = False) -> 
         title="edrbo",
         version=__version__,
         description=ABOUT,
-        openapi_url="/api/openapi.json",
+        openapi_url="/api/v1/openapi.json",
         docs_url=None,  # theirs loads its parts from elsewhere; ours is a page like the others
         redoc_url=None,
         lifespan=lifespan,
@@ -84,16 +90,23 @@ def make_app(places: StudyRegistry, rules: Rules, *, prepares: bool = False) -> 
     assets = Assets(directory=Path(str(files("edrbo.lab.web") / "static")))
     pages = Pages(sessions, assets.mark)
     app.include_router(api_router(sessions))
+
+    @app.get(HEALTH, include_in_schema=False)
+    def health() -> Response:
+        """For whoever watches the server."""
+        well = sessions.reachable()
+        return JSONResponse({"status": "ok" if well else "unavailable", "version": __version__}, 200 if well else 503)
+
     app.include_router(pages.router(app))
     app.mount("/static", assets, name="static")
     _errors(app, pages)
-    return SecurityMiddleware(app, rules)
+    return app
 
 
 def _errors(app: FastAPI, pages: Pages) -> None:
     def answer(request: Request, status: int, message: str, hint: str, code: str = "") -> Response:
         if request.url.path.startswith("/api/"):
-            return JSONResponse({"error": message, "hint": hint, "code": code}, status)
+            return JSONResponse(problem_body(status, message, hint, code), status, media_type=KIND)
         return pages.sorry(request, status, message, hint)
 
     @app.exception_handler(EdrboError)

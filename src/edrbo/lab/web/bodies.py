@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -178,10 +178,12 @@ class Amend(Entry):
     settings: More = Field(default_factory=dict)
 
 
-class ErrorBody(BaseModel):
-    """What went wrong, and what to do about it; ``code`` is that of the error in Python."""
+class Problem(BaseModel):
+    """What went wrong (RFC 9457): ``title`` says it, ``detail`` what to do about it; ``code`` is that of the error in
+    Python."""
 
-    error: str
-    hint: str = ""
+    type: str
+    title: str
+    status: int
+    detail: str = ""
     code: str = ""
-    detail: Any = None

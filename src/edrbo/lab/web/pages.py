@@ -72,7 +72,7 @@ class Pages:
             title = self.sessions.places.title
             return self.render(request, "studies.html", names=names, problems=problems, title=title)
 
-        @router.get("/api/docs")
+        @router.get("/api/v1/docs")
         def docs(request: Request) -> Response:
             return self.render(request, "docs.html", api=app.openapi())
 

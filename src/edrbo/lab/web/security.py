@@ -5,7 +5,8 @@ host        the name in the request must be one of ours: no other site may be ma
 cross-site  what another site makes a browser send is refused before it costs anything; only links may be followed here,
             and nothing is computed for them
 token       needed unless the server listens on this machine alone; in a cookie that scripts cannot read, or as a
-            bearer. The right one always gets in; wrong ones are counted, each once, and who gives too many waits
+            bearer. The right one always gets in; wrong ones are counted, each once, and who gives too many waits.
+            That of a person says what they may do, and signs what they enter
 writes      must come from our own pages, and carry a value that only these can read, bound to the browser's cookie;
             so must, or be sent by one of our pages, what makes the server compute
 size, time  bodies are limited in bytes and in seconds, requests in number
@@ -28,7 +29,9 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from edrbo.lab.web.problem import problem_body
 from edrbo.lab.web.rate_limit import Allowance, Guesses
+from edrbo.lab.web.tokens import Person, Role, Tokens
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -60,7 +63,12 @@ HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 OUR_PATH = re.compile(r"/(?:[A-Za-z0-9_-]+/?)*")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]")  # the last stands for what is not UTF-8
 LONGEST_PATH = 2000
+HEALTH = "/healthz"  # for whoever watches the server: no token, nothing of a study
 MOST_AT_ONCE = 30  # requests of one session; scripts of one machine may be one
+
+
+OWNER = Person("", "setup", 0.0, "")  # who has the server's own token, or needs none
+SETTING_UP = re.compile(r"/api/v1/(?:new|studies/[^/]+/amend)")
 
 
 class Refused(Exception):
@@ -73,11 +81,14 @@ class Refused(Exception):
 
 @dataclass
 class Rules:
-    """``token`` None: whoever reaches the server may use it. ``hosts`` None: the server has any name."""
+    """``token`` None, and no ``people``: whoever reaches the server may use it. ``hosts`` None: it has any name.
+    ``secure``: browsers reach it by HTTPS."""
 
     token: str | None = None
     hosts: frozenset[str] | None = frozenset({"localhost", "127.0.0.1", "[::1]"})
     cookie: str = "edrbo"
+    people: Tokens | None = None
+    secure: bool = False
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     reads: Allowance = field(default_factory=lambda: Allowance(200.0, 600.0))
     writes: Allowance = field(default_factory=lambda: Allowance(60.0, 300.0))
@@ -88,8 +99,16 @@ class Rules:
         """The value that our own pages send along with what they write."""
         return hmac.new(self.secret, f"cross-site {session}".encode(), hashlib.sha256).hexdigest()
 
-    def is_token(self, given: str) -> bool:
-        return self.token is not None and hmac.compare_digest(self.token.encode(), given.encode())
+    @property
+    def free(self) -> bool:
+        """Whether nobody needs a token."""
+        return self.token is None and self.people is None
+
+    def holder(self, given: str) -> Person | None:
+        """Whom a token lets in; that of the server itself stands for nobody in particular, who may do everything."""
+        if self.token is not None and hmac.compare_digest(self.token.encode(), given.encode()):
+            return OWNER
+        return None if self.people is None else self.people.find(given)
 
 
 class SecurityMiddleware:
@@ -115,13 +134,18 @@ class SecurityMiddleware:
             if not 16 <= len(session) <= 64:
                 session = secrets.token_urlsafe(24)
                 cookies.append(self._session_cookie(session))
-            landing = self._let_in(scope, headers, given)
+            if scope["path"] == HEALTH and scope["method"] in SAFE:
+                person, landing = None, None
+            else:
+                person, landing = self._let_in(scope, headers, given)
             if landing is not None:
-                await _redirect(send, landing, self._token_cookie())
+                await _redirect(send, landing[0], self._token_cookie(landing[1]))
                 return
             if scope["method"] not in SAFE:
                 self._check_write(headers, session)
+                _check_role(person or OWNER, "setup" if SETTING_UP.fullmatch(scope["path"]) else "run")
             scope["edrbo"] = {
+                "by": person.name if person is not None else "",
                 "cross_site": self._rules.cross_site(session),
                 "may_compute": self._may_compute(scope, headers, session),
                 "who": f"{client_of(scope)} {given.get(f'{self._rules.cookie}-session', '')}",
@@ -146,23 +170,26 @@ class SecurityMiddleware:
         if scope["method"] not in SAFE or not followed or scope["path"].startswith("/api/"):
             raise Refused(403, "this came from another site")
 
-    def _let_in(self, scope: Scope, headers: dict[str, str], cookies: dict[str, str]) -> str | None:
-        """Refuse, or give an address to go to instead, now that the token is known."""
+    def _let_in(
+        self, scope: Scope, headers: dict[str, str], cookies: dict[str, str]
+    ) -> tuple[Person | None, tuple[str, str] | None]:
+        """Refuse, or say who is there, and where to go instead with which cookie, now that the token is known."""
         rules, who = self._rules, client_of(scope)
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         shown = query.pop("token", "") if scope["method"] in SAFE else ""
         given = [shown, headers.get("authorization", "").removeprefix("Bearer "), cookies.get(rules.cookie, "")]
-        free = rules.token is None or scope["path"].startswith("/static/")
-        known = free or any(rules.is_token(token) for token in given)
+        free = rules.free or scope["path"].startswith("/static/")
+        person = next((found for token in given if token and (found := rules.holder(token)) is not None), None)
+        known = free or person is not None
         # Who is in has an allowance apart from those who knock at the same address.
         allowance = rules.reads if scope["method"] in SAFE else rules.writes
         account = f"{who} in" if known else who
         if not allowance.take(account):
             raise Refused(429, "too many requests", "wait a few seconds", allowance.wait(account))
-        if not free and rules.is_token(shown):
-            return _landing(scope["path"], query)
+        if not free and shown and rules.holder(shown) is not None:
+            return person, (_landing(scope["path"], query), shown)
         if known:
-            return None
+            return person, None
         if not all(rules.guesses.wrong(who, token) for token in given if token):
             wait = rules.guesses.wait(who)
             hint = f"try again in {wait} seconds; the address that `edrbo serve` printed works at once"
@@ -183,7 +210,8 @@ class SecurityMiddleware:
     def _is_ours(self, headers: dict[str, str], session: str) -> bool:
         """Whether it carries what no other site can make a browser send."""
         rules = self._rules
-        if rules.is_token(headers.get("authorization", "").removeprefix("Bearer ")):
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        if bearer and rules.holder(bearer) is not None:
             return True
         return hmac.compare_digest(headers.get("x-edrbo", "").encode(), rules.cross_site(session).encode())
 
@@ -235,10 +263,20 @@ class SecurityMiddleware:
     # ---------------------------------------------------------------- cookies
 
     def _session_cookie(self, value: str) -> str:
-        return f"{self._rules.cookie}-session={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000"
+        return f"{self._rules.cookie}-session={value}; {self._secure}Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000"
 
-    def _token_cookie(self) -> str:
-        return f"{self._rules.cookie}={self._rules.token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+    def _token_cookie(self, token: str) -> str:
+        return f"{self._rules.cookie}={token}; {self._secure}Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+
+    @property
+    def _secure(self) -> str:
+        return "Secure; " if self._rules.secure else ""
+
+
+def _check_role(person: Person, role: Role) -> None:
+    if not person.may(role):
+        done = "make or change studies" if role == "setup" else "enter anything"
+        raise Refused(403, f"{person.name} may not {done}", f"ask for a token with the role {role}")
 
 
 def client_of(scope: Scope) -> str:
@@ -320,7 +358,8 @@ async def _redirect(send: Send, where: str, cookie: str) -> None:
 async def refuse(scope: Scope, receive: Receive, send: Send, problem: Refused) -> None:
     """Say no: in JSON to programs, in words to people."""
     if scope["path"].startswith("/api/"):
-        text, kind = json.dumps({"error": problem.message, "hint": problem.hint}), "application/json"
+        content = problem_body(problem.status, problem.message, problem.hint)
+        text, kind = json.dumps(content), "application/problem+json"
     else:
         text, kind = f"{problem.message}\n{problem.hint}\n", "text/plain; charset=utf-8"
     body = text.encode()

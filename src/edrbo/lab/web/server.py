@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import logging
 import re
 import secrets
 import socket
-from typing import Any
+import time
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from edrbo.errors import InvalidValueError, StudyError
-from edrbo.lab.web.security import App, Receive, Rules, Scope, Send
+from edrbo.lab.web.security import HEALTH, App, Message, Receive, Rules, Scope, Send
+from edrbo.lab.web.tokens import Tokens
 
 Client = tuple[str, int]  # address and port
 
@@ -119,20 +124,67 @@ class LogFormatter(logging.Formatter):
         return "\n".join("".join(map(_shown, line)) for line in lines)
 
 
+class JsonFormatter(logging.Formatter):
+    """A line of JSON a message, for programs that collect logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        content = {"time": round(record.created, 3), "level": record.levelname.lower(), "logger": record.name}
+        content |= getattr(record, "request", None) or {"message": record.getMessage().rstrip()}
+        if record.exc_info:
+            content["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(content)
+
+
+class RequestLog:
+    """An application around another: a message for each request, with who sent it, its answer and its time."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._log = logging.getLogger("edrbo.lab.web.requests")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] == HEALTH or not self._log.isEnabledFor(logging.INFO):
+            await self._app(scope, receive, send)
+            return
+        begun, status = time.perf_counter(), 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            content = {
+                "method": scope["method"],
+                "path": scope["path"],  # without the query, which may hold a token
+                "status": status,
+                "seconds": round(time.perf_counter() - begun, 4),
+                "client": str((scope.get("client") or ("?",))[0]),
+                "by": scope.get("edrbo", {}).get("by", ""),
+            }
+            self._log.info("request", extra={"request": content})
+
+
 def _shown(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
 
 
-LOGS: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"escaped": {"()": LogFormatter}},
-    "handlers": {"errors": {"class": "logging.StreamHandler", "formatter": "escaped", "stream": "ext://sys.stderr"}},
-    "loggers": {
-        name: {"handlers": ["errors"], "level": "WARNING", "propagate": False}
-        for name in ("uvicorn", "asyncio", "edrbo.lab.web")
-    },
-}
+LogKind = Literal["text", "json"]
+
+
+def _logs(kind: LogKind) -> dict[str, Any]:
+    """Warnings and errors in words; as JSON every request too."""
+    levels = {"uvicorn": "WARNING", "asyncio": "WARNING", "edrbo.lab.web": "INFO" if kind == "json" else "WARNING"}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"text": {"()": LogFormatter}, "json": {"()": JsonFormatter}},
+        "handlers": {"log": {"class": "logging.StreamHandler", "formatter": kind, "stream": "ext://sys.stderr"}},
+        "loggers": {name: {"handlers": ["log"], "level": level, "propagate": False} for name, level in levels.items()},
+    }
 
 
 def is_loopback(host: str) -> bool:
@@ -144,15 +196,36 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def rules_for(host: str, port: int, token: str | None) -> Rules:
-    """Whoever is not on this machine needs a token; one is made if none was given."""
+def rules_for(
+    host: str, port: int, token: str | None, *, people: Tokens | None = None, public_url: str | None = None
+) -> Rules:
+    """Who is let in. Whoever is not on this machine needs a token; one is made if none was given.
+
+    Args:
+        host: the address that the server listens on.
+        port: the port.
+        token: the server's own, which may do everything.
+        people: tokens of persons; with them, or with a public URL, a token is needed on this machine too.
+        public_url: the address of a proxy through which browsers come.
+    """
     if token is not None and not re.fullmatch(rf"[A-Za-z0-9_-]{{{SHORTEST_TOKEN},200}}", token):
         hint = f"use at least {SHORTEST_TOKEN} letters, digits, - and _"
         raise InvalidValueError("this token cannot be used", hint)
-    if is_loopback(host):
-        names = frozenset({"localhost", "127.0.0.1", "[::1]", host})
-        return Rules(token, names, f"edrbo-{port}")
-    return Rules(token or secrets.token_urlsafe(18), None, f"edrbo-{port}")
+    open_to_all = is_loopback(host) and public_url is None
+    own = frozenset({"localhost", "127.0.0.1", "[::1]", host}) if is_loopback(host) else None
+    if public_url is not None:
+        own = frozenset({_host_of(public_url), "localhost", "127.0.0.1"})
+    if token is None and people is None and not open_to_all:
+        token = secrets.token_urlsafe(18)
+    secure = public_url is not None and public_url.startswith("https:")
+    return Rules(token, own, f"edrbo-{port}", people=people, secure=secure)
+
+
+def _host_of(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+        raise InvalidValueError(f"{url!r} is not the address of a server", "write https://lab.example.org")
+    return parts.hostname
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -187,9 +260,21 @@ def _own_addresses() -> list[str]:
             return []
 
 
-def configured(app: App, header_seconds: float = SECONDS_FOR_HEADERS) -> uvicorn.Server:
-    """A server of ``app``; ``run`` it with a socket that listens."""
-    heads = Heads(app)
+def configured(
+    app: App, header_seconds: float = SECONDS_FOR_HEADERS, *, proxy: str | None = None, log: LogKind = "text"
+) -> uvicorn.Server:
+    """A server of ``app``; ``run`` it with a socket that listens.
+
+    Args:
+        app: what answers.
+        header_seconds: in which a client must say what it wants.
+        proxy: addresses or networks, with commas between, whose word is taken for who the client is.
+        log: words for people, or JSON for programs.
+    """
+    inner: Any = RequestLog(app)
+    if proxy is not None:  # inside of ``heads``, which counts connections: those are the proxy's
+        inner = ProxyHeadersMiddleware(inner, trusted_hosts=proxy)
+    heads = Heads(inner)
 
     class Patient(PatientProtocol):
         def __init__(self, **parts: Any) -> None:
@@ -199,7 +284,7 @@ def configured(app: App, header_seconds: float = SECONDS_FOR_HEADERS) -> uvicorn
         heads,
         http=Patient,
         ws="none",
-        log_config=LOGS,
+        log_config=_logs(log),
         access_log=False,
         server_header=False,
         date_header=True,

@@ -164,6 +164,7 @@ class StudySessions:
         self._threads = Threads()
         self._lock = threading.Lock()
         self._looked = time.monotonic()
+        self._checked, self._reachable = -LOOK_AGAIN, True
 
     def get(self, word: str) -> StudySession:
         with self._lock:
@@ -172,6 +173,18 @@ class StudySessions:
                     word, lambda: self.places.open(word), self._threads, prepares=self._prepares
                 )
             return self._sessions[word]
+
+    def reachable(self) -> bool:
+        """Whether the place of the studies can be read; looked up at most every other second."""
+        with self._lock:
+            if time.monotonic() - self._checked > LOOK_AGAIN:
+                self._checked = time.monotonic()
+                try:
+                    self.places.look()
+                    self._reachable = True
+                except EdrboError:
+                    self._reachable = False
+            return self._reachable
 
     def names(self) -> dict[str, str]:
         """Also those that somebody else made meanwhile."""

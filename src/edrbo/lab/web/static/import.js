@@ -20,7 +20,7 @@
     const body = { key, columns, confirm, by: edrbo.by(), ...(workbook ? { workbook } : { text: area.value }) };
     const answer = await edrbo.post(form.dataset.table, body);
     if (answer.ok) return answer.status === 202 ? follow(answer.body.job) : answer.body;
-    say(answer.status ? [answer.body.error, answer.body.hint].filter(Boolean).join(" – ") : "The server does not answer; nothing was stored.");
+    say(answer.status ? [answer.body.title, answer.body.detail].filter(Boolean).join(" – ") : "The server does not answer; nothing was stored.");
     return null;
   }
 
@@ -38,7 +38,7 @@
       }
       if (found.status === "done") return found.result;
       if (found.status !== "waiting" && found.status !== "running") {
-        say([found.error, found.hint].filter(Boolean).join(" – "));
+        say([found.problem?.title, found.problem?.detail].filter(Boolean).join(" – "));
         return null;
       }
       const bar = document.getElementById("storing");

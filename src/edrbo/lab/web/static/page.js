@@ -152,12 +152,12 @@
     } else if ((answer.status === 0 || answer.status >= 500) && form.dataset.queue !== undefined) {
       queue.add({ url: form.dataset.api, body, words, typed: Date.now() });
       delete form.dataset.key;
-      const why = answer.body.error ? `This cannot be stored now: ${answer.body.error}.` : "The server does not answer.";
+      const why = answer.body.title ? `This cannot be stored now: ${answer.body.title}.` : "The server does not answer.";
       complain(form, `${why} The entry is kept on this device and sent as soon as it can be.`);
       form.querySelectorAll("button").forEach((button) => { if (button.classList.contains("main")) button.disabled = true; });
     } else {
-      const said = answer.status === 0 ? "The server does not answer; try again." : answer.body.error;
-      complain(form, [said, answer.body.hint].filter(Boolean).join(" – "));
+      const said = answer.status === 0 ? "The server does not answer; try again." : answer.body.title;
+      complain(form, [said, answer.body.detail].filter(Boolean).join(" – "));
     }
   }
 
@@ -172,8 +172,8 @@
     const study = document.body.dataset.study;
     const key = (button.dataset.key = button.dataset.key || edrbo.key());
     const body = { key, ref: button.dataset.undo, by: edrbo.by() };
-    const answer = await edrbo.post(`/api/studies/${study}/undo`, body);
-    edrbo.say(answer.ok ? `Undone: ${answer.body.words}` : answer.body.error || "The server does not answer.");
+    const answer = await edrbo.post(`/api/v1/studies/${study}/undo`, body);
+    edrbo.say(answer.ok ? `Undone: ${answer.body.words}` : answer.body.title || "The server does not answer.");
     if (answer.ok) location.reload();
     else {
       button.disabled = false;

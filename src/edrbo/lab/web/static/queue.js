@@ -30,7 +30,7 @@ const edrbo = {
     try {
       answer = await response.json();
     } catch {
-      answer = { error: `the server answered ${response.status}` };
+      answer = { title: `the server answered ${response.status}` };
     }
     return { ok: response.ok, status: response.status, body: answer };
   },
@@ -38,7 +38,7 @@ const edrbo = {
   // A server that was started again wants a new value from us.
   async refresh() {
     try {
-      const response = await fetch("/api/session");
+      const response = await fetch("/api/v1/session");
       if (!response.ok) return false;
       this.token().content = (await response.json())["x-edrbo"];
       return true;
@@ -111,7 +111,7 @@ const queue = {
         } else if (answer.status === 0 || answer.status >= 500 || answer.status === 429 || answer.status === 401) {
           break; // not the entry's fault: later
         } else {
-          const words = [answer.body.error, answer.body.hint].filter(Boolean).join("; ");
+          const words = [answer.body.title, answer.body.detail].filter(Boolean).join("; ");
           this.write(this.read().map((one) => (one.body.key === entry.body.key ? { ...one, refused: words } : one)));
         }
       }
