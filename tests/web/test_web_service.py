@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,13 @@ def test_logs_for_programs_have_a_line_of_json_a_request(
     study: Study, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = make_app(StudyRegistry(str(tmp_path / "coating.db")), Rules("a-token-of-the-server", None))
-    with caplog.at_level(logging.INFO, logger="edrbo.lab.web.requests"), serving(app) as port:
+    with serving(app) as port, caplog.at_level(logging.INFO, logger="edrbo.lab.web.requests"):
         logging.getLogger("edrbo.lab.web").propagate = True
         Client(port, "a-token-of-the-server").get("/api/v1/studies?token=a-token-of-the-server")
         Client(port, "a-token-of-the-server").get("/api/v1/studies/%0d%0aevil/show")
+        pause = threading.Event()
+        while sum(record.name.endswith("requests") for record in caplog.records) < 2:
+            pause.wait(0.05)  # a refusal hears its sender out before it ends
     lines = [JsonFormatter().format(record) for record in caplog.records if record.name.endswith("requests")]
     found = [json.loads(line) for line in lines]
     first, second = found
