@@ -130,10 +130,8 @@ def programs_for(url: str) -> Path:
 
     with closing(psycopg2.connect(url)) as connection:
         major = connection.server_version // 10000
-    known = [
-        shutil.which("pg_dump"),
-        *map(str, Path(sys.prefix).glob("lib/python*/site-packages/*/pginstall/bin/pg_dump")),
-    ]
+    bundled = Path(sys.prefix).glob("lib/python*/site-packages/*/pginstall*/bin/pg_dump")
+    known = [shutil.which("pg_dump"), *map(str, bundled)]
     for program in filter(None, known):
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
         if f" {major}." in said:
