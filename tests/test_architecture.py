@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 HEAVY = {
     *("botorch", "gpytorch", "linear_operator", "scipy"),
-    *("optuna", "dask", "distributed", "pandas", "plotly", "matplotlib", "sqlalchemy"),
+    *("optuna", "dask", "distributed", "pandas", "plotly", "matplotlib", "sqlalchemy", "gest_api"),
 }
 # the last for its box decomposition, and only when called
 OPTIONAL = ("integrations.botorch", "bench.learners", "acquisition.hypervolume")
@@ -48,6 +48,7 @@ MAY_IMPORT_AT_TOP = {
     "gpytorch": ("integrations.botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
     "scipy": ("bench",),
     "optuna": ("integrations.optuna", "bench.learners.optuna_samplers"),
+    "gest_api": ("integrations.gest",),
     "dask": ("bench.run.dask_cluster",),
     "distributed": ("bench.run.dask_cluster",),
 }

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # Not imported by us, but by a library when its own user asks for what needs them.
 BEHIND = {"psycopg2-binary": "SQLAlchemy's driver for PostgreSQL", "greenlet": "Optuna's GP sampler"}
-IMPORTED_AS = {"coco-experiment": "cocoex", "dask": "distributed"}
+IMPORTED_AS = {"coco-experiment": "cocoex", "dask": "distributed", "gest-api": "gest_api"}
 
 
 def test_the_version_is_written_down_once() -> None:
