@@ -18,13 +18,13 @@ import numpy as np
 import torch
 
 from edrbo import Space, Surrogate
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import get_method
 from edrbo.acquisition.scores import Score
 from edrbo.acquisition.search.maximizer import maximize
 from edrbo.contexts.distributions import ContextHistory, Empirical
 from edrbo.records.goals import parse_goal
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.records.settings import DEFAULT
 
 GOALS = (

@@ -23,13 +23,12 @@ from maximizer import State, states
 from states import state
 from torch import Tensor
 
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import get_method
 from edrbo.acquisition.search.maximizer import maximize
-from edrbo.contexts.context_points import sobol_points
-from edrbo.contexts.distributions import ContextHistory, Empirical
+from edrbo.contexts.distributions import ContextHistory, Empirical, sobol_points
 from edrbo.records.goals import parse_goal
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.records.settings import DEFAULT
 from edrbo.surrogate.ensemble import Surrogate
 

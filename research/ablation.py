@@ -21,8 +21,7 @@ from edrbo.acquisition.scores import BarycenterUCB
 from edrbo.contexts.distributions import KDE, Empirical
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.fit import Likelihood, unpack
-from edrbo.surrogate.hyperparameters import Hyperparameters, Priors, dimension_scaled
-from edrbo.surrogate.kernels import get_kernel
+from edrbo.surrogate.kernels import Hyperparameters, Priors, dimension_scaled, get_kernel
 from edrbo.surrogate.scaling import Scaling
 from edrbo.surrogate.warping import WarpedSurrogate
 

@@ -2,7 +2,7 @@
 
 RESULTS is a directory of ``edrbo bench run`` or an exported table, by default the one behind docs/why.md. The
 statistic is the cumulative regret after the initial designs, relative to edrbo on the same seeds (see
-:mod:`edrbo.bench.analysis.relative`).
+:mod:`edrbo.bench.analysis.tables`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from edrbo import palette
-from edrbo.bench.analysis.relative import relative, relative_table
 from edrbo.bench.analysis.results import load_results
+from edrbo.bench.analysis.tables import relative, relative_table
 
 DOCS = Path(__file__).parents[1] / "docs"
 REFERENCE = "edrbo"

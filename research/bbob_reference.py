@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 from kept_runs import add, rows
 
-from edrbo.bench.problems.bbob import family
-from edrbo.bench.problems.bbob.family import FINE, ROUGH, Function, Member, members, problem_of
-from edrbo.bench.problems.oracle.context_distributions import Product
+from edrbo.bench.problems import bbob
+from edrbo.bench.problems.bbob import FINE, ROUGH, Function, Member, members, problem_of
+from edrbo.bench.problems.oracle.distributions import Product
 from edrbo.bench.problems.oracle.maximum import evolve, polish, quasi_random_designs
 from edrbo.bench.problems.problem import Problem, in_chunks
 
-REFERENCE = Path(family.__file__).with_name("reference.csv")
+REFERENCE = Path(bbob.__file__).with_name("reference.csv")
 COLUMNS = ("problem", "x_star", "optimum", "lowest", "median", "accuracy")
 SCATTERED, ROUNDS, STEPS = 6, 120, 256
 COARSE = 16, 8  # panels and nodes a panel

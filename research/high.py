@@ -22,7 +22,7 @@ from edrbo.acquisition.risk import Expectation
 from edrbo.acquisition.scores import BarycenterUCB
 from edrbo.contexts.distributions import Empirical
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.hyperparameters import LogNormal, Priors
+from edrbo.surrogate.kernels import LogNormal, Priors
 
 
 @dataclass(frozen=True)

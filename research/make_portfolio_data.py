@@ -28,11 +28,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from scipy.stats import qmc
 
-from edrbo.bench.problems.portfolio import market as portfolio_market
 from edrbo.bench.problems.portfolio import simulator as portfolio_simulator
-from edrbo.bench.problems.portfolio import solver as portfolio_solver
-from edrbo.bench.problems.portfolio.market import Market, make_market
-from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, Backtest, backtest
+from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, Backtest, Market, backtest, make_market
 
 Array = NDArray[np.float64]
 
@@ -59,7 +56,7 @@ def round_as_stored(values: Array) -> Array:
 def fingerprint(inputs: Array) -> str:
     """Changes with the inputs and with the source of the simulator, and names the work directory."""
     digest = hashlib.sha256(inputs.tobytes())
-    for module in (portfolio_market, portfolio_solver, portfolio_simulator):
+    for module in (portfolio_simulator,):
         digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()[:16]
 
@@ -105,8 +102,8 @@ def describe(n_rows: int, capped_days: NDArray[np.int64], market: Market) -> dic
         "days": market.n_days,
         "assets": market.n_assets,
         "solver": {
-            "tolerance": portfolio_solver.TOLERANCE,
-            "max_iterations": portfolio_solver.MAX_ITERATIONS,
+            "tolerance": portfolio_simulator.TOLERANCE,
+            "max_iterations": portfolio_simulator.MAX_ITERATIONS,
             "problems_solved": n_rows * market.n_days,
             "problems_at_iteration_cap": int(capped_days.sum()),
             "rows_with_a_capped_day": int(np.count_nonzero(capped_days)),

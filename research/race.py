@@ -53,8 +53,8 @@ from scipy.stats import binomtest
 
 from edrbo.bench import problems
 from edrbo.bench.learners.learner import Setup
+from edrbo.bench.run.execute import sole_writer
 from edrbo.bench.run.plugin import Plugin, make_learner
-from edrbo.bench.run.sweep import sole_writer
 from edrbo.streams import stream
 
 HARD = ("complicated-hartmann", "beacons", "ackley", "two-seasons", "modified-branin", "noisy-kiln")

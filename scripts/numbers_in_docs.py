@@ -12,12 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from edrbo.bench import problems
-from edrbo.bench.analysis.regret_table import regret_table
-from edrbo.bench.analysis.relative import relative
 from edrbo.bench.analysis.results import ReplicateRun, Results, load_results, look_name
-from edrbo.bench.analysis.significance import significance
-from edrbo.bench.analysis.stats import rank, statistic, summarize
+from edrbo.bench.analysis.stats import rank, significance, statistic, summarize
 from edrbo.bench.analysis.table import Entry, Row, Table, format_pair, with_places
+from edrbo.bench.analysis.tables import regret_table, relative
 from edrbo.records.settings import DEFAULT
 
 RUNS = Path(__file__).parents[1] / "docs" / "results"

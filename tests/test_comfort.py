@@ -19,7 +19,7 @@ from edrbo.errors import (
     MissingExtraError,
     UnknownNameError,
 )
-from edrbo.optimizer import progress as progress_module
+from edrbo.optimizer import loop as progress_module
 from edrbo.optimizer.optimizer import Optimizer
 
 SPACE = edrbo.Space(

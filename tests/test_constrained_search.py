@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from edrbo.acquisition.search.constrained import climb_inside
+from edrbo.acquisition.search.local_search import climb_inside
 from edrbo.acquisition.search.maximizer import maximize
 from edrbo.errors import ConstraintWarning, InvalidSpaceError, StudyError
 from edrbo.lab import Study

@@ -10,7 +10,7 @@ import pytest
 from edrbo import Categorical, Integer, Optimizer, Real, Space, Study
 from edrbo.errors import EdrboError, InvalidSpaceError
 from edrbo.lab.config import read_toml, write_toml
-from edrbo.lab.entry.variables import read_specification
+from edrbo.lab.entry import read_specification
 from edrbo.lab.tables.csv_import import import_file
 
 OLD = Space({"speed": (0, 1)}, {"humidity": (0, 100)})

@@ -10,9 +10,9 @@ from scipy.stats import norm, wasserstein_distance_nd
 
 from edrbo.errors import InvalidContextError
 from edrbo.lab.report.diagnostics import _transport, context_shift, describe_calibration, new_places
-from edrbo.optimizer.cross_validation import HeldOutPredictions, leave_one_out, one_step_ahead, predicted_when_suggested
+from edrbo.optimizer.calibration import HeldOutPredictions, leave_one_out, one_step_ahead, predicted_when_suggested
 from edrbo.records import events as e
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space import Space

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from edrbo.records.goals import base
+from edrbo.records import goals
 from edrbo.surrogate import kernels
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +48,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(base, "_REGISTERED", dict(base._REGISTERED))  # a goal of the docs' own stays theirs
+    monkeypatch.setattr(goals, "_REGISTERED", dict(goals._REGISTERED))  # a goal of the docs' own stays theirs
     monkeypatch.setattr(kernels, "KERNELS", dict(kernels.KERNELS))  # and so does a kernel
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}

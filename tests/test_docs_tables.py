@@ -10,10 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from edrbo.bench.analysis.regret_table import regret_table
-from edrbo.bench.analysis.relative import relative_table
 from edrbo.bench.analysis.results import Results, load_results
-from edrbo.bench.analysis.tables import render
+from edrbo.bench.analysis.tables import regret_table, relative_table, render
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

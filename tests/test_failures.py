@@ -9,8 +9,8 @@ import torch
 from edrbo import Categorical, Optimizer, Space
 from edrbo.acquisition.objective import Objective
 from edrbo.optimizer.candidates import CandidateSet
-from edrbo.optimizer.feasible_best import best_feasible, reachable
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
+from edrbo.optimizer.recommendation import best_feasible, reachable
 from edrbo.text import AnswerText, answer_text
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})

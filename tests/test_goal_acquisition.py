@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from edrbo.acquisition import goal_acquisition as module
-from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.goal_acquisition import GoalAcquisition, ModelGoal
+from edrbo.acquisition import acquisition as module
+from edrbo.acquisition.acquisition import GoalAcquisition, ModelGoal, RobustAcquisition
 from edrbo.acquisition.risk import KL, MMD, ChiSquare, TotalVariation, Wasserstein
 from edrbo.acquisition.scores import UCB, BarycenterUCB, MeanUCB
 from edrbo.acquisition.search.maximizer import maximize
@@ -29,7 +28,7 @@ from edrbo.records.goals import (
     Utility,
     WorstCase,
 )
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.space import Space
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, single_gp
 

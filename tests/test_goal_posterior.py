@@ -10,11 +10,11 @@ import torch
 from scipy.stats import norm
 
 from edrbo import Optimizer, Space
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
+from edrbo.optimizer.calibration import MARGIN, TAIL_MARGIN, Trust, earned_trust
 from edrbo.optimizer.goal_posterior import goal_values
-from edrbo.optimizer.trust import MARGIN, TAIL_MARGIN, Trust, earned_trust
 from edrbo.records.goals import (
     CVaR,
     Goal,
@@ -25,7 +25,7 @@ from edrbo.records.goals import (
     TargetLoss,
     WorstCase,
 )
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.surrogate.ensemble import Surrogate
 
 Array = np.ndarray

@@ -245,7 +245,7 @@ def test_a_utility_of_ones_own_has_expectation_and_optimism() -> None:
 
 
 def test_a_goal_of_ones_own_is_stored_once_it_is_registered(monkeypatch) -> None:
-    monkeypatch.setattr("edrbo.records.goals.base._REGISTERED", {n: type(g) for n, g in _by_name().items()})
+    monkeypatch.setattr("edrbo.records.goals._REGISTERED", {n: type(g) for n, g in _by_name().items()})
     with pytest.raises(InvalidValueError, match="register"):
         Comfort(1.0).to_dict()
     with pytest.raises(UnknownNameError, match="comfort"):

@@ -12,7 +12,7 @@ import torch
 import edrbo
 from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.optimizer import recommendation
-from edrbo.optimizer.goal_statements import LENGTHSCALE_FACTOR
+from edrbo.optimizer.goal_posterior import LENGTHSCALE_FACTOR
 from edrbo.records.goals import Robust
 
 SPACE = edrbo.Space(design={"x": (0, 1)}, context={"c": (0, 1)})

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import edrbo
 from edrbo import Optimizer, Space
-from edrbo.acquisition.search.search_region import WALL, MaximinDistance
+from edrbo.acquisition.search.maximizer import WALL, MaximinDistance
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.exploration import MAX_SHARE, REGRET_RATE, exploration_share, is_exploring
+from edrbo.optimizer.candidates import MAX_SHARE, REGRET_RATE, exploration_share, is_exploring
 from edrbo.streams import in_turn
 
 REALS = torch.ones(2, dtype=torch.bool)

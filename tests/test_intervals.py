@@ -13,10 +13,9 @@ from scipy import optimize, stats
 
 from edrbo import Optimizer, Space
 from edrbo.contexts.uncertainty import DistributionUncertainty, known_distribution
-from edrbo.optimizer.cross_validation import Z95
+from edrbo.optimizer.calibration import MARGIN, Z95, Trust, earned_trust
+from edrbo.optimizer.calibration import student_quantile as student
 from edrbo.optimizer.intervals import mixture_quantiles, value_intervals
-from edrbo.optimizer.trust import MARGIN, Trust, earned_trust
-from edrbo.optimizer.trust import student_quantile as student
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.warping import WarpedSurrogate
 

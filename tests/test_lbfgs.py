@@ -10,8 +10,8 @@ from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
 from numpy.typing import NDArray
 from scipy.optimize import fmin_l_bfgs_b, minimize, rosen, rosen_der
 
-from edrbo.surrogate import lbfgs
-from edrbo.surrogate.lbfgs import minimize_lbfgs
+from edrbo.surrogate import quasi_newton
+from edrbo.surrogate.quasi_newton import minimize_lbfgs
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
 
@@ -45,9 +45,9 @@ def batched(function: Scalar) -> Callable[[Array, list[int]], tuple[Array, Array
 @pytest.fixture(params=["side by side", "one by one"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """With SciPy's compiled core, and as with a SciPy that has another one."""
-    assert lbfgs._core() is not None
+    assert quasi_newton._core() is not None
     if request.param == "one by one":
-        monkeypatch.setattr(lbfgs, "_core", lambda: None)
+        monkeypatch.setattr(quasi_newton, "_core", lambda: None)
     return str(request.param)
 
 

@@ -27,16 +27,16 @@ from edrbo.contexts.distributions import (
     Empirical,
     Given,
     Grid,
+    Levels,
     box_points,
 )
-from edrbo.contexts.levels import Levels
 from edrbo.contexts.uncertainty import distribution_uncertainty
 from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidSpaceError
 from edrbo.integrations.optuna import EDRBOSampler
 from edrbo.lab.report import report_page
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.tables.csv_import import import_file
-from edrbo.records.compression import compress
+from edrbo.records.context_log import compress
 from edrbo.records.events import Reported
 from edrbo.records.state import same_state
 

@@ -20,8 +20,7 @@ from torch import Tensor
 from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.risk import Expectation
 from edrbo.acquisition.scores import BarycenterUCB
-from edrbo.acquisition.search.maximizer import Budget, maximize
-from edrbo.acquisition.search.search_region import select_diverse
+from edrbo.acquisition.search.maximizer import Budget, maximize, select_diverse
 from edrbo.bench.problems import get
 from edrbo.contexts.distributions import ContextHistory, ContextPoints, Empirical, sobol_points
 from edrbo.space import Categorical, Integer, Real, Space

@@ -18,8 +18,7 @@ from edrbo.contexts.distributions import KDE, Box, Empirical, Grid
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.integrations.optuna import EDRBOSampler
 from edrbo.lab import Study
-from edrbo.records.setting_readers import METHOD_NAMES
-from edrbo.records.settings import DEFAULT, Settings
+from edrbo.records.settings import DEFAULT, METHOD_NAMES, Settings
 from edrbo.surrogate.ensemble import single_gp
 
 pytestmark = pytest.mark.torch_numeric

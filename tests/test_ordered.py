@@ -9,7 +9,7 @@ import pytest
 
 from edrbo.errors import InvalidSpaceError
 from edrbo.lab.config import read_toml, write_toml
-from edrbo.lab.entry.variables import read_specification, specification
+from edrbo.lab.entry import read_specification, specification
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Space

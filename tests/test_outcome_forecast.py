@@ -12,11 +12,11 @@ import torch
 from scipy.special import stdtrit
 
 from edrbo.errors import ImplausibleWarning
+from edrbo.optimizer.calibration import earned_trust, student_quantile
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.outcome_forecast import OutcomeForecaster
 from edrbo.optimizer.training_data import TrainingData
-from edrbo.optimizer.trust import earned_trust, student_quantile
-from edrbo.records.outcome_forecast import read_outcome_forecast
+from edrbo.records.sanity import read_outcome_forecast
 from edrbo.space import Space
 
 SPACE = Space({"x": (0, 1)}, {"c": (0, 100)})

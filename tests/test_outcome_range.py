@@ -12,8 +12,7 @@ import pytest
 from edrbo import Optimizer, Space
 from edrbo.errors import InvalidValueError
 from edrbo.lab.config import read_toml, write_toml
-from edrbo.records.outcome_range import OutcomeRange, read_outcome_range
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import OutcomeRange, Units, read_outcome_range
 from edrbo.records.settings import Settings
 
 SPACE = Space(design={"x": (0, 1)}, context={"wind": (0, 1)})

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import edrbo
 from edrbo import errors
-from edrbo.acquisition import serialization
+from edrbo.acquisition import methods
 from edrbo.acquisition.methods import METHODS, get_method
 from edrbo.acquisition.scores import Score
 from edrbo.errors import EdrboWarning, InvalidValueError
@@ -38,7 +38,7 @@ METHOD = replace(METHODS["edrbo"], score=Squared(2.0))
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     yield
-    serialization.PARTS.pop("Squared", None)
+    methods.PARTS.pop("Squared", None)
 
 
 def test_a_study_with_a_score_of_ones_own(tmp_path: Path) -> None:

@@ -11,15 +11,15 @@ import torch
 from scipy.stats import beta, binom
 
 import edrbo
-from edrbo.acquisition.goal_acquisition import GoalAcquisition
+from edrbo.acquisition.acquisition import GoalAcquisition
 from edrbo.acquisition.penalties import LimitPenalty, Margin, margin
 from edrbo.acquisition.scores import UCB
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
-from edrbo.optimizer.chance_constraint import Chance, allowed_share, probability_of
+from edrbo.optimizer.joint_posterior import Chance, allowed_share, probability_of
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 
 SPACE = edrbo.Space(design={"x": (0.0, 1.0)}, context={"c": (0.0, 1.0)})
 LIMIT = edrbo.Limit(upper=0.5, probability=0.9)

@@ -11,7 +11,7 @@ import torch
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records import events as e
-from edrbo.records.outliers import outliers
+from edrbo.records.sanity import outliers
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space import Space

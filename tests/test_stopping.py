@@ -14,8 +14,8 @@ from edrbo import Integer, Optimizer, Space
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import known_distribution
 from edrbo.errors import InvalidValueError
+from edrbo.optimizer.calibration import Trust
 from edrbo.optimizer.stopping import LENGTHSCALE_FACTOR, Rivals, _Expert, average, outlook
-from edrbo.optimizer.trust import Trust
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from edrbo import EDRBOSampler, Optimizer, Space, Study
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer import outcome_model, recommendation
-from edrbo.optimizer.cross_validation import leave_one_out
+from edrbo.optimizer.calibration import leave_one_out
 from edrbo.threads import VARIABLE, engine_threads
 
 CALLERS = 3  # threads that the caller has; no machine has to have as many cores

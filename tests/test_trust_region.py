@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edrbo.acquisition.search.trust_region import curvatures, trust_region_climbs
+from edrbo.acquisition.search.local_search import curvatures, trust_region_climbs
 
 pytestmark = [pytest.mark.numpy_numeric]
 

@@ -12,7 +12,7 @@ import pytest
 from edrbo import Categorical, Optimizer, Space
 from edrbo.errors import InvalidContextError, InvalidDesignError
 from edrbo.space.point_tables import AnyArray, Array, read_numbers
-from edrbo.space.variable import Scalar, Variable
+from edrbo.space.variables import Scalar, Variable
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edrbo.acquisition.methods import Method, method_names
-    from edrbo.acquisition.serialization import register
+    from edrbo.acquisition.methods import Method, method_names, register
     from edrbo.integrations.botorch import Ensemble, RobustAcquisition
     from edrbo.integrations.optuna import EDRBOSampler
     from edrbo.lab import Study
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     )
     from edrbo.records.observations import Observations
     from edrbo.records.outcomes import Limit, Maximize, Minimize
-    from edrbo.records.suggestion import Suggestion
+    from edrbo.records.run import Suggestion
     from edrbo.space import Categorical, Integer, Real, Space
     from edrbo.surrogate.ensemble import Surrogate
 
@@ -66,7 +65,7 @@ _HOME = {
     "Robust": "edrbo.records.goals",
     "Space": "edrbo.space",
     "Study": "edrbo.lab",
-    "Suggestion": "edrbo.records.suggestion",
+    "Suggestion": "edrbo.records.run",
     "Surrogate": "edrbo.surrogate.ensemble",
     "Utility": "edrbo.records.goals",
     "ProbabilityWithin": "edrbo.records.goals",
@@ -74,7 +73,7 @@ _HOME = {
     "maximize": "edrbo.optimizer.loop",
     "method_names": "edrbo.acquisition.methods",
     "minimize": "edrbo.optimizer.loop",
-    "register": "edrbo.acquisition.serialization",
+    "register": "edrbo.acquisition.methods",
 }
 
 __all__ = [

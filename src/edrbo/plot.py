@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import EdrboError, InvalidSpaceError
-from edrbo.optimizer.cross_validation import Z95, leave_one_out
+from edrbo.optimizer.calibration import Z95, leave_one_out
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.palette import BLUE, COLOR_MAP, GRAY, GREEN, GRID, VERMILION, notebook_figure
 from edrbo.records.descriptions import heading
 from edrbo.records.goals import Goal
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.space import Variable
 from edrbo.space.point_tables import close_match
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from edrbo.records.descriptions import describe_context, describe_design, format_outcome, heading, outcome_headings
 from edrbo.records.goals import parse_goal
 from edrbo.records.settings import Settings
-from edrbo.space.steps import number_text
+from edrbo.space.variables import number_text
 
 ROUNDING = 0.005  # of a probability shown in per cent
 TOO_EARLY = "too early to say how sure this is"

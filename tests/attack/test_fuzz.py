@@ -21,9 +21,9 @@ from edrbo.lab.cli import make_app
 from edrbo.lab.config import read_toml
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.tables.csv_import import import_file
+from edrbo.optimizer.json_record import signed
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records import events as e
-from edrbo.records.checksum import signed
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.settings import Settings
 from edrbo.records.state import State, same_state

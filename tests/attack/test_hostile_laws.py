@@ -12,7 +12,7 @@ from test_fuzz import tally
 
 from edrbo.contexts.known_distribution import known_contexts
 from edrbo.errors import EdrboError
-from edrbo.records import quantiles as q
+from edrbo.records import scipy_distributions as q
 from edrbo.records.known_distribution import as_known_distribution
 from edrbo.records.scipy_distributions import check_distribution
 from edrbo.space import Space

@@ -21,8 +21,8 @@ from edrbo import Space, Study
 from edrbo.errors import EdrboError
 from edrbo.lab.cli import make_app
 from edrbo.lab.config import read_toml, write_toml
+from edrbo.lab.files import file_kind
 from edrbo.lab.store.event_store import EventStore
-from edrbo.lab.tables.file_kind import file_kind
 from edrbo.lab.web.registry import StudyRegistry
 from edrbo.records.settings import Settings
 
@@ -167,7 +167,7 @@ def test_a_file_of_a_stranger_is_asked_about(
 
 
 def test_a_yes_is_remembered_until_the_file_leads_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from edrbo.lab.cli.trust import described_at
+    from edrbo.lab.cli.location import described_at
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "lab").mkdir()

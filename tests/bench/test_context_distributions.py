@@ -8,16 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_normal, iid, uniform
 from edrbo.bench.problems.oracle.distributions import (
     Affine,
     BurrXII,
     Cauchy,
+    Clipped,
     Distribution,
     Mixture,
     Normal,
+    Product,
     Uniform,
+    clipped_normal,
     equal_mixture,
+    iid,
+    uniform,
 )
 from edrbo.errors import InvalidValueError
 

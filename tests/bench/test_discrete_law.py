@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
-from edrbo.bench.problems.oracle.distributions import Affine, Discrete, Mixture, Normal
+from edrbo.bench.problems.oracle.distributions import Affine, Clipped, Discrete, Mixture, Normal, Product
+from edrbo.bench.problems.oracle.goals import cells_of
 from edrbo.bench.problems.oracle.shift import shift_distribution
-from edrbo.bench.problems.oracle.spread import cells_of
 from edrbo.errors import InvalidValueError
 
 pytestmark = pytest.mark.numpy_numeric

@@ -16,12 +16,20 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from edrbo.bench.problems import further_names, names
-from edrbo.bench.run.execute import SweepEvent, carry_out, record_failure, run_on_processes
+from edrbo.bench.run.execute import (
+    SweepEvent,
+    all_replicates,
+    carry_out,
+    make_plan,
+    read_seeds,
+    record_failure,
+    run_on_processes,
+    sole_writer,
+)
 from edrbo.bench.run.journal import Failure, Journal, Record, journal_path, make_header, read_journal
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin
 from edrbo.bench.run.progress import Progress
 from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateSettings, run_replicate
-from edrbo.bench.run.sweep import all_replicates, make_plan, read_seeds, sole_writer
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.lab.cli.bench import app
 

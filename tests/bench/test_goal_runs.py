@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from edrbo.bench import problems
 from edrbo.bench.analysis.figures import draw_regret
-from edrbo.bench.analysis.report.data import page_data
+from edrbo.bench.analysis.report import page_data
 from edrbo.bench.analysis.results import export, load_results
 from edrbo.bench.analysis.tables import render
 from edrbo.bench.learners.learner import Setup

@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edrbo.bench.run import journal as journal_module
-from edrbo.bench.run.journal import Failure, Journal, is_finished, journal_path, journal_paths, read_journal
-from edrbo.bench.run.provenance import reachable_modules
+from edrbo.bench.run.journal import (
+    Failure,
+    Journal,
+    is_finished,
+    journal_path,
+    journal_paths,
+    reachable_modules,
+    read_journal,
+)
 from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateResult, ReplicateSettings
 
 REPLICATE = Replicate("newsvendor", "random", 1, ReplicateSettings(4, initial=2))
@@ -127,7 +134,7 @@ def test_the_code_that_counts_is_what_a_replicate_can_reach() -> None:
         "edrbo.optimizer.optimizer",
         "edrbo.surrogate.fit",
         "edrbo.bench.learners.optuna_samplers",
-        "edrbo.bench.problems.camel",
+        "edrbo.bench.problems.synthetic",
     } <= found.keys()
     assert (
         not {"edrbo.bench.analysis.table", "edrbo.bench.run.execute", "edrbo.bench.analysis.report", "edrbo.lab.cli"}

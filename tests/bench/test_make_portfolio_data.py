@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edrbo.bench.problems.portfolio.market import Market, make_market
-from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, backtest
-from edrbo.bench.problems.portfolio.solver import TOLERANCE
+from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, TOLERANCE, Market, backtest, make_market
 
 pytestmark = pytest.mark.numpy_numeric
 

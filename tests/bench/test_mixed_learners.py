@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from edrbo.bench import problems
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.learners.learner import Learner, Setup, initial_designs
-from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
+from edrbo.bench.problems.oracle.distributions import clipped_normal, iid
 from edrbo.bench.problems.problem import Problem
+from edrbo.bench.run.execute import all_replicates
 from edrbo.bench.run.plugin import make_learner
 from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateSettings, run_replicate
-from edrbo.bench.run.sweep import all_replicates
 from edrbo.errors import InvalidDesignError, InvalidValueError
 from edrbo.lab.cli.bench import app
 from edrbo.space import Categorical, Integer, Real, Space

@@ -11,20 +11,20 @@ import pytest
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
-from edrbo.bench.analysis.curves import (
+from edrbo.bench.analysis.figures import STRONG, THIN, draw_ranks, draw_regret, draw_seconds, save_figures
+from edrbo.bench.analysis.method_style import DASHES, FIXED, style
+from edrbo.bench.analysis.results import export
+from edrbo.bench.analysis.stats import (
     WINDOW,
     best_rival,
     curve_of,
     days_text,
     final_means,
+    rank,
     seeds_text,
     smoothed_regret,
+    summarize,
 )
-from edrbo.bench.analysis.figures import STRONG, THIN, draw_regret, draw_seconds, save_figures
-from edrbo.bench.analysis.method_style import DASHES, FIXED, style
-from edrbo.bench.analysis.rank_diagram import draw_ranks
-from edrbo.bench.analysis.results import export
-from edrbo.bench.analysis.stats import rank, summarize
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.run.plugin import PAPER_METHODS, method_names
 from edrbo.errors import InvalidValueError

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
+from edrbo.bench.problems.oracle.distributions import clipped_normal, iid
 from edrbo.bench.problems.portfolio import data as portfolio_data
 from edrbo.bench.problems.portfolio import problem as portfolio_problem
 from edrbo.bench.problems.portfolio.data import (
@@ -24,9 +24,15 @@ from edrbo.bench.problems.portfolio.data import (
     imported_path,
     read_portfolio_data,
 )
-from edrbo.bench.problems.portfolio.fit import fit_portfolio_surrogate, negative_log_likelihood
 from edrbo.bench.problems.portfolio.problem import fit_record
-from edrbo.bench.problems.portfolio.surrogate import PUBLISHED, Hyperparameters, PortfolioSurrogate, kernel
+from edrbo.bench.problems.portfolio.surrogate import (
+    PUBLISHED,
+    Hyperparameters,
+    PortfolioSurrogate,
+    fit_portfolio_surrogate,
+    kernel,
+    negative_log_likelihood,
+)
 from edrbo.errors import InvalidValueError
 
 pytestmark = pytest.mark.numpy_numeric

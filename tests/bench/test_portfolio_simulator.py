@@ -12,9 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from edrbo.bench.problems.portfolio.market import CASH_RETURN, ESTIMATE_WINDOW, Market, _trailing_mean, make_market
-from edrbo.bench.problems.portfolio.simulator import MARKET_SEED, Policies, backtest
-from edrbo.bench.problems.portfolio.solver import TradingProblems, prox_hold, prox_trade, solve
+from edrbo.bench.problems.portfolio.simulator import (
+    CASH_RETURN,
+    ESTIMATE_WINDOW,
+    MARKET_SEED,
+    Market,
+    Policies,
+    TradingProblems,
+    _trailing_mean,
+    backtest,
+    make_market,
+    prox_hold,
+    prox_trade,
+    solve,
+)
 from edrbo.errors import InvalidValueError
 
 pytestmark = pytest.mark.numpy_numeric

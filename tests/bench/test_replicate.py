@@ -19,11 +19,11 @@ from edrbo.bench.analysis.tables import render
 from edrbo.bench.learners.adapters import ADAPTERS
 from edrbo.bench.learners.learner import Learner, Setup, initial_designs
 from edrbo.bench.problems.oracle.shift import shifted
+from edrbo.bench.run.execute import read_noise
 from edrbo.bench.run.journal import Journal
 from edrbo.bench.run.judge import ROBUST_REGRETS, robust_regrets
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, make_learner, method_names
 from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateResult, ReplicateSettings, run_replicate
-from edrbo.bench.run.sweep import read_noise
 from edrbo.errors import InvalidDesignError, InvalidValueError, UnknownNameError
 
 pytestmark = pytest.mark.torch_numeric
@@ -171,7 +171,7 @@ def test_impossible_settings_are_refused(settings: tuple[int, int]) -> None:
 
 PLUGIN = """
 import numpy as np
-from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
+from edrbo.bench.problems.oracle.distributions import clipped_normal, iid
 from edrbo.bench.learners.learner import Learner
 from edrbo.bench.problems.problem import Problem
 from edrbo.acquisition.methods import METHODS as KNOWN

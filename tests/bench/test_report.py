@@ -13,11 +13,9 @@ from browser import CHROMIUM, Browser, Page
 from made_up import METHODS, PROBLEMS, made_up
 from typer.testing import CliRunner
 
-from edrbo.bench.analysis.report import build_page, write_report
-from edrbo.bench.analysis.report.data import page_data
+from edrbo.bench.analysis.report import build_page, page_data, write_report
 from edrbo.bench.analysis.results import FailedRun, Results, export
-from edrbo.bench.analysis.significance import significance
-from edrbo.bench.analysis.stats import STATISTICS, critical_difference, rank, summarize
+from edrbo.bench.analysis.stats import STATISTICS, critical_difference, rank, significance, summarize
 from edrbo.bench.analysis.table import format_pair
 from edrbo.bench.run.journal import Failure
 from edrbo.lab.cli.bench import app

@@ -13,12 +13,10 @@ from made_up import METHODS, PROBLEMS, made_up
 from rich.console import Console
 from typer.testing import CliRunner
 
-from edrbo.bench.analysis.regret_table import RANK_ROW, regret_table
 from edrbo.bench.analysis.results import FailedRun, Results, export, only_problems
-from edrbo.bench.analysis.significance import significance
-from edrbo.bench.analysis.stats import STATISTICS, summarize
+from edrbo.bench.analysis.stats import STATISTICS, significance, summarize
 from edrbo.bench.analysis.table import BEST, CSV_COLUMNS, SECOND, Entry, Row, Table, format_pair
-from edrbo.bench.analysis.tables import notes, render
+from edrbo.bench.analysis.tables import RANK_ROW, notes, regret_table, render
 from edrbo.bench.run.journal import Failure
 from edrbo.errors import UnknownNameError
 from edrbo.lab.cli.bench import app

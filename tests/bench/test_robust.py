@@ -9,11 +9,10 @@ import pytest
 from scipy.optimize import linprog
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle import transport
-from edrbo.bench.problems.oracle.context_distributions import Product, clipped_burr, clipped_normal, tensor_nodes
-from edrbo.bench.problems.oracle.robust import expected_loss, loss_on_line
+from edrbo.bench.problems.oracle import robust
+from edrbo.bench.problems.oracle.distributions import Product, clipped_burr, clipped_normal, tensor_nodes
+from edrbo.bench.problems.oracle.robust import expected_loss, loss_on_line, maximize_concave
 from edrbo.bench.problems.oracle.shift import shift_distribution
-from edrbo.bench.problems.oracle.transport import maximize_concave
 from edrbo.errors import InvalidValueError
 
 pytestmark = pytest.mark.numpy_numeric
@@ -93,7 +92,7 @@ def test_two_contexts_are_as_exact_as_stated(name: str, monkeypatch: pytest.Monk
     lattice = [np.linspace(0, 1, 65)] * 2
     scale = np.ptp(problem.over_grid(x, lattice), axis=1)
     found, quick = problem.worst_case(x, 0.1), problem.worst_case(x, 0.1, rough=True)
-    monkeypatch.setitem(transport.EXACT, 2, transport.Effort(24, 3, 193, 6))
+    monkeypatch.setitem(robust.EXACT, 2, robust.Effort(24, 3, 193, 6))
     fine = problem.worst_case(x, 0.1)
     assert (np.abs(found - fine) < 3e-4 * scale).all()
     assert (np.abs(quick - fine) < 1e-2 * scale).all()

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
-from edrbo.bench.problems.oracle.distributions import Normal
+from edrbo.bench.problems.oracle.distributions import Normal, clipped_normal, iid
 from edrbo.bench.problems.oracle.shift import Drift, DriftingProblem, shift_distribution, shifted, with_noise
 from edrbo.errors import InvalidValueError
 

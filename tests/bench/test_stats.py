@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from made_up import METHODS, PROBLEMS, made_up
 from scipy import stats as scipy_stats
 
-from edrbo.bench.analysis.relative import relative, relative_table
 from edrbo.bench.analysis.results import ReplicateRun, Results, export, load_published, load_results, only_problems
-from edrbo.bench.analysis.significance import significance
 from edrbo.bench.analysis.stats import (
     STATISTICS,
     Cell,
@@ -25,9 +23,11 @@ from edrbo.bench.analysis.stats import (
     critical_difference,
     holm,
     rank,
+    significance,
     statistic,
     summarize,
 )
+from edrbo.bench.analysis.tables import relative, relative_table
 from edrbo.bench.run.execute import carry_out
 from edrbo.bench.run.journal import Failure, Journal
 from edrbo.bench.run.judge import ROBUST_REGRETS

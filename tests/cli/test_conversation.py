@@ -15,9 +15,9 @@ import typer
 
 from edrbo.errors import InvalidSpaceError
 from edrbo.lab import Study
-from edrbo.lab.cli.completion import complete_contexts, complete_designs, complete_ids, complete_pending
+from edrbo.lab.cli.options import complete_contexts, complete_designs, complete_ids, complete_pending
 from edrbo.lab.config import read_toml
-from edrbo.lab.entry.variables import read_specification, read_variable_argument, specification
+from edrbo.lab.entry import read_specification, read_variable_argument, specification
 from edrbo.space import Categorical, Integer, Real, Space
 
 Run = Callable[..., Any]

@@ -240,7 +240,7 @@ def test_a_picture_of_an_unknown_kind(edrbo: Edrbo, coating: Path) -> None:
 
 
 def test_a_target_that_can_be_written(tmp_path: Path) -> None:
-    from edrbo.lab.cli.files import check_new
+    from edrbo.lab.cli.output import check_new
 
     check_new(tmp_path / "new.html", force=False)
     (tmp_path / "old.html").write_text("")

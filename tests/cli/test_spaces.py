@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edrbo.lab import Study
-from edrbo.records.outcome_range import OutcomeRange
+from edrbo.records.outcomes import OutcomeRange
 
 Run = Callable[..., Any]
 

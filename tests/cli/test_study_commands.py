@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from edrbo.lab import Study
-from edrbo.lab.cli.files import safe_file_name
+from edrbo.lab.cli.output import safe_file_name
 from edrbo.lab.config import read_toml
 from edrbo.space import Categorical, Integer, Real, Space
 

@@ -16,13 +16,13 @@ from scipy.optimize import differential_evolution
 from scipy.stats import qmc
 
 from edrbo.bench import problems
-from edrbo.bench.problems.bbob import family
-from edrbo.bench.problems.bbob.family import CHOOSE, CONFIRM, ROUGH, Member, members, references
+from edrbo.bench.problems import bbob
+from edrbo.bench.problems.bbob import CHOOSE, CONFIRM, ROUGH, Member, members, references
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.problem import Problem
+from edrbo.bench.run.execute import all_replicates
 from edrbo.bench.run.judge import robust_regrets
 from edrbo.bench.run.replicate import ReplicateSettings
-from edrbo.bench.run.sweep import all_replicates
 from edrbo.errors import InvalidContextError, InvalidDesignError, MissingExtraError
 
 cocoex = pytest.importorskip("cocoex")
@@ -205,7 +205,7 @@ def test_the_halves_are_what_they_are_said_to_be() -> None:
         assert all(set(half) & set(group) for group in groups)
     for versions in ({2, 10}, {3, 4, 15}, {8, 9, 19}, {17, 18}, {21, 22}):
         assert versions <= set(CHOOSE) or versions <= set(CONFIRM)
-    assert set(family.TITLES) == set(range(1, 25))
+    assert set(bbob.TITLES) == set(range(1, 25))
 
 
 def test_sizes_of_the_family() -> None:
@@ -217,7 +217,7 @@ def test_sizes_of_the_family() -> None:
     distributions = {member.context_distribution for member in members()}
     assert {
         component for context_distribution in distributions for component in context_distribution.components
-    } == set(family.CONTEXTS)
+    } == set(bbob.CONTEXTS)
 
 
 def test_noise_is_measured_by_what_there_is_to_gain() -> None:

@@ -9,7 +9,7 @@ from scipy.optimize import differential_evolution
 from scipy.stats import norm
 
 from edrbo.bench import problems
-from edrbo.bench.problems.crossed_barrel import SPACE
+from edrbo.bench.problems.synthetic import BARREL
 
 pytestmark = pytest.mark.numpy_numeric
 
@@ -58,7 +58,7 @@ def test_michalewicz_is_averaged_by_adaptive_quadrature() -> None:
 def test_the_crossed_barrel_is_best_over_all_numbers_of_struts() -> None:
     problem = problems.get("crossed-barrel")
     found = []
-    for level in SPACE.levels("struts"):
+    for level in BARREL.levels("struts"):
 
         def loss(points: np.ndarray, level: np.ndarray = level) -> np.ndarray:
             struts = np.broadcast_to(level, (points.shape[1], 1))

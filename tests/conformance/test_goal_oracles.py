@@ -12,7 +12,7 @@ import pytest
 from problem_cases import designs_of, outcomes_of
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle.context_distributions import iid, tensor_rule, uniform
+from edrbo.bench.problems.oracle.distributions import iid, tensor_rule, uniform
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_range, goal_regret, goal_value, rough_value
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidValueError

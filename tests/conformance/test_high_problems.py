@@ -12,7 +12,7 @@ from scipy.stats import qmc
 
 from edrbo.bench import problems
 from edrbo.bench.problems import building, paint_shop, recipe
-from edrbo.bench.problems.oracle.context_distributions import tensor_rule
+from edrbo.bench.problems.oracle.distributions import tensor_rule
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_regret, goal_value
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.plant import Loss, Plant
@@ -21,7 +21,7 @@ from edrbo.bench.run.judge import robust_regrets
 from edrbo.errors import InvalidValueError
 from edrbo.records.goals import CVaR, Expected, Quantile, Robust, WorstCase
 from edrbo.space import Space
-from edrbo.surrogate.lbfgs import minimize_lbfgs
+from edrbo.surrogate.quasi_newton import minimize_lbfgs
 
 pytestmark = pytest.mark.numpy_numeric
 

@@ -15,7 +15,7 @@ from scipy.optimize import differential_evolution
 from scipy.stats import qmc
 
 from edrbo.bench import problems
-from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
+from edrbo.bench.problems.oracle.distributions import clipped_normal, iid
 from edrbo.bench.problems.portfolio.problem import SHIPPED_FIT
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidContextError, InvalidDesignError, UnknownNameError

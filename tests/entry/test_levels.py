@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edrbo.lab.entry.variables import levels_text, read_levels, read_specification
+from edrbo.lab.entry import levels_text, read_levels, read_specification
 from edrbo.space import Categorical
 
 

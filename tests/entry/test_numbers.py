@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edrbo.lab.entry.numbers import NotANumberError, is_percent_format, percent_text, read_number
-from edrbo.lab.entry.values import read_variable_value
+from edrbo.lab.entry import NotANumberError, is_percent_format, percent_text, read_number, read_variable_value
 from edrbo.space import Categorical, Integer, Real
 
 

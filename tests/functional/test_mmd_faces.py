@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edrbo.acquisition.risk import mmd_faces
-from edrbo.acquisition.risk.mmd_ball import Array, MMDBall
-from edrbo.acquisition.risk.mmd_faces import descend
-from edrbo.acquisition.risk.mmd_solver import Solver
+from edrbo.acquisition.risk import mmd
+from edrbo.acquisition.risk.mmd import Array, MMDBall, Solver, descend
 
 pytestmark = [pytest.mark.numpy_numeric]
 
@@ -78,7 +76,7 @@ def test_a_row_that_is_its_own_start_takes_one_step(monkeypatch: pytest.MonkeyPa
     ball, scores = random_ball(rng, 40), random_scores(rng, 3, 40)
     solver, taken = Solver(ball), list[int]()
     once = solver.minimize(scores, 0.2)
-    monkeypatch.setattr(mmd_faces, "_target", _counting(mmd_faces._target, taken))
+    monkeypatch.setattr(mmd, "_target", _counting(mmd._target, taken))
     again = solver.minimize(scores, 0.2)
     assert len(taken) == 1
     np.testing.assert_array_equal(again, once)
@@ -87,7 +85,7 @@ def test_a_row_that_is_its_own_start_takes_one_step(monkeypatch: pytest.MonkeyPa
 def test_a_row_that_does_not_arrive_is_a_distribution_in_the_ball(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     ball, scores = random_ball(rng, 30), random_scores(rng, 20, 30)
-    monkeypatch.setattr(mmd_faces, "range", lambda _: [0, 1], raising=False)  # two steps
+    monkeypatch.setattr(mmd, "range", lambda _: [0, 1], raising=False)  # two steps
     p = Solver(ball).minimize(scores, 0.2)
     assert bool((p >= 0).all())
     np.testing.assert_allclose(p.sum(1), 1.0, rtol=0, atol=1e-12)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from edrbo import Categorical, Integer, Limit, Maximize, Real, Space, Study
 from edrbo.errors import EdrboError
-from edrbo.lab.cli.tell import tell
+from edrbo.lab.cli.entries import tell
 from edrbo.lab.tables.csv_import import import_file
 from edrbo.records.events import Event, Reported
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edrbo.records.outcome_forecast import Interval, OutcomeForecast, read_outcome_forecast
+from edrbo.records.sanity import Interval, OutcomeForecast, read_outcome_forecast
 
 
 def bilinear() -> OutcomeForecast:

@@ -18,10 +18,9 @@ from edrbo import Space
 from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, InvalidValueError, UnknownSuggestionError
 from edrbo.records import events as e
 from edrbo.records.compaction import minimal_events
-from edrbo.records.derived import DerivedTables
 from edrbo.records.reducer import undone
 from edrbo.records.settings import Settings
-from edrbo.records.state import State, same_state
+from edrbo.records.state import DerivedTables, State, same_state
 from edrbo.space import Integer
 
 SPACE = Space(design={"x": (0.0, 10.0), "k": ["a", "b"]}, context={"c": (0.0, 1.0)})

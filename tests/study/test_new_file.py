@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from edrbo.errors import EdrboError, UnavailableError
 from edrbo.lab import Study
 from edrbo.lab.cli import make_app
-from edrbo.lab.new_file import new_file
+from edrbo.lab.files import new_file
 from edrbo.space import Space
 
 

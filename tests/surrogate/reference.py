@@ -11,7 +11,7 @@ from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import MaternKernel, RBFKernel, RQKernel, ScaleKernel
 from torch import Tensor
 
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.kernels import Hyperparameters
 
 BASE_KERNELS: dict[str, Callable[[int], Any]] = {
     "se": lambda d: RBFKernel(ard_num_dims=d),

@@ -12,8 +12,7 @@ from reference import Reference, central_difference, random_data, random_hyper, 
 from torch import Tensor
 
 from edrbo.surrogate.exact_gp import ExactGP, safe_cholesky
-from edrbo.surrogate.hyperparameters import Hyperparameters
-from edrbo.surrogate.kernels import EXPERTS, KERNELS
+from edrbo.surrogate.kernels import EXPERTS, KERNELS, Hyperparameters
 
 pytestmark = pytest.mark.torch_numeric
 

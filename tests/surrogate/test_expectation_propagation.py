@@ -8,8 +8,8 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
-from edrbo.surrogate import expectation_propagation as module
-from edrbo.surrogate.expectation_propagation import EPPosterior, propagate
+from edrbo.surrogate import feasibility as module
+from edrbo.surrogate.feasibility import EPPosterior, propagate
 
 
 def tensor(values: object) -> Tensor:

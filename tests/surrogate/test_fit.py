@@ -29,8 +29,7 @@ from edrbo.surrogate.fit import (
     profile_mean,
     unpack,
 )
-from edrbo.surrogate.hyperparameters import LogNormal, Priors, dimension_scaled, ensemble_priors
-from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel
+from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel, LogNormal, Priors, dimension_scaled, ensemble_priors
 
 pytestmark = [pytest.mark.torch_numeric, pytest.mark.numpy_numeric]
 

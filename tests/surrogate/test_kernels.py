@@ -28,7 +28,7 @@ from edrbo.surrogate.kernels import (
     register,
     scaled_sqdist,
 )
-from edrbo.surrogate.whitening import averaged_gram, context_parts, product_gram, slope_factors
+from edrbo.surrogate.paired_gp import averaged_gram, context_parts, product_gram, slope_factors
 from edrbo.theory import FixedSurrogate, lipschitz_constants, section_lipschitz_constants
 
 pytestmark = pytest.mark.torch_numeric

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from edrbo.surrogate import marginal
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.hyperparameters import LogNormal, Priors
+from edrbo.surrogate.kernels import LogNormal, Priors
 from edrbo.surrogate.marginal import doubted, marginalized
 from edrbo.theory import FixedSurrogate
 

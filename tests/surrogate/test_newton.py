@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from edrbo.surrogate.newton import minimize_newton
+from edrbo.surrogate.quasi_newton import minimize_newton
 
 Array = NDArray[np.float64]
 

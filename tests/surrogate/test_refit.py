@@ -15,7 +15,7 @@ from torch import Tensor
 
 from edrbo.surrogate import refit
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.refit import FittedModel, advance, fit_sizes
 
 pytestmark = pytest.mark.torch_numeric

@@ -13,8 +13,7 @@ from torch import Tensor
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.fit import Likelihood, pack
-from edrbo.surrogate.hyperparameters import ensemble_priors
-from edrbo.surrogate.kernels import EXPERTS, get_kernel
+from edrbo.surrogate.kernels import EXPERTS, ensemble_priors, get_kernel
 from edrbo.surrogate.replicates import SAME_INPUT, Replicates, same_rows
 from edrbo.surrogate.scaling import Scaling
 from edrbo.surrogate.warping import WarpedSurrogate

@@ -19,9 +19,9 @@ from edrbo.acquisition.risk import Expectation
 from edrbo.acquisition.scores import UCB, BarycenterUCB, Score
 from edrbo.contexts.distributions import ContextPoints, Empirical
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.cross_validation import leave_one_out
+from edrbo.optimizer.calibration import leave_one_out
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
 from edrbo.surrogate.warping import POWER_SD, WarpedSurrogate, _log_evidence
 

@@ -11,7 +11,7 @@ from live import study_server
 from edrbo import Limit, Maximize, Space, Study
 from edrbo.errors import EdrboError
 from edrbo.lab.config import read_toml
-from edrbo.lab.entry.settings import read_outcome_words, read_setting
+from edrbo.lab.entry import read_outcome_words, read_setting
 from edrbo.records.settings import Settings
 
 GIVEN = {  # as they are typed on the page, and what they come to

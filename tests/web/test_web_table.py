@@ -11,9 +11,8 @@ import pytest
 from live import Client, new_key, study_server
 
 from edrbo import Limit, Maximize, Space, Study
-from edrbo.lab.tables.columns import match_columns
 from edrbo.lab.tables.sheet import sheet_of_text
-from edrbo.lab.tables.table_row import RowReader
+from edrbo.lab.tables.table_row import RowReader, match_columns
 from edrbo.lab.web import api, table
 
 GERMAN = "Speed (m/min);LAYERS;kind;humidity;load;value\n2,5;1;plain;40;1,5;3,25\n4;2;glossy;50;2;4\n"

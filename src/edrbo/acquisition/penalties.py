@@ -37,14 +37,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal_acquisition import GoalAcquisition, ModelGoal
+from edrbo.acquisition.acquisition import GoalAcquisition, ModelGoal
 from edrbo.acquisition.objective import Combined, Objective, ObjectiveWrapper, Terms, combine, wrap
 from edrbo.acquisition.scores import Score
 from edrbo.contexts.distributions import ContextPoints
-from edrbo.records.goals import Direction, Goal, Quantile
-from edrbo.records.goals.arithmetic import Array as Numbers
-from edrbo.records.goals.arithmetic import module_of
-from edrbo.records.outcome_units import Units
+from edrbo.records.goals import Array as Numbers
+from edrbo.records.goals import Direction, Goal, Quantile, module_of
+from edrbo.records.outcomes import Units
 from edrbo.surrogate.feasibility import Feasibility
 from edrbo.surrogate.gaussian_model import GaussianModel
 

@@ -1,23 +1,29 @@
 """Context distributions: from the contexts seen so far to weighted atoms that the acquisition sums over.
 
-Everything here is unit-coded, float64 and deterministic: the same history and seed give the same points,
-and they are made once per maximization of the acquisition, never inside one.
+Everything here is unit-coded, float64 and deterministic: the same history and seed give the same points, and they are
+made once per maximization of the acquisition, never inside one. No distribution and no worst case puts mass between the
+levels of discrete contexts (choices, whole numbers).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
-from edrbo.contexts.compression import Compressed, compress
-from edrbo.contexts.context_points import ContextHistory, ContextPoints, box_points, equal_weights, sobol_points
-from edrbo.contexts.levels import Levels
 from edrbo.errors import InvalidContextError, InvalidValueError
+from edrbo.records.context_log import compress as compress_atoms
+from edrbo.space.context_scale import ContextScale
 
 __all__ = [
     "KDE",
@@ -34,6 +40,155 @@ __all__ = [
     "smoothed",
     "sobol_points",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """A small distribution; ``error`` and ``w1`` are its Wasserstein-2 and -1 distances from the one it stands for."""
+
+    atoms: Tensor  # k × d_c
+    weights: Tensor  # k
+    error: float
+    w1: float
+
+
+def compress(
+    atoms: Tensor, weights: Tensor, size: int, seed: int = 0, discrete: NDArray[np.bool_] | None = None
+) -> Compressed:
+    """At most ``size`` weighted atoms for the distribution (``atoms``: n × d_c, ``weights``: n); ``discrete`` columns
+    (d_c) keep their levels."""
+    points, mass = (part.detach().to(torch.float64).numpy() for part in (atoms, weights))
+    small = compress_atoms(points, mass, size, seed, discrete)
+    return Compressed(torch.from_numpy(small.atoms), torch.from_numpy(small.weights), small.error, small.w1)
+
+
+@dataclass(frozen=True, eq=False)
+class ContextPoints:
+    """A distribution on finitely many contexts, and points that stand for the whole context box C.
+
+    ``compression_error`` is the Wasserstein-2 distance of the atoms from the distribution they were made from.
+    """
+
+    atoms: Tensor  # m × d_c
+    weights: Tensor  # m, non-negative, sum to one
+    support: Tensor  # p × d_c, p may be 0
+    compression_error: float = 0.0
+    levels: Levels | None = None  # None: all context variables are real
+
+    def __post_init__(self) -> None:
+        if self.atoms.ndim != 2 or self.support.ndim != 2 or self.weights.shape != self.atoms.shape[:1]:
+            raise InvalidContextError(
+                f"context points do not fit together: atoms {tuple(self.atoms.shape)}, "
+                f"weights {tuple(self.weights.shape)}, support {tuple(self.support.shape)}",
+                "atoms are m × d_c, weights m, support p × d_c",
+            )
+        if not bool((self.weights >= 0).all()) or abs(float(self.weights.sum()) - 1.0) > 1e-9:
+            raise InvalidContextError("the weights of a distribution must be non-negative and sum to one")
+
+    @property
+    def discrete(self) -> NDArray[np.bool_] | None:
+        """Which columns of a context hold levels (d_c); None: none does."""
+        return None if self.levels is None else self.levels.discrete
+
+    @cached_property
+    def all(self) -> Tensor:
+        """Atoms, then support: (m + p) × d_c."""
+        return torch.cat([self.atoms, self.support])
+
+    @cached_property
+    def mass(self) -> Tensor:
+        """The distribution's probability of every row of ``all``: weights, then zeros (m + p)."""
+        return torch.cat([self.weights, self.weights.new_zeros(len(self.support))])
+
+
+@dataclass(frozen=True, eq=False)
+class ContextHistory:
+    """What is known of the contexts, oldest first; n = 0 is allowed and then only the box is known."""
+
+    contexts: Tensor  # n × d_c
+    weights: Tensor  # n, non-negative, any scale
+    lower: Tensor  # d_c
+    upper: Tensor  # d_c
+    levels: Levels | None = None  # None: all context variables are real
+
+    def compressed(self, contexts: Tensor, weights: Tensor, size: int) -> Compressed:
+        """A distribution of contexts like these on at most ``size`` atoms."""
+        return compress(contexts, weights, size, discrete=None if self.levels is None else self.levels.discrete)
+
+    def box(self, size: int) -> Tensor:
+        """A fixed dense set over the box (size × d_c)."""
+        return box_points(self.lower, self.upper, size, self.levels)
+
+    def uniform(self, size: int, seed: int) -> tuple[Tensor, Tensor]:
+        """Quasi-random points of the box (size × d_c) with equal weights (size)."""
+        if self.levels is None:
+            points = sobol_points(len(self.lower), size, seed)
+            return self.lower + (self.upper - self.lower) * points, equal_weights(self.lower, size)
+        points = sobol_points(len(self.levels.scale.blocks), size, seed)
+        return self.levels.at(self.lower, self.upper, points), equal_weights(self.lower, size)
+
+    def normalized_weights(self, half_life: float | None = None) -> Tensor:
+        """Weights that sum to one, each halved for every ``half_life`` later contexts (n)."""
+        weights = self.weights
+        if half_life is not None:
+            if not half_life > 0:
+                raise InvalidValueError(f"half_life is {half_life}", "it is a positive number of contexts")
+            age = torch.arange(len(weights) - 1, -1, -1, dtype=weights.dtype)
+            weights = weights * torch.exp2(-age / half_life)
+        return weights / weights.sum()
+
+
+def box_points(lower: Tensor, upper: Tensor, size: int, levels: Levels | None = None) -> Tensor:
+    """A fixed dense set over a box (size × d_c): equally spaced in one dimension, else corners and Sobol'.
+
+    All 2^d_c corners are in it as long as they take at most half of the set; in more dimensions
+    half of the set are corners, those next to the first Sobol' points. Between ``levels`` there is nothing, and all
+    choices count as corners; then the set may be smaller.
+    """
+    dim = len(lower)
+    if size == 0:
+        return lower.new_zeros(0, dim)
+    if levels is not None:
+        return _level_points(lower, upper, size, levels)
+    if dim == 1:
+        unit = torch.linspace(0.0, 1.0, size, dtype=lower.dtype)[:, None]
+    else:
+        if 2**dim <= max(size // 2, 4):
+            corners = torch.tensor(list(itertools.product((0.0, 1.0), repeat=dim)), dtype=lower.dtype)
+        else:
+            corners = sobol_points(dim, (size + 1) // 2).round()
+        unit = torch.cat([corners, sobol_points(dim, max(size - len(corners), 0))])[:size]
+    return lower + (upper - lower) * unit
+
+
+def _level_points(lower: Tensor, upper: Tensor, size: int, levels: Levels) -> Tensor:
+    dim = len(levels.scale.blocks)
+    if dim == 1:
+        unit = torch.linspace(0.0, 1.0, max(size, levels.scale.choices[0]), dtype=lower.dtype)[:, None]
+    else:
+        corners = levels.corners(upper, max(size // 2, 4))
+        if corners is None:
+            corners = sobol_points(dim, (size + 1) // 2)
+            real = torch.tensor(levels.scale.choices) == 0
+            corners = torch.where(real, corners.round(), corners)
+        unit = torch.cat([corners, sobol_points(dim, max(size - len(corners), 0))])[:size]
+    return torch.from_numpy(np.unique(levels.at(lower, upper, unit).numpy(), axis=0))
+
+
+def sobol_points(dim: int, size: int, seed: int | None = None) -> Tensor:
+    """Sobol' points of the unit cube (size × dim), scrambled when a seed is given."""
+    make_engine: Callable[..., Any] = SobolEngine  # PyTorch leaves it untyped
+    engine = make_engine(dim, scramble=seed is not None, seed=seed)
+    if seed is None:
+        engine.fast_forward(1)  # the first point of the plain sequence is the corner 0
+    points: Tensor = engine.draw(size, dtype=torch.float64)
+    return points
+
+
+def equal_weights(like: Tensor, size: int) -> Tensor:
+    """``size`` weights that sum to one."""
+    return torch.full((size,), 1.0 / size, dtype=like.dtype)
+
 
 MAX_ATOMS_LINE = 32  # atoms kept for one context variable …
 MAX_ATOMS = 64  # … and for several; docs/speed.md shows that the maximizer does not move
@@ -252,3 +407,83 @@ def _kernel_sample(history: ContextHistory, half_life: float | None, size: int, 
         bandwidth = bandwidth.masked_fill(history.levels.unordered, 0.0)
     drawn = (contexts[centers.clamp(max=len(contexts) - 1)] + bandwidth * noise).clamp(history.lower, history.upper)
     return drawn if history.levels is None else history.levels.snap(drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """What coded contexts can be, as ``scale`` codes them. A choice without order has a column for each level."""
+
+    scale: ContextScale
+
+    @classmethod
+    def of(cls, scale: ContextScale) -> Levels | None:
+        """None if all variables are real."""
+        return cls(scale) if any(scale.whole) else None
+
+    @property
+    def discrete(self) -> NDArray[np.bool_]:
+        """The columns that hold levels."""
+        return self.scale.discrete
+
+    @cached_property
+    def unordered(self) -> Tensor:
+        """The columns of choices that have no order: there is no way from one to the next."""
+        widths = [block.stop - block.start for block in self.scale.blocks]
+        return torch.from_numpy(np.repeat(np.array(self.scale.choices) > 0, widths))
+
+    def snap(self, coded: Tensor) -> Tensor:
+        """The nearest contexts (... × d_c) that can be met."""
+        flat = coded.reshape(-1, coded.shape[-1]).numpy()
+        return torch.from_numpy(self.scale.snap(flat)).reshape(coded.shape)
+
+    def at(self, lower: Tensor, upper: Tensor, unit: Tensor) -> Tensor:
+        """Points of the unit cube, a coordinate for each variable (n × k), as contexts of a box (n × d_c).
+
+        Of a choice without order the box holds the levels whose column reaches up to one.
+        """
+        found = lower.new_zeros(len(unit), self.scale.width)
+        for k, block in enumerate(self.scale.blocks):
+            if self.scale.choices[k]:
+                held = torch.nonzero(upper[block] > 0.5).flatten()
+                place = (unit[:, k] * len(held)).long().clamp_max(len(held) - 1)
+                found[torch.arange(len(unit)), block.start + held[place]] = 1.0
+            else:
+                found[:, block] = (lower[block] + (upper[block] - lower[block]) * unit[:, k : k + 1]).to(found.dtype)
+        return self.snap(found)
+
+    def corners(self, upper: Tensor, most: int) -> Tensor | None:
+        """Unit points (n × k) of all corners of a box, that is ends or choices; None if more than ``most``."""
+        sides = []
+        for k, block in enumerate(self.scale.blocks):
+            held = int((upper[block] > 0.5).sum())
+            sides.append([(i + 0.5) / held for i in range(held)] if self.scale.choices[k] else [0.0, 1.0])
+        if np.prod([float(len(side)) for side in sides]) > most:
+            return None
+        return torch.tensor(list(itertools.product(*sides)), dtype=upper.dtype)
+
+    def neighbors(self, contexts: Tensor) -> Tensor:
+        """Contexts (k × d_c) one level from one of ``contexts`` (n × d_c): another choice, one more or one less."""
+        raw = self.scale.decode(contexts.numpy())
+        found = []
+        for k in np.flatnonzero(self.scale.whole):
+            count, own = self.scale.choices[k], raw[:, k]
+            others = [(own + step) % count for step in range(1, count)] if count else [own - 1, own + 1]
+            found += [np.where(np.arange(raw.shape[1]) == k, other[:, None], raw) for other in others]
+        moved = self.snap(torch.from_numpy(self.scale.encode(np.concatenate(found))))
+        return torch.from_numpy(np.unique(moved.numpy(), axis=0))
+
+    def grid(self, lower: Tensor, upper: Tensor, size: int) -> list[Tensor]:
+        """For each variable its coded levels or points (n_k × width), such that about ``size`` are in all of them."""
+        numeric = sum(count == 0 for count in self.scale.choices)
+        combinations = float(np.prod([count or 1 for count in self.scale.choices]))
+        count = max(2, round((size / combinations) ** (1.0 / max(numeric, 1))))
+        axes = []
+        for k, block in enumerate(self.scale.blocks):
+            number = self.scale.choices[k] or count
+            unit = torch.full((number, len(self.scale.blocks)), 0.5, dtype=lower.dtype)
+            unit[:, k] = torch.linspace(0.0, 1.0, number, dtype=lower.dtype)
+            if self.scale.choices[k]:
+                axes.append(torch.eye(number, dtype=lower.dtype))
+            else:
+                axes.append(torch.unique(self.at(lower, upper, unit)[:, block], dim=0))
+        return axes

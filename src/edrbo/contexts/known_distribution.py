@@ -11,11 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.contexts.compression import compress
-from edrbo.contexts.context_points import sobol_points
+from edrbo.contexts.distributions import compress, sobol_points
 from edrbo.records.known_distribution import KnownDistribution, Named, Shares
-from edrbo.records.quantiles import masses, quantiles
-from edrbo.records.scipy_distributions import check_named
+from edrbo.records.scipy_distributions import check_named, masses, quantiles
 from edrbo.space import Space
 
 Array = NDArray[np.float64]

@@ -14,9 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.contexts.compression import compress
-from edrbo.contexts.distributions import ContextDistribution, ContextHistory, Given
-from edrbo.contexts.levels import Levels
+from edrbo.contexts.distributions import ContextDistribution, ContextHistory, Given, Levels, compress
 from edrbo.errors import InvalidValueError
 from edrbo.streams import stream
 

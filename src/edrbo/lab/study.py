@@ -16,16 +16,14 @@ from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, St
 from edrbo.lab.store.event_store import EventStore, StoredStudy, checked_name
 from edrbo.lab.store.place import describe, is_url
 from edrbo.lab.store.turns import is_taken, turn
-from edrbo.records.argument_names import spell_checked
 from edrbo.records.events import Amended, Asked, Event, Undone
-from edrbo.records.outcome_range import OutcomeRange
-from edrbo.records.outcome_units import Direction
-from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.input_reading import spell_checked
+from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
+from edrbo.records.run import Suggestion
 from edrbo.records.scipy_distributions import check_distribution
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
-from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not

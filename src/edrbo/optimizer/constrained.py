@@ -18,10 +18,8 @@ from edrbo.acquisition.search.maximizer import BUDGET, Budget
 from edrbo.errors import EdrboError
 from edrbo.optimizer.answers import OutcomeAnswer
 from edrbo.optimizer.candidates import CandidateSet
-from edrbo.optimizer.chance_constraint import Chance
-from edrbo.optimizer.feasible_best import ALMOST, best_feasible
-from edrbo.optimizer.joint_posterior import JointPosterior, OutcomePart
-from edrbo.optimizer.recommendation import Recommendation, Recommender
+from edrbo.optimizer.joint_posterior import Chance, JointPosterior, OutcomePart
+from edrbo.optimizer.recommendation import ALMOST, Recommendation, Recommender, best_feasible
 from edrbo.records.descriptions import describe_aim
 from edrbo.records.goals import Expected
 from edrbo.records.outcomes import Outcomes

@@ -23,8 +23,7 @@ from torch import Tensor
 from edrbo.acquisition.acquisition import CHUNK
 from edrbo.acquisition.scores import SQRT2
 from edrbo.contexts.uncertainty import MAX_EXACT_CONTEXTS, DistributionUncertainty
-from edrbo.optimizer.cross_validation import Z95
-from edrbo.optimizer.trust import Trust, student_quantile
+from edrbo.optimizer.calibration import Z95, Trust, student_quantile
 from edrbo.surrogate.ensemble import ExpertEnsemble, radius
 
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from torch import Tensor
 from edrbo.acquisition.methods import Method, get_method
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Costs, best_per_cost
-from edrbo.acquisition.search.search_region import MaximinDistance, SearchRegion
+from edrbo.acquisition.search.maximizer import MaximinDistance, SearchRegion
 from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError, UnknownNameError
 from edrbo.optimizer import json_record
 from edrbo.optimizer.answers import Prediction
@@ -29,33 +29,30 @@ from edrbo.optimizer.candidates import (
     AskRequest,
     CandidateSet,
     ForecastOrContext,
+    is_exploring,
     read_candidates,
     read_distribution,
     read_request,
 )
 from edrbo.optimizer.constrained import need_one_main, recommend_under_limits
-from edrbo.optimizer.exploration import is_exploring
 from edrbo.optimizer.joint_posterior import JointPosterior, OutcomePart
 from edrbo.optimizer.outcome_forecast import OutcomeForecaster
 from edrbo.optimizer.outcome_model import OutcomeModel
-from edrbo.optimizer.outcome_posterior import OutcomePosterior
+from edrbo.optimizer.outcome_posterior import OutcomePosterior, Posterior
 from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_front
-from edrbo.optimizer.posterior import Posterior
 from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
-from edrbo.records.argument_names import spell_checked
 from edrbo.records.events import Asked, Event
 from edrbo.records.goals import CVaR, Expected, Goal
-from edrbo.records.outcome_range import OutcomeRange
-from edrbo.records.outcome_units import Direction
-from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.input_reading import spell_checked
+from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
+from edrbo.records.run import Suggestion
 from edrbo.records.scipy_distributions import check_distribution
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
-from edrbo.records.suggestion import Suggestion
 from edrbo.records.validation import read_number
 from edrbo.space import Space
 from edrbo.streams import stream_seed

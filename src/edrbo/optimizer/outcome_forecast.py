@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.contexts.distributions import ContextPoints
-from edrbo.optimizer.cross_validation import Z95
+from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.intervals import mixture_quantiles
 from edrbo.optimizer.training_data import TrainingData
-from edrbo.optimizer.trust import Trust, earned_trust
-from edrbo.records.outcome_forecast import LARGEST_TABLE, MAX_MAGNITUDE, Interval, OutcomeForecast
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
+from edrbo.records.sanity import LARGEST_TABLE, MAX_MAGNITUDE, Interval, OutcomeForecast
 from edrbo.space.context_scale import ContextScale
 from edrbo.surrogate.ensemble import ExpertEnsemble
 

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import Method
 from edrbo.contexts.uncertainty import DistributionUncertainty
+from edrbo.optimizer.calibration import earned_trust
 from edrbo.optimizer.candidates import ForecastOrContext
 from edrbo.optimizer.outcome_posterior import OutcomePosterior, condition, conditioned
 from edrbo.optimizer.recommendation import Recommender, known_distribution_of
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.training_data import TrainingData
-from edrbo.optimizer.trust import earned_trust
 from edrbo.records.goals import Goal, as_goal
 from edrbo.records.state import State
 from edrbo.streams import stream_seed

@@ -12,27 +12,29 @@ atoms take turns.
 
 A failed evaluation says nothing about f. It is what the model of feasibility learns from, which is made once there is
 one.
+
+What is asked of a posterior where the next design is chosen: of one outcome (``OutcomePosterior``) or several
+(``JointPosterior``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.acquisition import RobustAcquisition
-from edrbo.acquisition.goal_acquisition import GoalAcquisition, ModelGoal
+from edrbo.acquisition.acquisition import GoalAcquisition, ModelGoal, RobustAcquisition
 from edrbo.acquisition.methods import Method
-from edrbo.acquisition.objective import Objective
+from edrbo.acquisition.objective import Acquisition, Objective
 from edrbo.acquisition.penalties import LogRisk, penalize_failure, penalize_pending
 from edrbo.acquisition.risk import Expectation, Functional
 from edrbo.acquisition.scores import UCB, Score
-from edrbo.contexts.compression import compress
-from edrbo.contexts.distributions import ContextHistory, ContextPoints, Given, smoothed
+from edrbo.contexts.distributions import ContextHistory, ContextPoints, Given, compress, smoothed
 from edrbo.records.goals import Expected
 from edrbo.streams import in_turn
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
@@ -40,6 +42,40 @@ from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
 from edrbo.surrogate.fit import default_theta, unpack
 from edrbo.surrogate.gaussian_model import pairs
 from edrbo.surrogate.kernels import get_kernel
+
+
+class Posterior(Protocol):
+    """A model conditioned on everything known, and a distribution of contexts."""
+
+    @property
+    def model(self) -> ExpertEnsemble:
+        """The surrogate of the main outcome."""
+
+    @property
+    def points(self) -> ContextPoints:
+        """The distribution of the next context."""
+
+    def for_suggestion(self, number: int) -> Self:
+        """What the suggestion of this number is asked by."""
+
+    def acquisition(self) -> Acquisition:
+        """What the next design maximizes."""
+
+    def feasible(self, approximations: Sequence[Objective]) -> list[Objective]:
+        """``approximations``, less what the risk of failing costs."""
+
+    def penalize_pending(self, approximations: Sequence[Objective]) -> list[Objective]:
+        """``approximations``, away from what is being evaluated."""
+
+    def values(self, x: Tensor) -> Tensor:
+        """What designs ``x`` (N × d_x) are worth without optimism (N)."""
+
+    def level(self, x: Tensor) -> float:
+        """The best value that is had already with one of the designs ``x`` (N × d_x)."""
+
+    def with_pending(self, x: Tensor) -> Self:
+        """Once ``x`` (q × d_x) is being evaluated."""
+
 
 SPREAD_ATOMS = 4
 NONE_PENDING = torch.zeros(0, 0, dtype=torch.float64)

@@ -20,11 +20,10 @@ from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.html_table import html_table
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.constrained import ConstrainedRecommender, recommender_of
-from edrbo.optimizer.feasible_best import best_feasible
-from edrbo.optimizer.recommendation import Recommender
+from edrbo.optimizer.recommendation import Recommender, best_feasible
 from edrbo.records.outcomes import Outcomes
 from edrbo.records.validation import read_number
-from edrbo.space.steps import number_text
+from edrbo.space.variables import number_text
 from edrbo.text import describe_doubt, describe_hypervolume, expected_text, percent
 
 Array = NDArray[np.float64]

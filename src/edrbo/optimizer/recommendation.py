@@ -1,8 +1,10 @@
-"""The recommendation: the design with the best posterior value, with its uncertainty; not the best observation."""
+"""The recommendation: the design with the best posterior value, with its uncertainty; not the best observation. Where
+runs fail it is the best of the designs with a sufficient probability of success.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -13,26 +15,75 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.goal_acquisition import ModelGoal
+from edrbo.acquisition.acquisition import ModelGoal
+from edrbo.acquisition.objective import Objective
+from edrbo.acquisition.penalties import Bar, penalize_failure
+from edrbo.acquisition.search.maximizer import BUDGET, Budget
 from edrbo.contexts.distributions import ContextDistribution, ContextPoints, box_points
 from edrbo.contexts.partial import Donors
 from edrbo.contexts.uncertainty import DistributionUncertainty, distribution_uncertainty, known_distribution
 from edrbo.errors import InvalidValueError
 from edrbo.html_table import html_table
 from edrbo.optimizer.answers import OutcomeAnswer, Prediction, TriedRun
+from edrbo.optimizer.calibration import Trust
 from edrbo.optimizer.candidates import CandidateSet
-from edrbo.optimizer.feasible_best import best_feasible
-from edrbo.optimizer.goal_statements import GoalAnswers, text_of
+from edrbo.optimizer.goal_posterior import GoalAnswers, text_of
 from edrbo.optimizer.intervals import ValueIntervals, value_intervals
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Outlook, Rivals, outlook
 from edrbo.optimizer.training_data import TrainingData
-from edrbo.optimizer.trust import Trust
 from edrbo.records.goals import Expected
-from edrbo.space.variable import format_value
+from edrbo.space.variables import format_value
 from edrbo.surrogate.ensemble import ExpertEnsemble
+from edrbo.surrogate.feasibility import Feasibility
 from edrbo.text import AnswerText, answer_text
 from edrbo.threads import engine_threads
+
+ALMOST = 0.98  # if no tried design is as sure as that, this part of the surest one's probability is asked for
+# In ranges of the outcomes: what an admissible design may at most lose for being less sure, and how fast the worth of
+# one that is not falls with its probability.
+RISK = 0.1
+STEEPNESS = (10.0, 1000.0)
+WALL_TOLERANCE = 1e-3  # by how much the wall may be leaned on
+
+
+def best_feasible(
+    approximations: Sequence[Objective],
+    posterior: OutcomePosterior,
+    candidates: CandidateSet,
+    starts: Tensor,
+    seed: int,
+    least_success: float,
+    *,
+    kinks: bool = False,
+    budget: Budget = BUDGET,
+) -> Tensor:
+    """The design (d_x) that maximizes ``approximations`` of a choice among those that succeed with a probability of
+    ``least_success``.
+
+    If not even the designs tried (``starts``, S × d_x) are believed to, the bar is lowered to what they reach. Among
+    admissible designs the surer one is preferred if it costs little.
+    """
+    starts = candidates.starts(starts)
+    feasibility = posterior.feasibility
+    if feasibility is None:
+        return candidates.best(approximations, seed=seed, starts=starts, kinks=kinks, budget=budget)
+    level = reachable(feasibility, starts, least_success)
+    unit = posterior.outcome_range
+    for steepness in STEEPNESS:
+        bar = Bar(level, RISK * unit, steepness * unit)
+        penalized = penalize_failure(approximations, feasibility, bar)
+        x = candidates.best(penalized, seed=seed, starts=starts, kinks=True, budget=budget)
+        if float(feasibility.probability(x[None])) >= level - WALL_TOLERANCE:
+            return x
+    tried = starts[feasibility.probability(starts) >= level]
+    return tried[approximations[-1](tried).argmax()]
+
+
+def reachable(feasibility: Feasibility, starts: Tensor, least_success: float) -> float:
+    """``least_success``, or what comes close to the surest of ``starts`` (S × d_x) where none reaches it."""
+    return min(least_success, ALMOST * float(feasibility.probability(starts).max()))
+
 
 Array = NDArray[np.float64]
 Part = TypeVar("Part")

@@ -20,7 +20,7 @@ from torch import Tensor
 from edrbo.acquisition.acquisition import CHUNK
 from edrbo.contexts.distributions import ContextPoints, sobol_points
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.optimizer.trust import Trust
+from edrbo.optimizer.calibration import Trust
 from edrbo.space import Space
 from edrbo.streams import stream, stream_seed
 from edrbo.surrogate.ensemble import ExpertEnsemble

@@ -16,7 +16,7 @@ from edrbo.acquisition.methods import Method
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.space import Space
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.kernels import Hyperparameters
 
 
 @dataclass(frozen=True, eq=False)

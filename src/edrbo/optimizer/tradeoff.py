@@ -15,7 +15,7 @@ from torch import Tensor
 
 from edrbo.contexts.distributions import sobol_points
 from edrbo.optimizer.answers import Prediction
-from edrbo.optimizer.goal_statements import text_of
+from edrbo.optimizer.goal_posterior import text_of
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.palette import BLUE, GRID, VERMILION, notebook_figure
 from edrbo.records.goals import Expected

@@ -11,14 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.contexts.distributions import ContextHistory
+from edrbo.contexts.distributions import ContextHistory, Levels
 from edrbo.contexts.known_distribution import known_contexts
-from edrbo.contexts.levels import Levels
 from edrbo.contexts.partial import Donors, complete, completed, equally_likely
 from edrbo.optimizer.outcome_posterior import Extras, Runs, Spread
 from edrbo.records.observations import Observations
-from edrbo.records.outcome_units import Units
-from edrbo.records.outliers import outliers
+from edrbo.records.outcomes import Units
+from edrbo.records.sanity import outliers
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.context_scale import ContextScale

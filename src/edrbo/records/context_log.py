@@ -1,4 +1,10 @@
-"""The log of all contexts seen, in order of arrival, with or without an outcome."""
+"""The log of all contexts seen, in order of arrival, with or without an outcome; and ``compress``, which replaces a
+distribution of many weighted contexts by one of few and says how far the two are apart.
+
+An acquisition evaluates its score at every atom of the distribution, so its cost is linear in their number, while
+a stream of contexts has no limit. The distance is Wasserstein: a score that is L-Lipschitz in the
+context has an expectation that moves by at most L · W₁.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +16,202 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidValueError
-from edrbo.records.compression import compress
 from edrbo.records.validation import read_floats
 from edrbo.space import Space
 from edrbo.space.context_scale import ContextScale
 
+__all__ = ["Compressed", "compress"]
+
+
 Array = NDArray[np.float64]
+
+SAMPLE_ROWS = 8192  # rows k-means sees; the whole distribution is still assigned, weighed and measured at the end
+LLOYD_STEPS = 25
+ASSIGN_CHUNK = 4096  # rows whose distances to all centers are held at once: fits a CPU cache
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """A small distribution and its distance from the one it stands for.
+
+    ``error`` is the Wasserstein-2 distance and ``w1`` the Wasserstein-1 distance: both exact for
+    one context variable, and above that the cost of moving every context to the atom of its cell, which
+    bounds the distance from above.
+    """
+
+    atoms: Array  # k × d_c
+    weights: Array  # k
+    error: float
+    w1: float
+
+
+def compress(
+    atoms: Array, weights: Array, size: int, seed: int = 0, discrete: NDArray[np.bool_] | None = None
+) -> Compressed:
+    """At most ``size`` weighted atoms for the distribution (``atoms``: n × d_c, ``weights``: n).
+
+    A distribution that has no more than ``size`` distinct atoms is kept without error. Otherwise one context
+    variable is cut into ``size`` bins of exactly equal mass, each replaced by its mean; several are
+    clustered by weighted k-means, which places its centers by at most ``SAMPLE_ROWS`` rows (so in a longer
+    distribution a rare atom may join its neighbor). ``seed`` only matters there; the same seed gives the same atoms.
+    Columns that are ``discrete`` hold levels, of which there is no mean: atoms have levels that were there, and every
+    combination keeps its mass, as long as there are no more of them than ``size``.
+    """
+    if size < 1:
+        raise InvalidValueError(f"cannot compress a distribution to {size} atoms", "ask for at least one atom")
+    mass = weights / weights.sum()
+    points, mass = atoms[mass > 0], mass[mass > 0]
+    if discrete is not None and discrete.any():
+        return _between_levels(points, mass, size, seed, discrete)
+    if points.shape[1] == 1:
+        small, small_mass, w2, w1 = _equal_mass_bins(points[:, 0], mass, size)
+        return Compressed(small[:, None], small_mass, w2, w1)
+    if len(points) <= SAMPLE_ROWS:
+        points, mass = _merged(points, mass)
+    if len(points) <= size:
+        return Compressed(points, mass, 0.0, 0.0)
+    centers = _k_means(*_sample(points, mass, seed), size, seed)
+    cells, small_mass, w2, w1 = _to_cell_means(points, mass, centers)
+    return Compressed(cells, small_mass, w2, w1)
+
+
+def _between_levels(points: Array, mass: Array, size: int, seed: int, discrete: NDArray[np.bool_]) -> Compressed:
+    """Each combination of levels is compressed by itself, to a share of the atoms by its mass; if there are too many
+    combinations, cells of k-means are replaced by the context nearest to their mean."""
+    points, mass = _merged(points, mass)
+    if len(points) <= size:
+        return Compressed(points, mass, 0.0, 0.0)
+    _, first, label = np.unique(points[:, discrete], axis=0, return_index=True, return_inverse=True)
+    label = label.reshape(-1)
+    if len(first) > size:
+        return _medoids(points, mass, _k_means(*_sample(points, mass, seed), size, seed))
+    counts = np.bincount(label)
+    shares = _shares(np.bincount(label, mass).astype(np.float64, copy=False), counts, size)
+    parts, squares, distances = [], 0.0, 0.0
+    for k, share in enumerate(shares):
+        chosen = label == k
+        total = float(mass[chosen].sum())
+        small = compress(points[chosen][:, ~discrete], mass[chosen], share, seed) if share < counts[k] else None
+        if small is None:
+            parts.append((points[chosen], mass[chosen]))
+            continue
+        rows = np.repeat(points[first[k]][None], len(small.weights), axis=0)
+        rows[:, ~discrete] = small.atoms
+        parts.append((rows, total * small.weights))
+        squares, distances = squares + total * small.error**2, distances + total * small.w1
+    rows, weights = (np.concatenate(both) for both in zip(*parts, strict=True))
+    return Compressed(rows, weights, squares**0.5, distances)
+
+
+def _shares(mass: Array, counts: NDArray[np.intp], size: int) -> list[int]:
+    """``size`` atoms among groups of ``counts`` contexts: one each, and then where the most mass is for an atom."""
+    shares = np.ones(len(mass), dtype=np.intp)
+    for _ in range(size - len(mass)):
+        shares[np.argmax(np.where(shares < counts, mass / shares, -1.0))] += 1
+    found: list[int] = np.minimum(shares, counts).tolist()
+    return found
+
+
+def _medoids(points: Array, mass: Array, centers: Array) -> Compressed:
+    cell = _nearest(points, centers)
+    means = _cell_means(points, mass, cell, centers)
+    away = ((points - means[cell]) ** 2).sum(1)
+    order = np.lexsort((away, cell))
+    kept = order[np.concatenate(([True], cell[order][1:] != cell[order][:-1]))]  # the nearest of every cell
+    total = np.bincount(cell, mass, len(centers)).astype(np.float64, copy=False)
+    place = np.zeros(len(centers), dtype=np.intp)
+    place[cell[kept]] = kept
+    square = ((points - points[place[cell]]) ** 2).sum(1)
+    return Compressed(points[kept], total[cell[kept]], float(mass @ square) ** 0.5, float(mass @ np.sqrt(square)))
+
+
+def _equal_mass_bins(x: Array, mass: Array, size: int) -> tuple[Array, Array, float, float]:
+    """Atoms, weights and exact W₂, W₁ of the bins of equal mass of a distribution on the line."""
+    order = np.argsort(x, kind="stable")
+    x, mass = x[order], mass[order]
+    first = np.concatenate(([True], x[1:] != x[:-1]))
+    if first.sum() <= size:
+        merged = np.add.reduceat(mass, np.flatnonzero(first))
+        return x[first], merged, 0.0, 0.0
+    # level → ∫₀^level of the quantile function: piecewise linear between atoms, so interpolation is exact
+    # and an atom across a bin's edge is split in the right proportion. Centering keeps it accurate.
+    origin = float(mass @ x)
+    level = np.concatenate(([0.0], np.cumsum(mass)))
+    level /= level[-1]
+    moment = np.concatenate(([0.0], np.cumsum(mass * (x - origin))))
+    edges = np.linspace(0.0, 1.0, size + 1)
+    at_edges = np.interp(edges, level, moment)
+    mean = np.diff(at_edges) * size
+    spread = float(mass @ (x - origin) ** 2) - float(mean @ mean) / size
+    # Within a bin the mass below the mean and the mass above it move equally far in total.
+    crossing = level[np.searchsorted(x - origin, mean)].clip(edges[:-1], edges[1:])
+    below = mean * (crossing - edges[:-1]) - (np.interp(crossing, level, moment) - at_edges[:-1])
+    w1 = 2.0 * float(below.clip(0.0).sum())
+    return mean + origin, np.full(size, 1.0 / size), max(spread, 0.0) ** 0.5, w1
+
+
+def _merged(points: Array, mass: Array) -> tuple[Array, Array]:
+    """Equal rows made one, in the order of their first appearance."""
+    _, first, label = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    total = np.bincount(label.reshape(-1), mass).astype(np.float64, copy=False)
+    return points[first[order]], total[order]
+
+
+def _sample(points: Array, mass: Array, seed: int) -> tuple[Array, Array]:
+    """The distribution itself, or when it is long one row from each of ``SAMPLE_ROWS`` slices of equal mass."""
+    if len(points) <= SAMPLE_ROWS:
+        return points, mass
+    # A random place in each slice, for a regular one could fall in step with a daily cycle.
+    place = (np.arange(SAMPLE_ROWS) + np.random.default_rng(seed).random(SAMPLE_ROWS)) / SAMPLE_ROWS
+    rows = np.searchsorted(np.cumsum(mass), place).clip(0, len(points) - 1)
+    return points[rows], np.full(SAMPLE_ROWS, 1.0 / SAMPLE_ROWS)
+
+
+def _k_means(points: Array, mass: Array, size: int, seed: int) -> Array:
+    """Centers (at most size × d) of weighted k-means: k-means++ start, then Lloyd steps until they rest."""
+    rng = np.random.default_rng(seed)
+    chosen = [int(rng.choice(len(points), p=mass))]
+    nearest = ((points - points[chosen[0]]) ** 2).sum(1)
+    while len(chosen) < size and (odds := mass * nearest).sum() > 0:
+        chosen.append(int(rng.choice(len(points), p=odds / odds.sum())))
+        np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(1), out=nearest)
+    centers = points[chosen]
+    for _ in range(LLOYD_STEPS):
+        cell = _nearest(points, centers)
+        moved = _cell_means(points, mass, cell, centers)
+        if np.array_equal(moved, centers):
+            break
+        centers = moved
+    return centers
+
+
+def _nearest(points: Array, centers: Array) -> NDArray[np.intp]:
+    """Index of the nearest center of every point (n)."""
+    half_norm = 0.5 * (centers**2).sum(1)
+    cell = np.empty(len(points), dtype=np.intp)
+    for start in range(0, len(points), ASSIGN_CHUNK):
+        chunk = slice(start, start + ASSIGN_CHUNK)
+        cell[chunk] = (half_norm - points[chunk] @ centers.T).argmin(1)
+    return cell
+
+
+def _cell_means(points: Array, mass: Array, cell: NDArray[np.intp], centers: Array) -> Array:
+    """Mean of every cell; a cell that lost all its points keeps its center."""
+    total = np.bincount(cell, mass, len(centers))
+    sums = np.stack([np.bincount(cell, mass * column, len(centers)) for column in points.T], 1)
+    return np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], centers)
+
+
+def _to_cell_means(points: Array, mass: Array, centers: Array) -> tuple[Array, Array, float, float]:
+    """Means and masses of the non-empty cells, and what moving every point to its cell's mean costs."""
+    cell = _nearest(points, centers)
+    means = _cell_means(points, mass, cell, centers)
+    square = ((points - means[cell]) ** 2).sum(1)
+    total = np.bincount(cell, mass, len(centers)).astype(np.float64, copy=False)
+    kept = total > 0
+    return means[kept], total[kept], float(mass @ square) ** 0.5, float(mass @ np.sqrt(square))
+
 
 LARGEST_WEIGHT = 1e100  # so that sums over any number of batches are numbers
 KEPT_ROWS = 5_000  # a longer batch of context-only samples is summarized by fewer weighted ones

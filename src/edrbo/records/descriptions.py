@@ -17,8 +17,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.space import Space
-from edrbo.space.steps import number_text
-from edrbo.space.variable import format_value
+from edrbo.space.variables import format_value, number_text
 
 Array = NDArray[np.float64]
 

@@ -1,19 +1,44 @@
-"""Reading of arguments: ids, designs and contexts as users give them."""
+"""Reading of arguments: ids, designs and contexts as users give them; a misspelled argument is named with the one
+meant.
+"""
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import ConstraintWarning, InvalidContextError, InvalidDesignError, InvalidEventError
+from edrbo.records.run import Suggestion
 from edrbo.records.state import State
-from edrbo.records.suggestion import Suggestion
 from edrbo.records.validation import read_id
 from edrbo.space import Space
+from edrbo.space.point_tables import close_match
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def spell_checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """A function whose TypeError for an argument that it does not have says which one is spelled alike."""
+    names = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    title = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def checked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        for name in named:
+            if name not in names:
+                hint = close_match(name, names, f"its arguments are {', '.join(names)}")
+                raise TypeError(f"{title}() has no argument {name!r} (hint: {hint})")
+        return function(*arguments, **named)
+
+    return checked
+
 
 Array = NDArray[np.float64]
 Reported = Suggestion | Mapping[str, Any] | int  # a suggestion, a design of one's own, or the number of a run

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from edrbo.errors import InvalidContextError, InvalidValueError
 from edrbo.records.context_log import read_weights
 from edrbo.space import Space
-from edrbo.space.bounds import plain_number
 from edrbo.space.point_tables import close_match
+from edrbo.space.variables import plain_number
 
 Array = NDArray[np.float64]
 

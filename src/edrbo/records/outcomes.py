@@ -8,21 +8,137 @@ Every one has its own surrogate on (x, c). With goals G_k (the mean over context
 design maximizes Σ_k ± w_k G_k(f_k(x, ·)), w = 1 for the main outcome, among those of which all limits hold:
 P_c(lower ≤ f_r(x, c) ≤ upper) ≥ probability, and that with a posterior probability of ``confidence``. Weights are
 exchange rates in the user's units, so they do not move as data come.
+
+``OutcomeRange`` is what an outcome can be at all: a yield lies from 0 to 100 %, power is never below zero.
+
+No model is asked about it. What is said of an outcome is held to it: means, intervals, bounds and the draws from which
+values of goals come. A single outcome that was reported may lie outside: instruments have noise.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.records.goals import Goal, ProbabilityBetterThan, ProbabilityWithin, as_goal
-from edrbo.records.outcome_units import Direction
-from edrbo.space.bounds import plain_number
 from edrbo.space.point_tables import close_match
+from edrbo.space.variables import plain_number
+
+HINT = 'write "0:100", "0:" for no upper end, or a pair such as (0, None)'
+
+
+@dataclass(frozen=True)
+class OutcomeRange:
+    """From ``lower`` to ``upper``, in the user's units; an end that is None is open."""
+
+    lower: float | None = None
+    upper: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, _end(getattr(self, name)))
+        if self.lower is None and self.upper is None:
+            raise InvalidValueError("an outcome range has no end", HINT)
+        if not self.ends[0] < self.ends[1]:
+            raise InvalidValueError(f"nothing lies between {self.lower} and {self.upper}", "the lower end comes first")
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Infinite where there is none."""
+        return -math.inf if self.lower is None else self.lower, math.inf if self.upper is None else self.upper
+
+    def to_text(self) -> str:
+        """Such as ``0:100``; ``read_outcome_range`` is the inverse."""
+        return ":".join("" if end is None else repr(end).removesuffix(".0") for end in (self.lower, self.upper))
+
+
+def read_outcome_range(given: Any) -> OutcomeRange | None:
+    """From a pair of numbers (None: open), or its text."""
+    if given is None or isinstance(given, OutcomeRange):
+        return given
+    if isinstance(given, str):
+        if given.strip() in ("", "none"):
+            return None
+        given = [part.strip() or None for part in given.split(":")]
+    if not isinstance(given, Sequence) or len(given) != 2:
+        raise InvalidValueError(f"the outcome range is {given!r}", HINT)
+    return OutcomeRange(*given)
+
+
+def _end(given: Any) -> float | None:
+    if given is None:
+        return None
+    try:
+        number = float(given) if isinstance(given, str) else plain_number(given)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise InvalidValueError(f"an end of the outcome range is {given!r}", HINT)
+    return number if math.isfinite(number) else None
+
+
+Array = NDArray[np.float64]
+Direction = Literal["maximize", "minimize"]
+
+
+@dataclass(frozen=True)
+class Units:
+    """A model's value is ``sign`` · y / ``scale``: it maximizes, and its numbers are of ordinary size.
+
+    Whatever a model says, y lies from ``lowest`` to ``highest``.
+    """
+
+    sign: float = 1.0
+    scale: float = 1.0
+    lowest: float = -math.inf
+    highest: float = math.inf
+
+    @classmethod
+    def of(cls, direction: Direction, y: Array, ends: tuple[float, float] = (-math.inf, math.inf)) -> Units:
+        """For outcomes ``y``, between ``ends``; the scale is a power of two, and 1 for outcomes of ordinary size."""
+        largest = float(np.abs(y).max(initial=0.0))
+        ordinary = largest == 0.0 or 1e-100 < largest < 1e100
+        scale = 1.0 if ordinary else 2.0 ** (math.frexp(largest)[1] - 1)
+        return cls(1.0 if direction == "maximize" else -1.0, scale, *ends)
+
+    @property
+    def limited(self) -> bool:
+        return math.isfinite(self.lowest) or math.isfinite(self.highest)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value of a model."""
+        low, high = sorted((self.sign * self.lowest / self.scale, self.sign * self.highest / self.scale))
+        return low, high
+
+    def to_model(self, y: Any) -> Array:
+        return self.sign * (np.asarray(y, dtype=np.float64) / self.scale)
+
+    def variance_to_model(self, variance: Any) -> Array:
+        """Of a noise variance in the user's units; two divisions, since the square of the scale may overflow."""
+        return np.asarray(variance, dtype=np.float64) / self.scale / self.scale
+
+    def to_user(self, values: Any) -> Array:
+        """Values of the model in the user's units and direction, held to what they can be; and to what float64 can
+        say, unless infinite."""
+        return np.clip(self.sign * self._sized(values), self.lowest, self.highest)
+
+    def spread_to_user(self, sd: Any) -> Array:
+        """A standard deviation, or any difference without a direction, in the user's units."""
+        return np.abs(self._sized(sd))
+
+    def _sized(self, values: Any) -> Array:
+        limit = np.finfo(np.float64).max / max(self.scale, 1.0)
+        given = np.asarray(values, dtype=np.float64)
+        return np.where(np.isinf(given), given, np.clip(given, -limit, limit) * self.scale)
+
 
 MOST_MAIN = 3  # outcomes of a front: of more nobody can choose
 LONGEST_NAME = 100

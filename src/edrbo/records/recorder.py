@@ -33,23 +33,22 @@ from edrbo.records.input_reading import (
     read_some_context,
     really_set,
 )
-from edrbo.records.input_warnings import (
+from edrbo.records.known_distribution import KnownDistribution
+from edrbo.records.observations import Observations
+from edrbo.records.reported import is_empty, reported, reported_series
+from edrbo.records.run import Run, Suggestion
+from edrbo.records.sanity import (
+    ImplausibleRun,
     exact_conflict,
+    implausible,
     input_warnings,
     other_input_warnings,
     series_input_warnings,
     warn,
 )
-from edrbo.records.known_distribution import KnownDistribution
-from edrbo.records.observations import Observations
-from edrbo.records.reported_outcomes import is_empty, reported
-from edrbo.records.reported_rows import reported_series
-from edrbo.records.run import Run
-from edrbo.records.sanity import ImplausibleRun, implausible
 from edrbo.records.scipy_distributions import check_distribution
 from edrbo.records.spending import Spending, spending
 from edrbo.records.state import State
-from edrbo.records.suggestion import Suggestion
 from edrbo.space import Space
 
 if TYPE_CHECKING:

@@ -1,11 +1,29 @@
-"""Sanity of entries: numbers that look mistyped are questioned, never refused.
+"""Sanity of entries: numbers that look mistyped are questioned, never refused; in Python by a warning once it is
+recorded.
 
-What is expected comes from the suggestion itself where it says so (``records/outcome_forecast.py``), else from what was
-reported so far: the middle and the spread of the others, both such that a few wild ones do not move them.
+What is expected comes from the suggestion itself where it says so (``OutcomeForecast``), else from what was reported so
+far: the middle and the spread of the others, both such that a few wild ones do not move them.
+
+``outliers``: outcomes so far from all others that they cannot belong to them are kept on record and not learned from.
+One y of −10,000 among values near 0 would make the unit of every model so large that it sees nothing else. Judged is
+each beside the others, by the whole range of these: what is rough or heavy-tailed, a needle or a penalty that somebody
+gives every failure stays. ``Settings.outliers`` turns it off.
+
+``OutcomeForecast`` is the predictive distribution of an outcome when its design was suggested, stored with the
+suggestion:
+
+    value, low, high    mean and 95 % interval of the outcome over the contexts that were to be expected
+    axes                per context variable its name and a few points in the user's units, ascending
+    table               [value, low, high] at every combination of the points, the last variable running fastest
+
+``tell`` compares with it without a model, and the prediction can be judged later. Between points it is linear in
+every variable, beyond the ends it stays as it is there.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,25 +31,266 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.errors import ImplausibleWarning, NarrowContextsWarning
 from edrbo.records.context_log import ContextBatch
 from edrbo.records.descriptions import format_outcome
-from edrbo.records.outcome_forecast import read_outcome_forecast
-from edrbo.records.outliers import outliers
-from edrbo.records.robust_spread import (
-    LIKELY_SPREADS,
-    is_far,
-    is_far_in_logs,
-    is_far_on_best_scale,
-    may_be,
-    spread_of,
-)
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
+from edrbo.records.validation import read_floats, read_number
 from edrbo.space import Space
-from edrbo.space.variable import Variable, format_value
+from edrbo.space.context_scale import seen_of_bounds
+from edrbo.space.variables import Variable, format_value
 
 Array = NDArray[np.float64]
+
+MIN_NUMBERS = 8  # numbers before anything can be called unusual: five uniform ones may well lie close together
+FAR_SPREADS = 5.0  # spreads from the middle of all seen; a normal distribution goes there once in a million …
+BEYOND_RANGES = 1.0  # … and so many of their ranges beyond them, since a distribution may drift
+CONSTANT = 1e-9  # of their size: numbers that differ by rounding only have no scale
+LIKELY_SPREADS = 3.0  # spreads within which a number may be one of these
+
+
+def spread_of(seen: Array) -> tuple[float, float]:
+    """The middle of numbers and how far they are apart, as a standard deviation."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what no float can hold is nothing to judge by
+        low, middle, high = (float(end) for end in np.quantile(seen, (0.1, 0.5, 0.9)))  # np.median would load numpy.ma
+        spread = max(1.4826 * float(np.quantile(np.abs(seen - middle), 0.5)), (high - low) / 2.563)
+    return middle, max(spread, 1e-3 * abs(middle), 1e-9 * float(np.abs(seen).max(initial=0.0)))
+
+
+def is_far(seen: Array, number: float, far: float = FAR_SPREADS, beyond: float = BEYOND_RANGES) -> bool:
+    """Whether ``number`` is far beyond all of those ``seen`` (n)."""
+    if len(seen) < MIN_NUMBERS:
+        return False
+    low, high = float(seen.min()), float(seen.max())
+    if high - low <= CONSTANT * max(abs(low), abs(high)) or max(low - number, number - high) <= beyond * (high - low):
+        return False
+    middle, spread = spread_of(seen)
+    return abs(number - middle) > far * spread
+
+
+def is_far_in_logs(seen: Array, number: float) -> bool:
+    """The same on a scale of logarithms; of numbers that have none, on their own."""
+    if not (number > 0 and (seen > 0).all()):
+        return is_far(seen, number)
+    return is_far(np.log(seen), math.log(number))
+
+
+def is_far_on_best_scale(seen: Array, number: float) -> bool:
+    """The same, and in logarithms too where these are less skewed: the largest of log-normal numbers
+    are far from the others, and belong to them.
+
+    Of 300 series of 30 log-normal numbers (sigma 1) it says so 20 times, ``is_far`` 90 times.
+    """
+    if not is_far(seen, number):
+        return False
+    return not (number > 0 and (seen > 0).all() and _skew(np.log(seen)) < _skew(seen)) or is_far_in_logs(seen, number)
+
+
+def _skew(numbers: Array) -> float:
+    """How far from symmetric numbers that are not all the same are: |E z³|, of a standard deviation of one."""
+    away = numbers - numbers.mean()
+    return abs(float(np.mean((away / away.std()) ** 3)))
+
+
+def may_be(seen: Array, number: float) -> bool:
+    """Whether ``number`` may well be one of those ``seen``; not if these are few."""
+    if len(seen) < MIN_NUMBERS or not np.isfinite(number):
+        return False
+    middle, spread = spread_of(seen)
+    return abs(number - middle) <= LIKELY_SPREADS * spread
+
+
+Rows = NDArray[np.bool_]
+
+MIN_OTHERS = 9  # others before one can be judged
+FAR_RANGES, FAR_RANGES_FEW = 10.0, 100.0  # ranges of the n others between them and an outlier: FAR + FEW / n …
+HEAVY = 100.0  # … or, up to this, as many as their farthest is farther from their middle than half of them
+SHARE = 20  # one outlier in so many outcomes, or one
+# too good to be true is what this many runs so near, in every coded variable, contradict
+CONTRADICTION_DISTANCE, CONTRADICTING_RUNS = 0.1, 2
+
+
+def outliers(state: State) -> Rows:
+    """Which of the observations (n) are not to be learned from."""
+    data = state.observations
+    y = data.y if state.settings.direction == "maximize" else -data.y
+    found = np.zeros(len(y), dtype=np.bool_)
+    if state.settings.outliers == "keep":
+        return found
+    for row in _apart(y):
+        too_good = y[row] > np.delete(y, row).max()
+        explained = any(is_far(np.delete(known, row), known[row]) for known in data.c.T if np.isfinite(known).all())
+        if not explained and not (too_good and not _contradicted(data.x, row)):
+            found[row] = True
+    return found
+
+
+def _apart(y: Array) -> NDArray[np.intp]:
+    """The fewest rows that are far beyond all others; none twice the same, which would be meant."""
+    y = y / (float(np.abs(y).max(initial=0.0)) or 1.0)  # so that nothing overflows
+    order = np.argsort(-np.abs(y - np.quantile(y, 0.5)), kind="stable") if len(y) else np.zeros(0, dtype=np.intp)
+    for count in range(1, min(max(1, len(y) // SHARE), len(y) - MIN_OTHERS) + 1):
+        away, body = order[:count], y[order[count:]]
+        low, high = float(body.min()), float(body.max())
+        gap = np.maximum(low - y[away], y[away] - high)
+        # less is needed of none, and quantiles take time
+        if not (high > low and (gap > FAR_RANGES * (high - low)).all()):
+            continue
+        if (gap > _needed(body) * (high - low)).all() and len(np.unique(y[away])) == count:
+            return away
+    return order[:0]
+
+
+def _needed(body: Array) -> float:
+    """In ranges of ``body``."""
+    distance = np.abs(body - np.quantile(body, 0.5))
+    half = float(np.quantile(distance, 0.5))
+    heavy = HEAVY if half == 0.0 else min(float(distance.max()) / half, HEAVY)
+    return max(FAR_RANGES + FAR_RANGES_FEW / len(body), heavy)
+
+
+def _contradicted(x: Array, row: int) -> bool:
+    near = (np.abs(x - x[row]) <= CONTRADICTION_DISTANCE).all(axis=1)
+    return int(near.sum()) > CONTRADICTING_RUNS
+
+
+MAX_MAGNITUDE = 1e150  # numbers whose squares can be summed
+LARGEST_TABLE = 128  # rows that are believed
+DIGITS = 2  # after the first one of an interval's width
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and the ends of a 95 % interval, in the user's units; low ≤ high."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """The longer of its two sides."""
+        return max(self.high - self.value, self.value - self.low)
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeForecast:
+    """``table`` has one dimension for each of ``axes`` and a last one of three numbers; both empty without contexts."""
+
+    overall: Interval
+    axes: tuple[tuple[str, Array], ...] = ()
+    table: Array | None = None
+
+    def at(self, context: Mapping[str, float] | None) -> Interval:
+        """In ``context``, by name; over all contexts if it is not known or a variable of the table is not in it."""
+        if context is None or self.table is None or any(name not in context for name, _ in self.axes):
+            return self.overall
+        table = self.table
+        for name, points in self.axes:
+            table = _along(points, table, float(context[name]))
+        return Interval(*(float(number) for number in table))
+
+    def values(self, contexts: Array) -> Array:
+        """The values of the table (n) in ``contexts`` (n × its axes, in their order)."""
+        assert self.table is not None
+        each, table = np.arange(len(contexts)), self.table[..., 0]
+        table = np.broadcast_to(table, (len(contexts), *table.shape))
+        for (_, points), places in zip(self.axes, contexts.T, strict=True):
+            place = np.clip(places, points[0], points[-1])
+            upper = np.searchsorted(points, place)
+            lower = np.maximum(upper - 1, 0)
+            gap = points[upper] - points[lower]
+            share = (place - points[lower]) / np.where(gap > 0, gap, 1.0)
+            share = share.reshape(-1, *[1] * (table.ndim - 2))
+            table = (1.0 - share) * table[each, lower] + share * table[each, upper]
+        found: Array = table
+        return found
+
+    def reach(self) -> Interval:
+        """From the lowest to the highest of what is expected in any context."""
+        if self.table is None:
+            return self.overall
+        low, high = float(self.table[..., 1].min()), float(self.table[..., 2].max())
+        return Interval(self.overall.value, min(low, self.overall.low), max(high, self.overall.high))
+
+    def to_dict(self) -> dict[str, Any]:
+        """In JSON types, with as many digits as matter."""
+        whole = np.array([self.overall.value, self.overall.low, self.overall.high])
+        record: dict[str, Any] = dict(zip(("value", "low", "high"), _short(whole, np.ptp(whole)), strict=True))
+        if self.table is not None:
+            gaps = [np.diff(points).min(initial=np.inf) for _, points in self.axes]
+            record["axes"] = [[name, _short(points, gap)] for (name, points), gap in zip(self.axes, gaps, strict=True)]
+            record["table"] = [_short(row, np.ptp(row)) for row in self.table.reshape(-1, 3)]
+        return record
+
+
+def read_outcome_forecast(record: Mapping[str, Any] | None) -> OutcomeForecast | None:
+    """The inverse of ``to_dict``; None for what says nothing of this kind, whoever wrote it."""
+    if not record:
+        return None
+    ends = _numbers([record.get(name) for name in ("value", "low", "high")], (3,))
+    if ends is None or not ends[1] <= ends[0] <= ends[2]:
+        return None
+    overall = Interval(*ends.tolist())
+    axes = _read_axes(record.get("axes"))
+    if not axes:
+        return OutcomeForecast(overall)
+    sizes = tuple(len(points) for _, points in axes)
+    table = _numbers(record.get("table"), (int(np.prod(sizes, dtype=np.float64)), 3))
+    if table is None or not ((table[:, 1] <= table[:, 0]) & (table[:, 0] <= table[:, 2])).all():
+        return OutcomeForecast(overall)
+    return OutcomeForecast(overall, axes, table.reshape(*sizes, 3))
+
+
+def _read_axes(given: Any) -> tuple[tuple[str, Array], ...]:
+    axes = []
+    try:
+        for name, points in given or ():
+            numbers = read_floats(points)
+            if (
+                not isinstance(name, str)
+                or numbers is None
+                or numbers.ndim != 1
+                or not 0 < len(numbers) < LARGEST_TABLE
+            ):
+                return ()
+            if not np.isfinite(numbers).all() or not (np.diff(numbers) > 0).all():
+                return ()
+            axes.append((name, numbers))
+    except (TypeError, ValueError):
+        return ()
+    return tuple(axes) if len(axes) < 8 else ()
+
+
+def _numbers(given: Any, shape: tuple[int, ...]) -> Array | None:
+    """Finite numbers of this shape, of sizes whose squares can be summed; None for anything else."""
+    if len(given or ()) > LARGEST_TABLE or shape[0] > LARGEST_TABLE:
+        return None
+    numbers = read_floats(given)
+    if numbers is None or numbers.shape != shape or not (np.abs(numbers) < MAX_MAGNITUDE).all():
+        return None
+    return numbers
+
+
+def _along(points: Array, table: Array, place: float) -> Array:
+    """``table`` (n × …) between the ``points`` (n) around ``place``."""
+    place = min(max(place, float(points[0])), float(points[-1]))
+    upper = int(np.searchsorted(points, place))
+    if upper == 0:
+        first: Array = table[0]
+        return first
+    share = (place - points[upper - 1]) / (points[upper] - points[upper - 1])
+    between: Array = (1.0 - share) * table[upper - 1] + share * table[upper]
+    return between
+
+
+def _short(numbers: Array, unit: float) -> list[float]:
+    """Rounded to a hundredth of ``unit`` or less; as they are where that is no number."""
+    digits = DIGITS - math.floor(math.log10(unit)) if 0.0 < unit < math.inf else None
+    return [float(number) if digits is None else round(float(number), digits) for number in numbers]
+
 
 FAR_VALUE, BEYOND_VALUE = 8.0, 3.0  # of an outcome, as FAR and BEYOND of a context: good designs are meant to stand out
 # Half-widths of a 95 % interval from what was expected, and spreads of all outcomes: 21 of 30,000 outcomes of the
@@ -285,3 +544,101 @@ def _meant(seen: Array, number: float) -> str:
         if not is_far(seen, number * scale, LIKELY_SPREADS) and number != 0:
             return f"; did you mean {number * scale:.6g}?"
     return ""
+
+
+MAX_WARNED_ROWS = 3  # rows of a run that are warned of one by one
+
+
+def input_warnings(state: State, suggested: Run | None, value: Any, row: Array | None) -> list[Warning]:
+    """Of an outcome of a run in its context (d_c), as far as they are reported; ``suggested`` if that design was
+    set."""
+    context = None if row is None or not state.space.d_c else state.space.name_contexts(row[None])[0]
+    number = read_number(value)
+    # A context outside its bounds was warned of when it was read.
+    texts = doubts(state, suggested, number if math.isfinite(number) else None, context, bounds=False)
+    found: list[Warning] = [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in texts]
+    return found + [NarrowContextsWarning(text) for text in newly_narrow(state, row)]
+
+
+def other_input_warnings(state: State, others: Mapping[str, Any] | None) -> list[Warning]:
+    """Of outcomes besides the main one, by name."""
+    numbers = {name: read_number(value) for name, value in (others or {}).items()}
+    texts = [text for name, n in numbers.items() for text in doubts(state.of_outcome(name), None, n, None)]
+    return [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in texts]
+
+
+def series_input_warnings(state: State, suggested: Run | None, parts: Mapping[str, Any]) -> list[Warning]:
+    """Of several rows at once, as ``Series.fields`` has them: the first that look wrong, and how many more do."""
+    others, texts = Others.of(state), list[str]()
+    for k, (row, value) in enumerate(zip(parts["contexts"], parts["values"].tolist(), strict=True)):
+        context = state.space.known_numbers(row) if state.space.d_c else None
+        known = None if math.isnan(value) else value
+        texts += [f"row {k}: {text}" for text in others.doubts(suggested, known, context, bounds=False)]
+    for name, column in (parts["others_values"] or {}).items():
+        others = Others.of(state.of_outcome(name))
+        texts += [f"row {k}: {text}" for k, value in enumerate(column) for text in others.doubts(None, value, None)]
+    more = [f"{len(texts) - MAX_WARNED_ROWS} more of these rows look wrong"] if len(texts) > MAX_WARNED_ROWS else []
+    shown = [*texts[:MAX_WARNED_ROWS], *more]
+    return [ImplausibleWarning(f"{text} (kept as it is; correct it if it is wrong)") for text in shown]
+
+
+def exact_conflict(
+    state: State, key: int, x: Array | None, row: Array | None, value: Any, noise_variance: Any
+) -> list[Warning]:
+    """Of an outcome reported with no noise at all, if another one of the same design (d_x) and context is too."""
+    design = x if x is not None else state.runs[key].x if key in state.runs else None
+    if read_number(noise_variance) != 0.0 or design is None or (row is None and state.space.d_c):
+        return []
+    data = state.observations
+    same = (data.x == design).all(axis=1) & (data.noise_variance == 0.0) & (data.y != read_number(value))
+    same &= (data.c == (np.empty(0) if row is None else row)).all(axis=1)
+    if not same.any():
+        return []
+    place = int(np.argmax(same))
+    other = format_outcome(state.settings, float(data.y[place]))
+    text = f"run {state.owners[place]} gave {other} at the same design and context, and both were reported with noise=0"
+    return [ImplausibleWarning(f"{text}; their difference is taken for noise")]
+
+
+def warn(found: Sequence[Warning]) -> None:
+    """For a method that the user called."""
+    for warning in found:
+        warnings.warn(warning, stacklevel=3)
+
+
+def narrow_contexts(state: State, contexts: Array | None = None) -> dict[str, str]:
+    """The context variables that fill a sliver of their bounds only, with what that means; of ``contexts`` (n × d_c) or
+    of those that outcomes met."""
+    data = state.observations
+    rows = data.c[data.complete] if contexts is None else contexts
+    found = {}
+    for k, (name, variable) in enumerate(state.space.context.items()):
+        lower, upper = variable.limits()
+        if not (variable.numeric and variable.bounded):
+            continue
+        if seen_of_bounds(lower, upper, rows[:, k], variable.log) is not None:
+            ends = float(rows[:, k].min()), float(rows[:, k].max())
+            low, high = (format_value(variable, variable.value_of(end)) for end in ends)
+            found[name] = (
+                f"{name} was {low} to {high} so far, a small part of {variable.describe()}: the model takes its scale "
+                "from what was seen; narrower bounds say the same"
+            )
+    return found
+
+
+def newly_narrow(state: State, row: Array | None) -> list[str]:
+    """What there is to say of that once ``row`` (d_c) is reported, if it was not so before."""
+    if row is None or not state.space.d_c or np.isnan(row).any():
+        return []
+    data = state.observations
+    before, rows = narrow_contexts(state), np.concatenate([data.c[data.complete], row[None]])
+    return [text for name, text in narrow_contexts(state, rows).items() if name not in before]
+
+
+def narrow_with(state: State, key: int) -> list[str]:
+    """The same of a run that was reported last."""
+    data = state.observations
+    others = data.complete.copy()
+    others[list(state.rows_of(key))] = False
+    before = narrow_contexts(state, data.c[others])
+    return [text for name, text in narrow_contexts(state).items() if name not in before]

@@ -2,31 +2,114 @@
 
 Python, JSON, TOML, the command line, studies and the Optuna sampler all loop over the fields of ``Settings``. A new
 setting is one field here (and one line in ``SettingsOptions``, which tells type checkers what ``**choices`` may be).
+Each is read from what people give by a reader of its own: checked, in plain types, with an error that says what to
+write.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypedDict, get_args
 
-from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError
+from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
 from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.known_distribution import KnownDistribution, as_known_distribution
-from edrbo.records.outcome_range import OutcomeRange, read_outcome_range
-from edrbo.records.outcome_units import Direction
-from edrbo.records.outcomes import Limit, Maximize, Minimize, Outcomes, read_outcomes
-from edrbo.records.setting_readers import (
-    read_choice,
-    read_evaluations,
-    read_forgetting,
-    read_integer,
-    read_method,
-    read_probability,
-    read_text,
+from edrbo.records.outcomes import (
+    Direction,
+    Limit,
+    Maximize,
+    Minimize,
+    OutcomeRange,
+    Outcomes,
+    read_outcome_range,
+    read_outcomes,
 )
 from edrbo.space import Space
 from edrbo.space.cost_function import Cost, as_cost
+from edrbo.space.point_tables import close_match
+from edrbo.space.variables import plain_number
+
+LONGEST_TEXT = 200
+
+# The names of acquisition.methods, which must not be imported here: it loads the engine.
+METHOD_NAMES = (
+    *("edrbo-mean", "edrbo", "edrbo-published", "edrbo-integrated", "edrbo-warped", "erbo", "wdrbo"),
+    *("sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb"),
+)
+
+
+def read_method(given: Any) -> Any:
+    if isinstance(given, str):
+        if given not in METHOD_NAMES:
+            hint = close_match(given, METHOD_NAMES, f"choose from {', '.join(METHOD_NAMES)}")
+            raise UnknownNameError(f"no method is called {given!r}", hint)
+        return given
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not hasattr(given, "functional_at"):  # a Method, which cannot be imported here
+        raise InvalidValueError(f"a method is a name or a Method, not {type(given).__name__}")
+    return given
+
+
+def read_choice(name: str, words: tuple[str, ...], hint: str) -> Callable[[Any], str]:
+    """One of ``words``."""
+
+    def read(given: Any) -> str:
+        if not isinstance(given, str) or given not in words:
+            raise InvalidValueError(f"{name} is {given!r}", hint)
+        return given
+
+    return read
+
+
+def read_integer(name: str, least: int | None, hint: str) -> Callable[[Any], int]:
+    def read(given: Any) -> int:
+        try:
+            number = None if isinstance(given, bool) else operator.index(given)
+        except TypeError:
+            number = None
+        if number is None or (least is not None and number < least):
+            raise InvalidValueError(f"{name} is {given!r}", hint)
+        return number
+
+    return read
+
+
+def read_evaluations(given: Any) -> int | None:
+    hint = "a whole number from 1: how many runs there will be"
+    return None if given is None else read_integer("evaluations", 1, hint)(given)
+
+
+def read_forgetting(given: Any) -> float | None:
+    if given is None:
+        return None
+    number = plain_number(given)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidValueError(f"forgetting is {given!r}", "give a half-life in contexts, above zero")
+    return number
+
+
+def read_probability(name: str) -> Callable[[Any], float]:
+    def read(given: Any) -> float:
+        number = plain_number(given)
+        if not 0.0 <= number <= 1.0:
+            raise InvalidValueError(f"{name} is {given!r}", "give a probability, between 0 and 1")
+        return number
+
+    return read
+
+
+def read_text(name: str) -> Callable[[Any], str]:
+    def read(given: Any) -> str:
+        if not isinstance(given, str) or len(given) > LONGEST_TEXT or not given.isprintable():
+            raise InvalidValueError(f"{name} is {given!r}", f"it is one line of at most {LONGEST_TEXT} characters")
+        return given
+
+    return read
+
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
 DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (docs/why.md)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidEventError, InvalidValueError
 from edrbo.records.events import KINDS, Event
 from edrbo.space import Space
-from edrbo.space.context_rows import check_levels
+from edrbo.space.space import check_levels
 
 Array = NDArray[np.float64]
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from edrbo.errors import InvalidSpaceError, InvalidValueError
-from edrbo.space.columns import natural_values
-from edrbo.space.constraints import FunctionMargin, variable_reader
-from edrbo.space.expressions import Expression, Number, Operation
+from edrbo.space.expressions import Expression, FunctionMargin, Number, Operation, variable_reader
 from edrbo.space.point_tables import Array
 from edrbo.space.space import Space
+from edrbo.space.variables import natural_values
 
 PROBES = 512  # designs within, and as many corners, at which a cost must be above zero
 PROHIBITIVE = 1e300

@@ -1,24 +1,221 @@
 """The designs that may be suggested: those that satisfy the constraints, with some of their variables held if need be.
 
-All points are coded. ``Region`` finds such designs near given ones: by Gauss-Newton steps onto what is violated,
-clipped to the box, and then, for levels and steps, by the nearest combination that is inside.
+All points are coded. ``Region`` finds such designs near given ones: by Gauss-Newton steps onto what is violated, many
+points at once, clipped to the box, and then, for levels and steps, by the nearest combination that is inside. Whether
+linear constraints can be met at all is found out exactly, by a program of real and integer variables.
+
+Points spread over a region walk along random directions, with steps that shrink until they stay inside. Every second
+direction leads from one of the points to another, so that walks are as long as the region is: along a thin one a
+direction at random leads out at once (an adaptive direction sampler; Gilks, Roberts and George, 1994).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidSpaceError
-from edrbo.space import hit_and_run
-from edrbo.space.columns import Column, Design, columns_of, natural_values, snap
-from edrbo.space.constraints import Constraint, Relation
+from edrbo.space.expressions import Constraint, Relation
 from edrbo.space.point_tables import Array
-from edrbo.space.projection import project
-from edrbo.space.variable import Variable
+from edrbo.space.variables import Column, Design, Variable, columns_of, natural_values, snap
+
+INFEASIBLE = 2  # what SciPy calls a proof that there is no solution
+LONGEST = 5.0  # seconds
+
+
+def solve_linear(
+    design: Design, columns: Sequence[Column], affine: Array, equal: NDArray[np.bool_], held: Array
+) -> tuple[Array | None, bool]:
+    """A coded design (d_x) with slopes · values + constant at most zero, or zero where ``equal`` (J), and whether the
+    question was settled: None if none was found, for sure or for want of time.
+
+    ``affine`` is J × (k + 1), the constants last; ``held`` (d_x) has the codes that are given, NaN elsewhere.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    base, unit, low, high, whole = (np.zeros(len(design)) for _ in range(5))
+    for k, ((_, variable), column) in enumerate(zip(design, columns, strict=True)):
+        if not variable.numeric:
+            continue
+        base[k], unit[k], high[k], whole[k] = variable.lattice()
+        if not np.isnan(held[column.start]):
+            (value,) = variable.decode(held[column.start : column.stop][None])
+            low[k] = high[k] = (float(value) - base[k]) / unit[k]
+            whole[k] = 0
+    slopes, constants = affine[:, :-1] * unit, affine[:, :-1] @ base + affine[:, -1]
+    size = np.abs(slopes).max(axis=1, initial=1e-300)
+    limits = LinearConstraint(slopes / size[:, None], np.where(equal, -constants, -np.inf) / size, -constants / size)
+    found = milp(
+        np.zeros(len(design)),
+        integrality=whole.astype(np.int64),
+        bounds=Bounds(low, high),
+        constraints=limits,
+        options={"time_limit": LONGEST},
+    )
+    if found.x is None:
+        return None, found.status == INFEASIBLE
+    values = base + unit * found.x
+    row = np.zeros(columns[-1].stop)
+    for value, (_, variable), column in zip(values, design, columns, strict=True):
+        row[column.start : column.stop] = variable.nearest(float(value))
+    return np.where(np.isnan(held), row, held), True
+
+
+AIM = 1e-12  # how far inside an inequality to stop, in its range
+MAX_STEPS = 40
+DAMPINGS = (1.0, 0.4)  # of the steps, in a first and a second attempt
+RIDGE = 1e-12
+Mask = NDArray[np.bool_]
+
+
+class Relations(Protocol):
+    """At most zero or, where ``equal`` (J), zero."""
+
+    equal: Mask
+
+    def margins(self, coded: Array) -> tuple[Array, Array]: ...
+
+
+def project(relations: Relations, coded: Array, movable: Mask) -> Array:
+    """Points (n × d) of the unit box near ``coded`` that violate less, as far as it is found; only ``movable`` columns
+    (d) differ. A point that violates nothing stays."""
+    coded = np.array(coded)
+    if not movable.any() or not len(relations.equal):
+        return coded
+    for damping in DAMPINGS:
+        rows = np.flatnonzero(_missed(relations, relations.margins(coded)[0]) > 0.0)
+        if not len(rows):
+            break
+        # what was violated once is kept level, which ends the zigzag between two; not so in the second attempt
+        coded[rows] = _descend(relations, coded[rows], movable, damping, sticky=damping == 1.0)
+    return coded
+
+
+def _missed(relations: Relations, margin: Array) -> Array:
+    """By how much each point (n) misses the aim; zero if it is reached."""
+    missed = np.where(relations.equal, np.abs(margin), np.maximum(margin + AIM, 0.0))
+    worst: Array = np.where(np.isfinite(margin), missed, np.inf).max(axis=1)
+    return np.where(worst <= 0.5 * AIM, 0.0, worst)
+
+
+def _descend(relations: Relations, start: Array, movable: Mask, damping: float, *, sticky: bool) -> Array:
+    point, best = start.copy(), start.copy()
+    least = np.full(len(start), np.inf)
+    held = np.zeros((len(start), len(relations.equal)), dtype=bool)
+    rows = np.arange(len(start))
+    for _ in range(MAX_STEPS):
+        margin, gradient = relations.margins(point[rows])
+        missed = _missed(relations, margin)
+        better = missed < least[rows]
+        best[rows[better]], least[rows[better]] = point[rows[better]], missed[better]
+        going = (missed > 0.0) & np.isfinite(missed)
+        rows, margin, gradient = rows[going], margin[going], gradient[going]
+        if not len(rows):
+            break
+        active = relations.equal | (margin > -AIM)
+        held[rows] = active | held[rows] if sticky else active
+        step = _newton(point[rows], margin, gradient * movable, held[rows], relations.equal)
+        moved = np.clip(point[rows] + damping * step, 0.0, 1.0)
+        changed = np.abs(moved - point[rows]).max(axis=1) > 1e-15  # where it leads nowhere it ends
+        point[rows], rows = moved, rows[changed]
+    return best
+
+
+def _newton(point: Array, margin: Array, gradient: Array, active: Mask, equal: Mask) -> Array:
+    """The shortest step (n × d) that meets the active relations to first order without leaving the box at once."""
+    wanted = np.where(active, np.where(equal, margin, np.maximum(margin + AIM, 0.0)), 0.0)[..., None]
+    gradient = np.where(np.isfinite(gradient), gradient, 0.0) * active[..., None]
+    blocked = np.zeros(point.shape, dtype=bool)
+    step = np.zeros(point.shape)
+    for _ in range(3):
+        open_columns = gradient * ~blocked[:, None, :]
+        gram = open_columns @ open_columns.swapaxes(1, 2)
+        diagonal = np.einsum("njj->nj", gram)
+        diagonal += np.where(active, RIDGE * (1.0 + diagonal), 1.0)
+        step = -(open_columns.swapaxes(1, 2) @ np.linalg.solve(gram, wanted))[..., 0]
+        outward = ((point <= 0.0) & (step < 0.0)) | ((point >= 1.0) & (step > 0.0))
+        if not outward.any():
+            break
+        blocked |= outward
+    return step
+
+
+ROUNDS = 24  # directions
+SHRINKS = 10  # lengths tried along each
+DRAWN_IN = 0.1  # of the way to the middle, before the first step
+
+
+class Place(Relations, Protocol):
+    free: Mask
+
+    def inside(self, coded: Array) -> Mask: ...
+
+
+def mix(place: Place, points: Array, seed: int) -> Array:
+    """``points`` (n × d) inside, moved at random in the free columns; what was inside stays so."""
+    random = np.random.default_rng(seed)
+    if not place.free.any():
+        return points.copy()
+    points = _drawn_in(place, points)
+    for turn in range(ROUNDS):
+        direction = random.standard_normal(points.shape)
+        if turn % 2:
+            one, other = (points[random.permutation(len(points))] for _ in range(2))
+            direction = np.where((one == other).all(axis=1, keepdims=True), direction, other - one)
+        direction = _along(place, points, direction * place.free)
+        low, high = _box_interval(points, direction)
+        rows = np.arange(len(points))
+        for _ in range(SHRINKS):
+            length = low[rows] + (high[rows] - low[rows]) * random.random(len(rows))
+            tried = np.clip(points[rows] + length[:, None] * direction[rows], 0.0, 1.0)
+            ok: Mask = np.ones(len(rows), dtype=np.bool_)
+            if place.equal.any():
+                # what is outside must not be brought to the wall, where points would gather
+                ok = np.asarray((place.margins(tried)[0][:, ~place.equal] <= 0.0).all(axis=1))
+                tried = project(place, tried, place.free)
+            ok = ok & place.inside(tried)
+            points[rows[ok]] = tried[ok]
+            left = rows[~ok]
+            short = length[~ok]
+            low[left], high[left] = np.where(short < 0, short, low[left]), np.where(short < 0, high[left], short)
+            rows = left
+            if not len(rows):
+                break
+    return points
+
+
+def _drawn_in(place: Place, points: Array) -> Array:
+    """``points`` (n × d) a little toward their middle, those that are inside there too: where several walls meet, most
+    directions lead out, and a walk might never leave the corner."""
+    nearer = points + DRAWN_IN * (points.mean(axis=0) - points) * place.free
+    return np.where(place.inside(nearer)[:, None], nearer, points)
+
+
+def _along(place: Place, points: Array, direction: Array) -> Array:
+    """The part of ``direction`` (n × d) along which the equalities stay what they are."""
+    if not place.equal.any():
+        return direction
+    gradient = place.margins(points)[1][:, place.equal] * place.free
+    gradient = np.where(np.isfinite(gradient), gradient, 0.0)
+    across = np.linalg.pinv(gradient, rcond=1e-10) @ (gradient @ direction[..., None])
+    along: Array = direction - across[..., 0]
+    return along
+
+
+def _box_interval(points: Array, direction: Array) -> tuple[Array, Array]:
+    """How far (n each) one can go backward and forward without leaving the unit box."""
+    with np.errstate(all="ignore"):
+        ends = np.stack([-points / direction, (1.0 - points) / direction])
+    flat = np.abs(direction) < 1e-12
+    low = np.where(flat, -np.inf, ends.min(axis=0)).max(axis=1)
+    high = np.where(flat, np.inf, ends.max(axis=0)).min(axis=1)
+    stuck = ~(np.isfinite(low) & np.isfinite(high))
+    return np.where(stuck, 0.0, low), np.where(stuck, 0.0, high)
+
 
 # In units of a relation's range over the box: what counts as inside, for rounding errors must not matter.
 TOLERANCE = 1e-9
@@ -26,7 +223,6 @@ PROBES = 256  # points from which a first design is looked for,
 MORE_PROBES = 4096  # and if none was found
 WALK = 12  # moves from level to level
 MANY_MOVES = 60  # of one variable each; if there are more, two are not moved together
-Mask = NDArray[np.bool_]
 
 
 class Region:
@@ -144,7 +340,7 @@ class Region:
         near = project(self, cloud[~ok][: 2 * wanted], self.free)
         near = np.concatenate([near[self.inside(near)], found, self.example[None]])
         starts = near[np.arange(wanted) % len(near)]
-        moved, fine = self.repair(hit_and_run.mix(self, starts, seed))
+        moved, fine = self.repair(mix(self, starts, seed))
         return np.concatenate([found, moved[fine], self.example[None]])[:count]
 
     def neighbors(self, x: Array) -> Array:
@@ -251,7 +447,6 @@ class Region:
 
     def _exact(self) -> tuple[Array | None, bool]:
         """A solution (1 × d_x) if everything is linear, and whether it is sure that there is one or none."""
-        from edrbo.space.linear import solve_linear
 
         affine = [row for row in self._affine if row is not None]
         if len(affine) < len(self._affine):

@@ -1,28 +1,490 @@
-"""The kinds of variable, each with its coding into [0, 1].
+"""What a design or context variable is, and its kinds: real, integer, categorical (in no order or in one).
 
-A coded real is its position between the bounds, a coded integer lies in its rounding cell (the center of an
-equal share of [0, 1]; on a log scale the share is that of the logarithm), a coded categorical is a one-hot
-row. ``unit``, ``digits`` and ``step`` are for people: suggestions lie on the steps, what was really set need not. A
-variable that comes later has a ``default``: the value that runs had before it came.
+A kind of variable is a subclass of ``Variable``, and nothing else in the package knows which. It codes its values into
+[0, 1] for a design: a coded real is its position between the bounds, a coded integer lies in its rounding cell (the
+center of an equal share of [0, 1]; on a log scale the share is that of the logarithm), a coded categorical is a one-hot
+row. In a context a value is one number in the user's units (of a choice its position), which a ``ContextScale`` codes.
+
+``unit``, ``digits`` and ``step`` are for people: suggestions lie on the steps, what was really set need not. A variable
+that comes later has a ``default``: the value that runs had before it came.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, field
+from decimal import Decimal
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidSpaceError
-from edrbo.space.bounds import check_inside, check_log_flag, check_range, integer_bound, real_bound
-from edrbo.space.categorical import Categorical
+from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.space.context_scale import robust_range
-from edrbo.space.point_tables import AnyArray, Array, read_numbers
-from edrbo.space.steps import Steps, check_default, check_digits, check_unit, format_extras, given_extras, number_text
-from edrbo.space.variable import Scalar, Variable, format_value, some_levels
+from edrbo.space.point_tables import AnyArray, Array, close_match, read_numbers
+
+__all__ = [
+    "Categorical",
+    "Integer",
+    "Real",
+    "Scalar",
+    "Variable",
+    "format_value",
+    "read_variable",
+    "read_variables",
+    "variable_from_dict",
+]
+
+
+FINEST = 1e-9  # of the range: a smaller step is no step
+LONGEST_UNIT = 40
+MOST_DIGITS = 15
+
+
+@dataclass(frozen=True)
+class Steps:
+    """``lower``, ``lower`` + ``step``, … up to ``upper``; the last is below it where the range is no multiple."""
+
+    lower: float
+    upper: float
+    step: float
+
+    def __post_init__(self) -> None:
+        width = self.upper - self.lower
+        if not width * FINEST < self.step <= width * (1 + FINEST):
+            raise InvalidSpaceError(
+                f"a step of {self.step!r} does not fit the range from {self.lower!r} to {self.upper!r}",
+                "a step is above zero and at most as wide as the range",
+            )
+
+    def nearest(self, values: Array) -> Array:
+        """The steps (n) nearest to ``values`` (n), each the decimal number that people would write."""
+        last = math.floor((self.upper - self.lower) / self.step * (1 + FINEST))
+        counts = np.clip(np.rint((values - self.lower) / self.step), 0, last)
+        found = np.round(self.lower + counts * self.step, self._decimals())
+        return np.clip(found, self.lower, self.upper)
+
+    def tidy(self, values: Array) -> Array:
+        """``values`` (n) with those that are a step but for rounding errors made exact."""
+        near = self.nearest(values)
+        return np.where(np.abs(near - values) <= FINEST * (self.upper - self.lower), near, values)
+
+    def _decimals(self) -> int:
+        """Digits after the point that steps can have; more than a float holds where the step is no short decimal."""
+        exponents = (Decimal(repr(number)).as_tuple().exponent for number in (self.lower, self.step))
+        return min(max(0, *(-exponent for exponent in exponents if isinstance(exponent, int))), 300)
+
+
+def number_text(value: float, digits: int | None = None) -> str:
+    """A number for people: ``digits`` after the point, or six figures."""
+    if digits is not None and math.isfinite(value):
+        return f"{value:.{digits}f}"
+    return f"{value:.6g}"
+
+
+def check_unit(unit: Any) -> None:
+    if not isinstance(unit, str) or len(unit) > LONGEST_UNIT or not unit.isprintable():
+        raise InvalidSpaceError(f"the unit is {unit!r}", "it is a short text, as m/min")
+
+
+def check_digits(digits: Any) -> None:
+    if digits is None:
+        return
+    if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= MOST_DIGITS:
+        raise InvalidSpaceError(f"digits is {digits!r}", f"it is a whole number from 0 to {MOST_DIGITS}")
+
+
+def check_default(variable: Any) -> None:
+    """That the value which runs had before the variable came is one of its values."""
+    if variable.default is None:
+        return
+    value = np.empty(1, dtype=object)
+    value[0] = variable.default
+    try:
+        if getattr(variable, "bounded", True):
+            variable.encode("default", value)
+        else:
+            read_numbers("default", value, "context", InvalidSpaceError)
+    except EdrboError as problem:
+        raise InvalidSpaceError(
+            f"the default cannot be {variable.default!r}: {problem.message}", problem.hint
+        ) from None
+
+
+def given_extras(variable: Any) -> dict[str, Any]:
+    """What is written only if it was given: records of version 0.1 lack it."""
+    parts = {name: getattr(variable, name, None) for name in ("unit", "digits", "step", "default")}
+    return {name: value for name, value in parts.items() if value not in (None, "")}
+
+
+def format_extras(variable: Any) -> str:
+    return "".join(f", {name}={value!r}" for name, value in given_extras(variable).items())
+
+
+# Beyond this, coding in float64 could no longer tell neighboring integers apart with certainty.
+LARGEST_INTEGER = 2**42
+
+
+def plain_number(given: Any) -> float:
+    """``given`` as a float; NaN if it is no number: texts and truth values are none, though Python would take them."""
+    try:
+        return math.nan if isinstance(given, str | bytes | bool) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def real_bound(value: Any) -> float | None:
+    if value is None:
+        return None
+    if not math.isfinite(bound := plain_number(value)):
+        raise InvalidSpaceError(f"the bound {value!r} is not a finite number", "None is no bound")
+    return bound
+
+
+def integer_bound(value: Any) -> int:
+    try:
+        bound = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        bound = None
+    if bound is None or abs(bound) > LARGEST_INTEGER:
+        raise InvalidSpaceError(
+            f"the bound {value!r} of an integer variable is not an int within ±2**42", "use Real instead"
+        )
+    return bound
+
+
+def check_log_flag(log: Any) -> None:
+    if not isinstance(log, bool):
+        raise InvalidSpaceError(f"log is {log!r}", "it is True or False")
+
+
+def check_range(lower: float, upper: float) -> None:
+    if not 0 < upper - lower < math.inf:
+        raise InvalidSpaceError(
+            f"the bounds ({lower!r}, {upper!r}) enclose no usable range",
+            "the upper bound must exceed the lower one by a finite amount; leave a constant out of the space",
+        )
+
+
+def check_inside(name: str, numbers: Array, lower: float, upper: float) -> None:
+    outside = (numbers < lower) | (numbers > upper)
+    if outside.any():
+        value = float(numbers[np.argmax(outside)])
+        raise InvalidDesignError(
+            f"design variable {name!r} is {value!r}, outside its bounds [{lower!r}, {upper!r}]",
+            "move it inside, or widen the space",
+        )
+
+
+Scalar = str | int | float | bool
+
+DIFFERENCE = 1e-6  # of the range: the step of a difference
+
+
+class Variable(ABC):
+    """A kind of variable: a frozen dataclass with the fields ``unit`` and ``default`` and what is abstract here.
+
+    ``default`` is the value that runs had before the variable came. ``kind`` names the kind in records; giving one
+    registers it.
+    """
+
+    kind: ClassVar[str]
+    kinds: ClassVar[dict[str, type[Variable]]] = {}  # by the name in records
+    numeric: ClassVar[bool] = True  # whether values are numbers: with arithmetic, distances and an axis
+    unit: str = ""
+    default: Any = None
+    log: bool = False  # whether the logarithm is coded
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls):
+            Variable.kinds[cls.kind] = cls
+
+    # ---------------------------------------------------------------- in words
+
+    @abstractmethod
+    def describe(self) -> str:
+        """For people: "10 to 60 m/min in steps of 0.5"."""
+
+    @abstractmethod
+    def text(self, value: Any) -> str:
+        """``value`` as it is shown, without its unit."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """In JSON types: ``kind``, and the fields by name."""
+
+    # ---------------------------------------------------------------- values
+
+    @property
+    def width(self) -> int:
+        """Columns of a coded value."""
+        return 1
+
+    @property
+    def size(self) -> int:
+        """How many values there are; 0: any between the ends."""
+        return 0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both ends are known, as those of a design variable must be."""
+        return True
+
+    @property
+    def steps_apart(self) -> bool:
+        """Whether suggestions lie on levels or steps."""
+        return self.size > 0
+
+    @abstractmethod
+    def limits(self) -> tuple[float, float]:
+        """Where the numbers of ordinary values end; infinite where that is not known."""
+
+    def labels(self) -> list[str] | None:
+        """The names of values on an axis, which stand at 0, 1, …; None for numbers."""
+        return None
+
+    @abstractmethod
+    def grid(self, count: int) -> list[Any]:
+        """At most ``count`` values from end to end; of values with names all."""
+
+    # ---------------------------------------------------------------- a design
+
+    @abstractmethod
+    def encode(self, name: str, values: AnyArray) -> Array:
+        """(n,) values → (n, width) coded; InvalidDesignError names what is none of its values."""
+
+    @abstractmethod
+    def decode(self, coded: Array) -> list[Scalar]:
+        """(n, width) coded → the n nearest values."""
+
+    @abstractmethod
+    def snap(self, coded: Array) -> Array:
+        """(..., width) → the nearest coded value to suggest."""
+
+    def settle(self, coded: Array) -> Array:
+        """(..., width) → the nearest coded value that can be set, which may lie between steps."""
+        return self.snap(coded)
+
+    def levels(self) -> Array:
+        """Every coded value, in order, (size, width)."""
+        raise NotImplementedError(f"{self!r} has no levels")
+
+    def neighbors(self, coded: Array, most: int) -> Array:
+        """Coded values (k, width) to exchange for the one at ``coded`` (width): all, or about ``most`` of many."""
+        return self.levels()
+
+    @abstractmethod
+    def moves(self, coded: Array) -> list[Array]:
+        """One step aside of codes (n, width), in every way there is; not yet snapped."""
+
+    @abstractmethod
+    def natural(self, coded: Array) -> tuple[Array, Array]:
+        """Numbers (n) as smooth functions of the code (n, width), and their slopes (n); zero where there is none."""
+
+    def difference(self) -> float:
+        """A small step in the user's units, for slopes by differences."""
+        lower, upper = self.limits()
+        return DIFFERENCE * (upper - lower)
+
+    def lattice(self) -> tuple[float, float, float, bool]:
+        """For linear programs: values are base + unit · i with 0 ≤ i ≤ count, and whether i is a whole number."""
+        return 0.0, 0.0, 0.0, False
+
+    @abstractmethod
+    def nearest(self, number: float) -> Array:
+        """The code (width) of the value nearest to a number; of values without numbers the first."""
+
+    # ---------------------------------------------------------------- a context
+
+    @abstractmethod
+    def numbers(self, name: str, values: AnyArray) -> Array:
+        """(n,) values → the numbers (n) that hold them in a context; InvalidContextError for what is none."""
+
+    def value_of(self, number: float) -> Scalar:
+        """The user's value of such a number."""
+        return number
+
+    def flaw(self, name: str, numbers: Array) -> str | None:
+        """What is wrong with numbers (n) of a record; None: nothing."""
+        return None
+
+    @abstractmethod
+    def coded_range(self, numbers: Array) -> tuple[float, float]:
+        """The numbers that code to 0 and 1, where ``numbers`` (n) were seen."""
+
+    def same_numbers(self, other: Variable | None) -> bool:
+        """Whether the numbers of contexts mean the same to ``other``, which takes this variable's place."""
+        return True
+
+
+def some_levels(variable: Variable, coded: Array, most: int) -> Array:
+    """Of levels in a row, all; of more than ``most`` the nearest to ``coded`` (1) at doubling distances on both sides,
+    and an even spread."""
+    if variable.size <= most:
+        return variable.levels()
+    here, offsets = float(coded[0]), 1.0 / variable.size * 2.0 ** np.arange(0, int(np.log2(variable.size)))
+    codes = np.concatenate([here + offsets, here - offsets, np.linspace(0, 1, most // 2)])
+    return variable.snap(np.clip(codes, 0.0, 1.0)[:, None])
+
+
+def format_value(variable: Variable, value: Any) -> str:
+    """``value`` with its unit, for people to read."""
+    return f"{variable.text(value)}{variable.unit and ' ' + variable.unit}"
+
+
+@dataclass(frozen=True, repr=False)
+class Categorical(Variable):
+    """One of two or more ``choices``, in no order; coded as a one-hot row.
+
+    ``ordered`` choices (small, medium, large) stand in one column at equal distances, so that neighbors are alike.
+    """
+
+    choices: tuple[Scalar, ...]
+    unit: str = ""
+    ordered: bool = False
+    default: Scalar | None = field(default=None, compare=False)
+
+    kind: ClassVar[str] = "categorical"
+    numeric: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        choices = _read_choices(self.choices)
+        for choice in choices:
+            if not isinstance(choice, Scalar) or choice != choice:
+                raise InvalidSpaceError(f"{choice!r} cannot be a choice", "use strings, numbers or bools")
+        if len(set(choices)) != len(choices):
+            raise InvalidSpaceError(f"the choices {choices!r} repeat", "name each once; True equals 1")
+        if len(choices) < 2:
+            raise InvalidSpaceError(f"{choices!r} leaves no choice", "leave a constant out of the space")
+        if not isinstance(self.ordered, bool):
+            raise InvalidSpaceError(f"ordered is {self.ordered!r}", "it is True or False")
+        object.__setattr__(self, "choices", choices)
+        check_unit(self.unit)
+        check_default(self)
+
+    def __repr__(self) -> str:
+        return f"Categorical({list(self.choices)!r}{', ordered=True' if self.ordered else ''}{format_extras(self)})"
+
+    def describe(self) -> str:
+        """For people: "a, b or c", or "a < b < c"."""
+        if self.ordered:
+            return f"{' < '.join(map(str, self.choices))}{self.unit and ' ' + self.unit}"
+        *first, last = map(str, self.choices)
+        return f"{', '.join(first)} or {last}{self.unit and ' ' + self.unit}"
+
+    def text(self, value: Any) -> str:
+        """``value`` as it is shown, without its unit."""
+        return number_text(value) if isinstance(value, float) else str(value)
+
+    @property
+    def width(self) -> int:
+        return 1 if self.ordered else len(self.choices)
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.choices)
+
+    def encode(self, name: str, values: AnyArray) -> Array:
+        """(n,) values → (n, width) coded; InvalidDesignError names an unknown choice."""
+        coded: Array = self.levels()[self.places(name, values, "design", InvalidDesignError)]
+        return coded
+
+    def places(self, name: str, values: AnyArray, what: str, error: type[EdrboError]) -> NDArray[np.intp]:
+        """(n,) values → which choices they are; ``error`` names an unknown one of a ``what`` variable."""
+        position = {choice: index for index, choice in enumerate(self.choices)}
+        indices = np.zeros(len(values), dtype=np.intp)
+        for row, value in enumerate(map(_plain, values)):
+            # bool and number are told apart: True is not the choice 1, though Python calls them equal.
+            index = position.get(value) if isinstance(value, Scalar) else None
+            if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
+                strings = [choice for choice in self.choices if isinstance(choice, str)]
+                hint = close_match(value, strings, f"the choices are {', '.join(map(str, self.choices))}")
+                raise error(f"{what} variable {name!r} is {value!r}, not one of its choices", hint)
+            indices[row] = index
+        return indices
+
+    def decode(self, coded: Array) -> list[Scalar]:
+        """(n, width) → the choice nearest to each row."""
+        return [self.choices[index] for index in self.positions(coded)]
+
+    def positions(self, coded: Array) -> NDArray[np.intp]:
+        """(..., width) → which choice (...): that of the largest entry, or in whose share of [0, 1] the entry lies."""
+        if not self.ordered:
+            largest: NDArray[np.intp] = np.argmax(coded, axis=-1)
+            return largest
+        shares = np.floor(np.clip(coded[..., 0], 0.0, 1.0) * self.size).astype(np.intp)
+        return np.minimum(shares, self.size - 1)
+
+    def snap(self, coded: Array) -> Array:
+        """(..., width) → the nearest coded value."""
+        snapped: Array = self.levels()[self.positions(coded)]
+        return snapped
+
+    def neighbors(self, coded: Array, most: int) -> Array:
+        return some_levels(self, coded, most) if self.ordered else self.levels()
+
+    def moves(self, coded: Array) -> list[Array]:
+        return [np.broadcast_to(level, coded.shape) for level in self.levels()]
+
+    def natural(self, coded: Array) -> tuple[Array, Array]:
+        """Positions; they have no slope."""
+        places = self.positions(coded).astype(np.float64)
+        return places, np.zeros_like(places)
+
+    def nearest(self, number: float) -> Array:
+        first: Array = self.levels()[0]
+        return first
+
+    def limits(self) -> tuple[float, float]:
+        """Of the positions."""
+        return 0.0, self.size - 1.0
+
+    def labels(self) -> list[str]:
+        return [str(choice) for choice in self.choices]
+
+    def grid(self, count: int) -> list[Any]:
+        return list(self.choices)
+
+    def numbers(self, name: str, values: AnyArray) -> Array:
+        return self.places(name, values, "context", InvalidContextError).astype(np.float64)
+
+    def value_of(self, number: float) -> Scalar:
+        return self.choices[int(np.clip(np.rint(number), 0, self.size - 1))]
+
+    def flaw(self, name: str, numbers: Array) -> str | None:
+        if (numbers != np.round(numbers)).any():
+            return f"{name!r} is no whole number"
+        return f"{name!r} has {self.size} choices" if ((numbers < 0) | (numbers >= self.size)).any() else None
+
+    def coded_range(self, numbers: Array) -> tuple[float, float]:
+        return -0.5, self.size - 0.5
+
+    def same_numbers(self, other: Variable | None) -> bool:
+        return isinstance(other, Categorical) and other.choices[: self.size] == self.choices
+
+    def levels(self) -> Array:
+        """Every coded value, in order, (size, width)."""
+        return (np.arange(self.size)[:, None] + 0.5) / self.size if self.ordered else np.eye(self.size)
+
+    def to_dict(self) -> dict[str, Any]:
+        order = {"ordered": True} if self.ordered else {}
+        return {"kind": self.kind, "choices": list(self.choices), **order, **given_extras(self)}
+
+
+def _read_choices(given: Any) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidSpaceError(f"the choices are {given!r}", "give a list of choices")
+    return tuple(_plain(choice) for choice in given)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
 
 # A range with one bound must leave room beyond that bound.
 LARGEST_LONE_BOUND = 1e300
@@ -338,19 +800,6 @@ class Integer(NumericVariable):
         return np.clip(numbers, self.lower, self.upper)
 
 
-__all__ = [
-    "Categorical",
-    "Integer",
-    "Real",
-    "Scalar",
-    "Variable",
-    "format_value",
-    "read_variable",
-    "read_variables",
-    "variable_from_dict",
-]
-
-
 def read_variable(given: Any) -> Variable:
     """A variable from itself or a shorthand.
 
@@ -395,3 +844,46 @@ def variable_from_dict(record: Any) -> Variable:
         if isinstance(problem, InvalidSpaceError):
             raise
         raise InvalidSpaceError(f"{record!r} does not describe a variable", "it was not written by to_dict") from None
+
+
+Design = Sequence[tuple[str, Variable]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where a design variable stands in a coded design: columns ``start`` to ``stop`` (excluded).
+
+    ``kind`` is "real" (any value between the ends), "integer" (levels in a row, ordered choices too) or "categorical"
+    (a column for each choice); ``size`` is the number of values, 0 for a real.
+    """
+
+    name: str
+    start: int
+    stop: int
+    kind: str
+    size: int
+
+
+def columns_of(design: Iterable[tuple[str, Variable]]) -> tuple[Column, ...]:
+    """The place of each variable, in order."""
+    columns: list[Column] = []
+    start = 0
+    for name, variable in design:
+        kind = "real" if not variable.size else "integer" if variable.width == 1 else "categorical"
+        columns.append(Column(name, start, start + variable.width, kind, variable.size))
+        start += variable.width
+    return tuple(columns)
+
+
+def natural_values(design: Design, columns: Sequence[Column], coded: Array) -> tuple[Array, Array]:
+    """Values (n × k) of coded designs (n × d_x) in the user's units, smooth in the code, and the slopes of the numeric
+    ones by their column (n × k)."""
+    parts = [v.natural(coded[:, c.start : c.stop]) for (_, v), c in zip(design, columns, strict=True)]
+    values, slopes = (np.stack(some, axis=1) for some in zip(*parts, strict=True))
+    return values, slopes
+
+
+def snap(design: Design, columns: Sequence[Column], coded: Array) -> Array:
+    """The nearest coded designs (n × d_x) to suggest."""
+    parts = [v.snap(coded[:, c.start : c.stop]) for (_, v), c in zip(design, columns, strict=True)]
+    return np.concatenate(parts, axis=1)

@@ -21,10 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.hyperparameters import Hyperparameters
-from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
-from edrbo.surrogate.paired_gp import PairedGP
-from edrbo.surrogate.whitening import Triangular
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
+from edrbo.surrogate.paired_gp import PairedGP, Triangular
 
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 

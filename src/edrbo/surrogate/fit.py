@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.surrogate.exact_gp import noise_per_expert, safe_cholesky
-from edrbo.surrogate.hyperparameters import Hyperparameters, LogNormal, Priors
-from edrbo.surrogate.kernels import Kernel, gram_and_slope
-from edrbo.surrogate.newton import minimize_newton
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, LogNormal, Priors, gram_and_slope
+from edrbo.surrogate.quasi_newton import minimize_newton
 from edrbo.surrogate.replicates import Replicates
 
 MOST_FITTED = 500  # what this costs in predictive accuracy is in docs/speed.md

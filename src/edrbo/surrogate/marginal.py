@@ -23,9 +23,8 @@ from edrbo.streams import stream
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, profile_mean, unpack
-from edrbo.surrogate.hyperparameters import Hyperparameters, Priors
-from edrbo.surrogate.kernels import Kernel
-from edrbo.surrogate.newton import minimize_newton
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, Priors
+from edrbo.surrogate.quasi_newton import minimize_newton
 
 Array = NDArray[np.float64]
 

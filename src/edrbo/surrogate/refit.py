@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.kernels import Hyperparameters
 
 GROWTH = 1.05  # the next fit comes when the data have grown by this factor
 

@@ -19,10 +19,8 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.exact_gp import ExactGP, safe_cholesky
-from edrbo.surrogate.hyperparameters import Hyperparameters
-from edrbo.surrogate.kernels import Kernel, gram, scaled_sqdist
-from edrbo.surrogate.paired_gp import PairedGP
-from edrbo.surrogate.whitening import Product
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
+from edrbo.surrogate.paired_gp import PairedGP, Product
 
 INDUCING_POINTS = 48  # inducing points, which carry the variance
 MIN_OBSERVATIONS = 96  # observations from which on that is less work

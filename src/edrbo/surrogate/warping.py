@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
-from edrbo.surrogate.hyperparameters import Hyperparameters
+from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
 
 # stronger warping predicts more skewed posteriors, and explores more than it gains (docs/why.md)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edrbo.palette import BLUE, GRAY, GRID, VERMILION
-from edrbo.theory.bounds import RegretBounds
+from edrbo.theory import RegretBounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

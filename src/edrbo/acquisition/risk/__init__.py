@@ -1,11 +1,9 @@
 """Risk functionals: the scores of a design over all contexts become one number."""
 
 from edrbo.acquisition.risk.base import Expectation, Functional, Minimum, WorstCaseFunctional
-from edrbo.acquisition.risk.divergence import KL, ChiSquare
+from edrbo.acquisition.risk.divergence import KL, ChiSquare, TotalVariation
 from edrbo.acquisition.risk.mmd import MMD, MMDMidpoint
-from edrbo.acquisition.risk.soft import SoftCVaR, SoftMinimum, SoftVaR
-from edrbo.acquisition.risk.tail import CVaRFunctional, VaR
-from edrbo.acquisition.risk.total_variation import TotalVariation
+from edrbo.acquisition.risk.tail import CVaRFunctional, SoftCVaR, SoftMinimum, SoftVaR, VaR
 from edrbo.acquisition.risk.wasserstein import Wasserstein, WassersteinLipschitz
 
 __all__ = [

@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.contexts.distributions import ContextPoints
-from edrbo.contexts.levels import Levels
+from edrbo.contexts.distributions import ContextPoints, Levels
 from edrbo.errors import InvalidValueError
-from edrbo.surrogate.lbfgs import Array, minimize_lbfgs
+from edrbo.surrogate.quasi_newton import Array, minimize_lbfgs
 
 __all__ = ["Expectation", "Functional", "Minimum", "WorstCaseFunctional"]
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from typing import final
 
-from edrbo.bench.learners.context_free import ContextFree
-from edrbo.bench.learners.learner import Array, Learner, LearnerFactory, Setup
+from edrbo.bench.learners.learner import Array, ContextFree, Learner, LearnerFactory, Setup
 from edrbo.errors import MissingExtraError
 from edrbo.streams import stream
 

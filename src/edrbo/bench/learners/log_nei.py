@@ -16,8 +16,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.sampling import manual_seed
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from edrbo.bench.learners.context_free import ContextFree
-from edrbo.bench.learners.learner import Array
+from edrbo.bench.learners.learner import Array, ContextFree
 
 RESTARTS = 4
 RAW_SAMPLES = 128

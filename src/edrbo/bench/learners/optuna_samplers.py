@@ -7,8 +7,7 @@ from typing import final
 
 import optuna
 
-from edrbo.bench.learners.context_free import ContextFree
-from edrbo.bench.learners.learner import Array, Setup
+from edrbo.bench.learners.learner import Array, ContextFree, Setup
 from edrbo.integrations.optuna.export import distribution_of
 
 

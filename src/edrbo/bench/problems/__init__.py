@@ -11,19 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from edrbo.bench.problems.ackley import ackley_problem
-from edrbo.bench.problems.bbob import family as bbob
+from edrbo.bench.problems import bbob
 from edrbo.bench.problems.beacons import beacons_problem
-from edrbo.bench.problems.branin import modified_branin_problem
 from edrbo.bench.problems.building import building_problem
-from edrbo.bench.problems.camel import six_hump_camel, three_hump_camel
 from edrbo.bench.problems.cliff import cliff_problem
 from edrbo.bench.problems.coating import coating_problem
-from edrbo.bench.problems.crossed_barrel import crossed_barrel_problem
 from edrbo.bench.problems.dose import dose_response_problem
-from edrbo.bench.problems.hartmann import complicated_hartmann, hartmann_problem
 from edrbo.bench.problems.kiln import noisy_kiln_problem
-from edrbo.bench.problems.michalewicz import michalewicz_problem
 from edrbo.bench.problems.newsvendor import newsvendor_problem
 from edrbo.bench.problems.paint_shop import paint_shop_problem
 from edrbo.bench.problems.portfolio.problem import portfolio_normal, portfolio_uniform
@@ -31,7 +25,17 @@ from edrbo.bench.problems.problem import Problem
 from edrbo.bench.problems.recipe import recipe_problem
 from edrbo.bench.problems.ripples import ripples_problem
 from edrbo.bench.problems.seasons import two_seasons_problem
-from edrbo.bench.problems.williams import branin_williams_problem
+from edrbo.bench.problems.synthetic import (
+    ackley_problem,
+    branin_williams_problem,
+    complicated_hartmann,
+    crossed_barrel_problem,
+    hartmann_problem,
+    michalewicz_problem,
+    modified_branin_problem,
+    six_hump_camel,
+    three_hump_camel,
+)
 from edrbo.bench.problems.wing import wing_problem
 from edrbo.errors import UnknownNameError
 

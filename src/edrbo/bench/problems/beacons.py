@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
-from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Normal, Uniform
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Clipped, Normal, Product, Uniform
 from edrbo.bench.problems.problem import Problem, in_chunks
 
 HEIGHTS = np.array([3.0, 2.6, 2.2, 1.8, 2.4])

@@ -6,8 +6,7 @@ hunt, which makes ripples across the balances. So nothing is gained by moving on
 
 from __future__ import annotations
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_normal
-from edrbo.bench.problems.oracle.distributions import Mixture, Normal, Uniform
+from edrbo.bench.problems.oracle.distributions import Clipped, Mixture, Normal, Product, Uniform, clipped_normal
 from edrbo.bench.problems.plant import Loss, Plant
 from edrbo.bench.problems.problem import Problem
 from edrbo.space import Space

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
-from edrbo.bench.problems.oracle.distributions import AnyArray
+from edrbo.bench.problems.oracle.distributions import AnyArray, clipped_normal, iid
 from edrbo.bench.problems.problem import Problem
 
 STEEPNESS = 30.0

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
-from edrbo.bench.problems.oracle.distributions import AnyArray, Mixture, Normal, Uniform
+from edrbo.bench.problems.oracle.distributions import AnyArray, Clipped, Mixture, Normal, Product, Uniform
 from edrbo.bench.problems.problem import Problem
 
 TARGET_THICKNESS = 0.45

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
-from edrbo.bench.problems.oracle.distributions import AnyArray, Cauchy, Mixture, Normal
+from edrbo.bench.problems.oracle.distributions import AnyArray, Cauchy, Clipped, Mixture, Normal, Product
 from edrbo.bench.problems.problem import Problem, in_chunks
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import clipped_normal, iid
-from edrbo.bench.problems.oracle.distributions import AnyArray
+from edrbo.bench.problems.oracle.distributions import AnyArray, clipped_normal, iid
 from edrbo.bench.problems.oracle.shift import with_noise
 from edrbo.bench.problems.problem import Problem
 

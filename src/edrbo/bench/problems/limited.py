@@ -17,8 +17,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_normal, iid
-from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Uniform
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Clipped, Product, Uniform, clipped_normal, iid
 from edrbo.bench.problems.oracle.maximum import polish, quasi_random_designs
 from edrbo.bench.problems.problem import Objective, Problem
 from edrbo.errors import UnknownNameError

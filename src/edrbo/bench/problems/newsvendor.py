@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Product, clipped_burr, iid
-from edrbo.bench.problems.oracle.distributions import AnyArray
+from edrbo.bench.problems.oracle.distributions import AnyArray, Product, clipped_burr, iid
 from edrbo.bench.problems.problem import Problem
 
 

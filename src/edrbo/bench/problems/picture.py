@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped
-from edrbo.bench.problems.oracle.distributions import Array
+from edrbo.bench.problems.oracle.distributions import Array, Clipped
 from edrbo.bench.problems.problem import Problem
 from edrbo.palette import BLUE, COLOR_MAP, GRAY, VERMILION
 

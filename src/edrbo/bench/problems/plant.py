@@ -21,8 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Product
-from edrbo.bench.problems.oracle.distributions import AnyArray, Array
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Product
 from edrbo.errors import InvalidValueError
 from edrbo.space import Space
 

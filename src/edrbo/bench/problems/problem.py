@@ -16,18 +16,17 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Product, tensor_nodes
-from edrbo.bench.problems.oracle.distributions import AnyArray, Array
-from edrbo.bench.problems.oracle.levels import maximize_over_levels, real_columns
+from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Product, tensor_nodes
 from edrbo.bench.problems.oracle.maximum import (
     SEARCH_SIZE_LOG2,
+    maximize_over_levels,
     maximize_rough,
     maximize_smooth,
     polish,
     quasi_random_designs,
+    real_columns,
 )
-from edrbo.bench.problems.oracle.robust import expected_loss
-from edrbo.bench.problems.oracle.transport import OverGrid
+from edrbo.bench.problems.oracle.robust import OverGrid, expected_loss
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError
 from edrbo.space import Space
 

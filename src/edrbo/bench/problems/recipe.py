@@ -6,8 +6,7 @@ shift are as good as noise.
 
 from __future__ import annotations
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, clipped_burr, clipped_normal, uniform
-from edrbo.bench.problems.oracle.distributions import Uniform
+from edrbo.bench.problems.oracle.distributions import Clipped, Product, Uniform, clipped_burr, clipped_normal, uniform
 from edrbo.bench.problems.plant import Loss, Plant, Weights
 from edrbo.bench.problems.problem import Problem
 from edrbo.space import Categorical, Integer, Space

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, iid
-from edrbo.bench.problems.oracle.distributions import AnyArray, Mixture, Normal
+from edrbo.bench.problems.oracle.distributions import AnyArray, Clipped, Mixture, Normal, iid
 from edrbo.bench.problems.problem import Problem
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product, iid
-from edrbo.bench.problems.oracle.distributions import AnyArray, Uniform
+from edrbo.bench.problems.oracle.distributions import AnyArray, Clipped, Product, Uniform, iid
 from edrbo.bench.problems.problem import Problem
 
 # Best shape at half speed, and how it moves from still to full speed.

@@ -23,17 +23,16 @@ from edrbo.integrations.optuna.translation import (
     FORECAST,
     SHARED,
     Translation,
+    check_cost,
+    cost_of_designs,
     read_context,
     variable_of,
 )
-from edrbo.integrations.optuna.trial_cost import check_cost, cost_of_designs
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.pareto import ParetoFront
 from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.goals import Goal
-from edrbo.records.outcome_range import OutcomeRange
-from edrbo.records.outcome_units import Direction
-from edrbo.records.outcomes import Limit, Maximize, Minimize
+from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.space import Space
 

@@ -1,4 +1,4 @@
-"""Optuna's distributions and trials in the words of the core.
+"""Optuna's distributions and trials in the words of the core, and what a trial costs.
 
 FloatDistribution with a step, IntDistribution with a step   an Integer that counts the steps
 CategoricalDistribution                                      a Categorical of the choices' positions
@@ -10,7 +10,7 @@ RUNNING                                                      pending, once its p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from edrbo.errors import EdrboError, InvalidContextError, InvalidSpaceError
+from edrbo.errors import EdrboError, InvalidContextError, InvalidSpaceError, InvalidValueError
 from edrbo.records.context_log import ContextBatch, summarized
 from edrbo.records.events import Asked, Event, Failed, Reported, Seen
 from edrbo.records.outcomes import Outcomes
@@ -27,6 +27,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.records.validation import LARGEST_COST, read_number
 from edrbo.space import Categorical, Integer, Real, Space, Variable
+from edrbo.space.cost_function import HOW, Cost, as_cost
 
 Array = NDArray[np.float64]
 
@@ -187,3 +188,52 @@ def _order(trial: FrozenTrial) -> tuple[bool, float, int]:
     if trial.datetime_complete is None:
         return True, 0.0, trial.number
     return False, trial.datetime_complete.timestamp(), trial.number
+
+
+Given = str | Callable[[dict[str, Any]], float]
+
+
+@dataclass(frozen=True)
+class ParameterCost:
+    """``function`` of Optuna's parameters as one of a design of the core."""
+
+    function: Callable[[dict[str, Any]], float]
+    translation: Translation
+
+    def __call__(self, design: dict[str, Any]) -> float:
+        return self.function(self.translation.params(design))
+
+
+@dataclass(frozen=True)
+class WrittenCost:
+    """The number that ``cost`` makes of parameters; those that are no numbers do not occur in it."""
+
+    cost: Cost
+
+    def __call__(self, params: dict[str, Any]) -> float:
+        numbers = [read_number(params[name]) for name in self.cost.space.design_names]
+        return float(self.cost.expression.evaluate(np.array([numbers]))[0][0])
+
+
+def check_cost(given: Any) -> Given | None:
+    """InvalidValueError for what is neither text nor a function; the parameters are known later."""
+    if given is not None and not isinstance(given, str) and not callable(given):
+        raise InvalidValueError(f"the cost is {given!r}", HOW)
+    kept: Given | None = given
+    return kept
+
+
+def cost_of_designs(given: Given | None, translation: Translation) -> ParameterCost | None:
+    """What ``Settings`` takes, once the parameters are known."""
+    if not isinstance(given, str):
+        return None if given is None else ParameterCost(given, translation)
+    cost = as_cost(given, Space({name: _variable(kind) for name, kind in translation.distributions.items()}))
+    return None if cost is None else ParameterCost(WrittenCost(cost), translation)
+
+
+def _variable(kind: BaseDistribution) -> Variable:
+    """As users see it: its values, not its steps."""
+    if isinstance(kind, FloatDistribution | IntDistribution):
+        return Real(float(kind.low), float(kind.high))
+    assert isinstance(kind, CategoricalDistribution)
+    return Categorical(tuple(range(len(kind.choices))))

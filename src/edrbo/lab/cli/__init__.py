@@ -1,4 +1,6 @@
-"""The command line: parse, call, print. A file a command; everything heavy loads inside the command that needs it."""
+"""The command line: parse, call, print. Commands that belong together share a file; what is heavy loads inside the
+command that needs it.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,34 @@ from edrbo import __version__
 from edrbo.errors import EdrboError
 from edrbo.lab.cli.output import print_json, printable, wants_json
 
-# name → module, in the order of the help
+# name → where its function or its own program is, in the order of the help
 COMMANDS = {
-    **{
-        name: name
-        for name in ("demo", "new", "ask", "tell", "context", "recommend", "tradeoff", "front", "show", "studies")
-    },
-    **{name: name for name in ("edit", "undo", "drop", "restore", "cancel", "note", "amend")},
-    "import": "import_table",
-    **{name: name for name in ("export", "report", "serve", "run", "check", "backup", "copy", "bench")},
+    "demo": "demo:demo",
+    "new": "describe:new",
+    "ask": "ask:ask",
+    "tell": "entries:tell",
+    "context": "context:app",
+    "recommend": "answers:recommend",
+    "tradeoff": "answers:tradeoff",
+    "front": "answers:front",
+    "show": "show:show",
+    "studies": "places:studies",
+    "edit": "entries:edit",
+    "undo": "entries:undo",
+    "drop": "entries:drop",
+    "restore": "entries:restore",
+    "cancel": "entries:cancel",
+    "note": "entries:note",
+    "amend": "describe:amend",
+    "import": "tables:import_table",
+    "export": "tables:export",
+    "report": "report:report",
+    "serve": "serve:serve",
+    "run": "run:run",
+    "check": "places:check",
+    "backup": "places:backup",
+    "copy": "places:copy",
+    "bench": "bench:app",
 }
 
 # Commands whose words never name a file of their own: one that looks like a study is meant as one.
@@ -59,11 +80,12 @@ def make_app(words: list[str]) -> typer.Typer:
     app.callback()(edrbo)
     called = words[0] if words and "_EDRBO_COMPLETE" not in os.environ else None
     for name in [called] if called in COMMANDS else COMMANDS:
-        module = import_module(f"edrbo.lab.cli.{COMMANDS[str(name)]}")
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=name)
+        module, function = COMMANDS[str(name)].split(":")
+        command = getattr(import_module(f"edrbo.lab.cli.{module}"), function)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
         else:
-            module.register(app)
+            app.command(name)(command)
     return app
 
 

@@ -24,12 +24,8 @@ from edrbo.lab.cli.read_arguments import read_request_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from edrbo.records.suggestion import Suggestion
+    from edrbo.records.run import Suggestion
     from edrbo.space import Space
-
-
-def register(app: typer.Typer) -> None:
-    app.command("ask")(ask)
 
 
 def ask(
@@ -49,7 +45,7 @@ def ask(
 ) -> None:
     """Suggest what to try next, and remember that it is being tried."""
     from edrbo.records.descriptions import format_outcome
-    from edrbo.records.outcome_forecast import read_outcome_forecast
+    from edrbo.records.sanity import read_outcome_forecast
 
     with progress("looking for what to try", "ask"), opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now
@@ -85,7 +81,7 @@ def ask(
 def print_suggestions(title: str, space: Space, suggestions: Sequence[Suggestion]) -> None:
     """Designs with their units, one row each."""
     from edrbo.records.descriptions import heading
-    from edrbo.space.steps import number_text
+    from edrbo.space.variables import number_text
 
     heads = [heading(name, variable.unit) for name, variable in space.design.items()]
     costly = any(s.cost is not None for s in suggestions)

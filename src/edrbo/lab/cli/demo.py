@@ -13,10 +13,6 @@ from rich.table import Table
 EVERY = 5  # evaluations between two looks at the current recommendation
 
 
-def register(app: typer.Typer) -> None:
-    app.command("demo")(demo)
-
-
 def demo(
     evaluations: Annotated[int, typer.Option(min=6, help="How many evaluations to spend.")] = 40,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,

@@ -1,14 +1,18 @@
-"""Words for the terminal and for scripts. Names come from users and files: nothing in them is markup or a code."""
+"""Words for the terminal and for scripts, and files that commands write. Names come from users and files: nothing in
+them is markup or a code.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,11 +27,13 @@ from edrbo.errors import (
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
+    StudyError,
 )
 
 if TYPE_CHECKING:
     from edrbo.records.state import State
     from edrbo.text import Fact
+
 
 NARROWEST = 30  # a column of sentences
 ROW_NAMES = ("id", "when")  # of columns that name a row
@@ -163,3 +169,25 @@ def confirm(question: str, *, yes: bool) -> None:
     if not typer.confirm(printable(question), default=False):
         say("nothing was stored", err=True)
         raise typer.Exit(1)
+
+
+EXISTS = "choose another name, or add --force"
+
+
+def check_new(path: Path, force: bool) -> None:
+    """StudyError if ``new_file`` would fail: to be known before an answer is worked out for it."""
+    folder = path.parent
+    if path.is_dir():
+        raise StudyError(f"cannot write {path}: it is a folder", "name a file")
+    if not folder.is_dir():
+        raise StudyError(f"cannot write {path}: there is no folder {folder}", "make it, or choose another place")
+    if path.exists() and not force:
+        raise StudyError(f"{path} exists already", EXISTS)
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise StudyError(f"cannot write {path}: it is not allowed", "choose another place")
+
+
+def safe_file_name(name: str) -> str:
+    """A study's name as a file name in this folder, whatever is in it."""
+    safe = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:80]
+    return safe.strip("-") or "study"

@@ -1,13 +1,15 @@
-"""NAME=VALUE words and numbers as people type them."""
+"""NAME=VALUE words and numbers as people type them; what is implausible is asked about before it is stored."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import InvalidValueError, StudyError
+from edrbo.lab.cli.output import confirm, say, wants_json, warn
 
 if TYPE_CHECKING:
     from edrbo.optimizer.candidates import RequestOptions
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
 
 def read_context(space: Space, words: Sequence[str] | None) -> dict[str, Any] | None:
     """A context; None without any word."""
-    from edrbo.lab.entry.values import read_context
+    from edrbo.lab.entry import read_context
 
     return read_context(space, _named(words, space.context)) if words else None
 
 
 def read_design(space: Space, words: Sequence[str] | None) -> dict[str, Any]:
     """Some of a design's variables, or all."""
-    from edrbo.lab.entry.values import read_design
+    from edrbo.lab.entry import read_design
 
     return read_design(space, _named(words or (), space.design))
 
@@ -52,21 +54,21 @@ def _example(variable: Variable) -> str:
 
 def read_amount(text: str | None, what: str) -> float | None:
     """A plain number, such as a cost."""
-    from edrbo.lab.entry.values import read_amount
+    from edrbo.lab.entry import read_amount
 
     return read_amount(text, what)
 
 
 def read_result(settings: Settings, words: Sequence[str] | None) -> float | dict[str, float | None] | None:
     """One result, or several by name; None without any word."""
-    from edrbo.lab.entry.values import read_result
+    from edrbo.lab.entry import read_result
 
     return None if not words else read_result(settings, _one_or_named(settings, words, "the value"))
 
 
 def read_variances(settings: Settings, words: Sequence[str] | None) -> float | dict[str, float | None] | None:
     """What is known of the noise; None without any word."""
-    from edrbo.lab.entry.values import read_variances
+    from edrbo.lab.entry import read_variances
 
     return None if not words else read_variances(settings, _one_or_named(settings, words, "the noise"))
 
@@ -92,7 +94,7 @@ def _one_or_named(settings: Settings, words: Sequence[str], what: str) -> str | 
 def read_moment(text: str | None) -> float | None:
     if text is None:
         return None
-    from edrbo.lab.entry.times import read_time
+    from edrbo.lab.entry import read_time
 
     try:
         return read_time(text)
@@ -137,3 +139,16 @@ def read_request_options(
         "fixed": read_design(space, fix) or None,
         "candidates": read_candidates(space, candidates),
     }
+
+
+def settle(found: Sequence[str], *, yes: bool) -> None:
+    """Show doubts about what is to be stored, and ask; where nobody can be asked they are warnings."""
+    if not found or yes:
+        return
+    if wants_json() or not sys.stdin.isatty():
+        for doubt in found:
+            warn(f"{doubt} (stored as it is)")
+        return
+    for doubt in found:
+        say(doubt, style="yellow")
+    confirm("Store it as it is?", yes=yes)

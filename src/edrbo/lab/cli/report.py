@@ -7,16 +7,11 @@ from typing import Annotated
 
 import typer
 
-from edrbo.lab.cli.files import check_new, safe_file_name
 from edrbo.lab.cli.location import opened
 from edrbo.lab.cli.options import ContextOption, JsonOption, NameOption, StudyOption
-from edrbo.lab.cli.output import print_json, say
+from edrbo.lab.cli.output import check_new, print_json, safe_file_name, say
 from edrbo.lab.cli.progress import progress
 from edrbo.lab.cli.read_arguments import read_context
-
-
-def register(app: typer.Typer) -> None:
-    app.command("report")(report)
 
 
 def report(
@@ -32,7 +27,7 @@ def report(
     With --context it also says what to do when that context is known to come.
     """
     with progress("working out the report", "report"), opened(study, name) as opened_study:
-        from edrbo.lab.new_file import new_file
+        from edrbo.lab.files import new_file
         from edrbo.lab.report import report_page
 
         path = out or Path(f"{safe_file_name(opened_study.name)}.html")

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from edrbo.lab.runner import Answer
 
 
-def register(app: typer.Typer) -> None:
-    app.command("run")(run)
-
-
 def run(
     study: Annotated[str, typer.Argument(help="The study: its .toml file, its .db file or a PostgreSQL URL.")],
     command: Annotated[list[str], typer.Argument(help="The command, after --; {name} is replaced by a design value.")],

@@ -10,12 +10,8 @@ from typing import Annotated
 import typer
 
 from edrbo.errors import MissingExtraError, StudyError
+from edrbo.lab.cli.location import described_at
 from edrbo.lab.cli.output import say
-from edrbo.lab.cli.trust import described_at
-
-
-def register(app: typer.Typer) -> None:
-    app.command("serve")(serve)
 
 
 def serve(

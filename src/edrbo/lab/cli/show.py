@@ -6,22 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edrbo.lab.cli.completion import complete_ids
 from edrbo.lab.cli.location import opened
-from edrbo.lab.cli.options import JsonOption, NameOption, StudyOption
+from edrbo.lab.cli.options import JsonOption, NameOption, StudyOption, complete_ids
 from edrbo.lab.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
     from edrbo.lab import Study
-    from edrbo.records.run import Run
-    from edrbo.records.series import Series
+    from edrbo.records.run import Run, Series
     from edrbo.records.state import State
 
 LAST = 10  # runs shown
-
-
-def register(app: typer.Typer) -> None:
-    app.command("show")(show)
 
 
 def show(
@@ -55,7 +49,7 @@ def show(
 
 def _show_run(state: State, key: int, as_json: bool) -> None:
     from edrbo.errors import UnknownSuggestionError
-    from edrbo.lab.entry.times import local_text, time_text
+    from edrbo.lab.entry import local_text, time_text
     from edrbo.records.descriptions import describe_event, describe_run, history_of
     from edrbo.records.reducer import undone
 
@@ -173,7 +167,7 @@ def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.lab.store.place import describe
     from edrbo.records.descriptions import describe_aim, describe_purpose, describe_spending, plural
     from edrbo.records.input_reading import pending_of
-    from edrbo.records.input_warnings import narrow_contexts
+    from edrbo.records.sanity import narrow_contexts
 
     settings, space = state.settings, state.space
     title = f"{settings.title} ({study.name})" if settings.title else study.name
@@ -216,7 +210,7 @@ def print_runs(title: str, state: State, runs: list[Run]) -> None:
     """Runs under their variables' names and units."""
     from edrbo.records.descriptions import STATUSES, heading, outcome_headings, outcome_of, remarks_of
     from edrbo.records.spending import spending
-    from edrbo.space.steps import number_text
+    from edrbo.space.variables import number_text
 
     space, settings, said = state.space, state.settings, remarks_of(state)
     spent = spending(state)

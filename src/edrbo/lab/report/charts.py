@@ -9,7 +9,7 @@ import numpy as np
 from edrbo.acquisition.scores import SQRT2
 from edrbo.lab.report.contents import Facts, Slice
 from edrbo.lab.report.svg import Chart, number, span
-from edrbo.optimizer.cross_validation import Z95
+from edrbo.optimizer.calibration import Z95
 from edrbo.optimizer.tradeoff import Tradeoff
 from edrbo.records.descriptions import describe_context, format_outcome, heading
 

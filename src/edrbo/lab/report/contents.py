@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from edrbo.lab import Study
 from edrbo.lab.report.diagnostics import MIN_OUTCOMES, ContextShift, context_shift, describe_calibration
 from edrbo.optimizer.answers import Prediction
-from edrbo.optimizer.cross_validation import LeaveOneOut, leave_one_out, one_step_ahead, predicted_when_suggested
+from edrbo.optimizer.calibration import LeaveOneOut, leave_one_out, one_step_ahead, predicted_when_suggested
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.recommendation import Recommendation
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.context_log import ContextLog
 from edrbo.records.goals import Expected
-from edrbo.records.outcome_units import Units
+from edrbo.records.outcomes import Units
 from edrbo.space import Space, Variable
 from edrbo.streams import stream
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edrbo.errors import InvalidContextError
-from edrbo.optimizer.cross_validation import HeldOutPredictions
+from edrbo.optimizer.calibration import HeldOutPredictions
 from edrbo.streams import stream
 
 Array = NDArray[np.float64]

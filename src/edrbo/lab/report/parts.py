@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edrbo import __version__
 from edrbo.lab import Study
-from edrbo.lab.entry.times import local_text
+from edrbo.lab.entry import local_text
 from edrbo.lab.report.svg import Chart, number, one_line
 from edrbo.lab.store.place import describe
 from edrbo.records.descriptions import describe_purpose

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.lab.entry.times import time_text
+from edrbo.lab.entry import time_text
 from edrbo.lab.tables.cell_text import shielded
 from edrbo.records import events as e
 from edrbo.records.compaction import minimal_events

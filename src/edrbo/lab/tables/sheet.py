@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edrbo.errors import StudyError
-from edrbo.lab.entry.numbers import Point
+from edrbo.lab.entry import Point
 from edrbo.lab.tables.cell_text import unshielded
 
 MAX_BYTES = 64 * 2**20  # bytes

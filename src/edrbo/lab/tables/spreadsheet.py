@@ -20,10 +20,10 @@ from xml.etree.ElementTree import ParseError, XMLParser
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 from edrbo.errors import MissingExtraError, StudyError
-from edrbo.lab.entry.numbers import is_percent_format, percent_text
+from edrbo.lab.entry import is_percent_format, percent_text
+from edrbo.lab.files import open_regular
 from edrbo.lab.tables.cell_text import needs_shield
 from edrbo.lab.tables.csv_export import columns, headings, outcome_columns, table_rows
-from edrbo.lab.tables.file_kind import open_regular
 from edrbo.records.state import State
 
 NUMBERS = ("id", "value", "noise_variance", "weight", "run_cost", "batch", "count")

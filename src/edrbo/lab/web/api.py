@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
-from edrbo.lab.entry.values import read_amount, read_context, read_design, read_result, read_variances
+from edrbo.lab.entry import read_amount, read_context, read_design, read_result, read_variances
 from edrbo.lab.study import Study
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.web import bodies, views
@@ -21,8 +21,7 @@ from edrbo.lab.web.table import preview, take
 from edrbo.lab.web.variables import read_amendment, read_new
 from edrbo.records import events as e
 from edrbo.records.descriptions import entry_words
-from edrbo.records.input_warnings import narrow_with
-from edrbo.records.sanity import doubts_about, entry_doubts
+from edrbo.records.sanity import doubts_about, entry_doubts, narrow_with
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space import Space

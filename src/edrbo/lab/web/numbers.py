@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from edrbo.space.steps import number_text
+from edrbo.space.variables import number_text
 
 
 def shown(value: Any, figures: int = 6) -> str:

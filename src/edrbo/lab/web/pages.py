@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from edrbo import __version__
-from edrbo.lab.entry.variables import levels_text
+from edrbo.lab.entry import levels_text
 from edrbo.lab.web import views
 from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.numbers import shown, shown_of, when

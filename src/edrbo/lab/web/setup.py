@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from edrbo.lab.entry.settings import OPTIONS, format_outcome
+from edrbo.lab.entry import OPTIONS, format_outcome
 from edrbo.lab.web.views import history_of, variables_of
 from edrbo.records.descriptions import changes, describe_aim
 from edrbo.records.goals import Direction, parse_goal
-from edrbo.records.outcome_range import OutcomeRange
+from edrbo.records.outcomes import OutcomeRange
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
-from edrbo.space.steps import number_text
+from edrbo.space.variables import number_text
 
 # One of each kind, for people to choose from and to change the numbers of.
 GOALS = (

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from edrbo.errors import EdrboError, StudyError
-from edrbo.lab.tables.columns import NOTED, match_columns, target_of, targets
 from edrbo.lab.tables.csv_import import Import, Progress, plan_table, store_plan
 from edrbo.lab.tables.sheet import Sheet, make_sheet, sheet_of_text
+from edrbo.lab.tables.table_row import NOTED, match_columns, target_of, targets
 from edrbo.lab.web import bodies
 from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.session import StudySession

@@ -7,10 +7,16 @@ from dataclasses import fields, replace
 from typing import Any
 
 from edrbo.errors import InvalidSpaceError, InvalidValueError
-from edrbo.lab.entry.numbers import NotANumberError, read_number
-from edrbo.lab.entry.settings import read_outcome_words, read_setting, with_units
-from edrbo.lab.entry.values import read_variable_value
-from edrbo.lab.entry.variables import levels_text, read_levels
+from edrbo.lab.entry import (
+    NotANumberError,
+    levels_text,
+    read_levels,
+    read_number,
+    read_outcome_words,
+    read_setting,
+    read_variable_value,
+    with_units,
+)
 from edrbo.lab.web import bodies
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edrbo.errors import InvalidContextError, UnknownSuggestionError
-from edrbo.lab.entry.values import read_context
+from edrbo.lab.entry import read_context
 from edrbo.lab.web.session import StudySession
 from edrbo.lab.web.variables import constraints_of, describe_variable
 from edrbo.records import events as e

@@ -11,8 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.context_distributions import Clipped, Product
-from edrbo.bench.problems.oracle.distributions import Affine, Array, Distribution, Mixture
+from edrbo.bench.problems.oracle.distributions import Affine, Array, Clipped, Distribution, Mixture, Product
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidValueError
 

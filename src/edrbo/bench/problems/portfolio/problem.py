@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from edrbo.bench.problems.oracle.context_distributions import Product, clipped_normal, iid, uniform
+from edrbo.bench.problems.oracle.distributions import Product, clipped_normal, iid, uniform
 from edrbo.bench.problems.portfolio.data import PortfolioData, data_path, read_portfolio_data, user_data_directory
 from edrbo.bench.problems.portfolio.surrogate import D_X, PUBLISHED, Hyperparameters, PortfolioSurrogate
 from edrbo.bench.problems.problem import Problem
@@ -102,7 +102,7 @@ def fit_record(table: PortfolioData) -> dict[str, Any]:
 
 def make_record(table: PortfolioData, max_rows: int = 1_000) -> dict[str, Any]:
     """Fit a table by maximum likelihood and find x* of both problems."""
-    from edrbo.bench.problems.portfolio.fit import fit_portfolio_surrogate
+    from edrbo.bench.problems.portfolio.surrogate import fit_portfolio_surrogate
 
     hyperparameters = fit_portfolio_surrogate(table, max_rows)
     surrogate = PortfolioSurrogate.of(table, hyperparameters)

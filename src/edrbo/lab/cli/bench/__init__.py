@@ -1,13 +1,19 @@
-"""``edrbo bench …``: a file a command. Each parses, calls and prints; what is heavy loads inside the command."""
+"""``edrbo bench …``. Each command parses, calls and prints; what is heavy loads inside the command."""
 
 from __future__ import annotations
 
 import typer
 
-from edrbo.lab.cli.bench import export, plot, portfolio, problems, report, run, show, table
-
-COMMANDS = (problems, show, portfolio, run, table, plot, report, export)
+from edrbo.lab.cli.bench.problems import list_problems, portfolio_data, show_problem
+from edrbo.lab.cli.bench.results import export, plot, report, table
+from edrbo.lab.cli.bench.run import run
 
 app = typer.Typer(help="Problems with exact oracles, and benchmarks on them.", no_args_is_help=True)
-for command in COMMANDS:
-    command.register(app)
+app.command("problems")(list_problems)
+app.command("show")(show_problem)
+app.command("portfolio")(portfolio_data)
+app.command("run")(run)
+app.command("table")(table)
+app.command("plot")(plot)
+app.command("report")(report)
+app.command("export")(export)

@@ -9,15 +9,10 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from edrbo.bench.run.execute import SweepEvent
-    from edrbo.bench.run.sweep import Plan
+    from edrbo.bench.run.execute import Plan, SweepEvent
 
 SMOKE_SEEDS, SMOKE_EVALUATIONS = "100:102", 8
 TRACEBACKS = 5  # shown at the end of a run
-
-
-def register(app: typer.Typer) -> None:
-    app.command("run")(run)
 
 
 def run(
@@ -51,9 +46,9 @@ def run(
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
 ) -> None:
     """Run methods on problems. Nothing finished is lost: stop it at any time, go on with --resume."""
+    from edrbo.bench.run.execute import all_replicates, make_plan, read_looks, read_noise, sole_writer
     from edrbo.bench.run.plugin import Plugin
     from edrbo.bench.run.replicate import ReplicateSettings
-    from edrbo.bench.run.sweep import all_replicates, make_plan, read_looks, read_noise, sole_writer
 
     if smoke:
         seeds, evaluations = SMOKE_SEEDS, SMOKE_EVALUATIONS

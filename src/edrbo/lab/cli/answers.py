@@ -1,0 +1,143 @@
+"""``edrbo recommend``, ``tradeoff``, ``front``: the design to use, what robustness costs on average, and the designs to
+choose from where several outcomes are the main one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edrbo.errors import StudyError
+from edrbo.lab.cli.location import opened
+from edrbo.lab.cli.options import (
+    CandidatesOption,
+    ContextOption,
+    FixOption,
+    ForecastOption,
+    JsonOption,
+    NameOption,
+    StudyOption,
+)
+from edrbo.lab.cli.output import check_new, print_facts, print_json, print_table, say
+from edrbo.lab.cli.progress import progress
+from edrbo.lab.cli.read_arguments import read_forecast, read_request_options
+
+
+def recommend(
+    study: StudyOption = None,
+    name: NameOption = None,
+    forecast: ForecastOption = None,
+    context: ContextOption = None,
+    fix: FixOption = None,
+    candidates: CandidatesOption = None,
+    goal: Annotated[
+        str | None, typer.Option(help="Look at the same data under another goal: cvar:0.1, robust:0.1, reach:5, …")
+    ] = None,
+    radius: Annotated[
+        float, typer.Option(min=0.0, help="How far contexts may move in the worst case (share of their range).")
+    ] = 0.1,
+    as_json: JsonOption = False,
+) -> None:
+    """The design to use, and what to expect of it."""
+    from edrbo.records.descriptions import heading, plural
+    from edrbo.text import answer_text
+
+    with progress("working out the answer", "recommend"), opened(study, name) as opened_study:
+        space = opened_study.space_now
+        found = opened_study.recommend(
+            goal=goal, radius=radius, **read_request_options(space, forecast, fix, candidates, context)
+        )
+        text = answer_text(found, opened_study.settings)  # computed here, where the line says so
+        settings, record = opened_study.settings, found.to_dict() if as_json else {}
+    if as_json:
+        shown = {key: part for key, part in record.items() if key != "gain_quantiles"}
+        print_json({**shown, "facts": text.records(), "doubts": text.doubts})
+        return
+    heads = [heading(name, variable.unit) for name, variable in space.design.items()]
+    print_table("set this", heads, [[space.design[name].text(value) for name, value in found.design.items()]])
+    for doubt in text.doubts:
+        say(doubt, style="yellow")
+    title = f"what to expect of {settings.outcome}, from {plural(found.observations, 'result')}"
+    print_facts(title, text.facts)
+    print_facts("where the uncertainty comes from", text.sources)
+    if text.price:
+        rows = [list(fact) for fact in text.price]
+        print_table("the price of robustness", ["", "this answer", "best on average"], rows)
+    say(text.nearest)
+
+
+def front(
+    study: StudyOption = None,
+    name: NameOption = None,
+    forecast: ForecastOption = None,
+    fix: FixOption = None,
+    candidates: CandidatesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Designs of which none is better than another in all main outcomes, with every limit kept."""
+    from edrbo.text import describe_doubt, describe_hypervolume, front_table
+
+    with progress("looking for what none is better than", "front"), opened(study, name) as opened_study:
+        space, settings = opened_study.space_now, opened_study.settings
+        found = opened_study.front(**read_request_options(space, forecast, fix, candidates))
+    if as_json:
+        print_json(asdict(found))
+        return
+    heads, rows = front_table(settings, found)
+    print_table("none is better in all", heads, rows)
+    say(describe_hypervolume(found))
+    if (doubt := describe_doubt(found)) is not None:
+        say(doubt, style="yellow")
+
+
+PICTURES = (".png", ".svg", ".pdf", "")  # without an ending it is a .png
+
+
+def _check_picture(out: Path) -> None:
+    if out.suffix.lower() not in PICTURES:
+        raise StudyError(f"cannot draw a {out.suffix} file", "name a .png, .svg or .pdf file")
+
+
+def tradeoff(
+    study: StudyOption = None,
+    name: NameOption = None,
+    goal: Annotated[
+        str | None, typer.Option(help="Against the mean: the study's own goal, or cvar:0.1, robust:0.1, …")
+    ] = None,
+    forecast: ForecastOption = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Draw it, as a .png, .svg or .pdf file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Designs between the best on average and the best under a robust goal: none is better in both."""
+    from edrbo.records.descriptions import heading
+
+    if out is not None:
+        _check_picture(out)
+        check_new(out, force)
+    with progress("looking for what can be traded off", "tradeoff"), opened(study, name) as opened_study:
+        space = opened_study.space_now
+        found = opened_study.tradeoff(goal, forecast=read_forecast(space, forecast))
+    if out is not None:
+        from edrbo.lab.files import new_file
+
+        with new_file(out, force=force) as file:
+            found.draw().savefig(file, format=out.suffix.lower().removeprefix(".") or "png")
+    if as_json:
+        points = zip(found.designs, found.mean.tolist(), found.value.tolist(), strict=True)
+        rows = [{"design": design, "mean": mean, "value": value} for design, mean, value in points]
+        print_json({"goal": found.goal, "frontier": rows})
+        return
+    heads = [heading(name, variable.unit) for name, variable in space.design.items()]
+    table = [
+        [*(space.design[name].text(value) for name, value in design.items()), f"{mean:.6g}", f"{value:.6g}"]
+        for design, mean, value in zip(found.designs, found.mean, found.value, strict=True)
+    ]
+    print_table(
+        "from the best on average to the best under the goal", [*heads, found.mean_axis, found.value_axis], table
+    )
+    if out is not None:
+        say(f"picture: {out}")

@@ -1,0 +1,304 @@
+"""Commands that record: ``edrbo tell`` reports an outcome; ``edit``, ``undo``, ``drop``, ``restore`` and ``cancel``
+change one's mind; ``note`` keeps words about a run.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edrbo.errors import (
+    ContextBoundsWarning,
+    ImplausibleWarning,
+    InvalidDesignError,
+    InvalidEventError,
+    InvalidValueError,
+    UnknownSuggestionError,
+)
+from edrbo.lab.cli.location import only_toml, opened
+from edrbo.lab.cli.options import (
+    AtOption,
+    ByOption,
+    ContextOption,
+    DesignOption,
+    JsonOption,
+    NameOption,
+    NoteOption,
+    PendingArgument,
+    RunArgument,
+    StudyOption,
+    WhyOption,
+    YesOption,
+    complete_pending,
+)
+from edrbo.lab.cli.output import confirm, print_json, print_run, say
+from edrbo.lab.cli.read_arguments import (
+    read_amount,
+    read_context,
+    read_design,
+    read_moment,
+    read_result,
+    read_variances,
+    settle,
+)
+
+if TYPE_CHECKING:
+    from edrbo.lab import Study
+    from edrbo.records.run import Run
+    from edrbo.records.state import State
+
+
+ROWS_HELP = "A table of several rows of this run, each with a value and the context it met."
+
+
+def tell(
+    run: Annotated[
+        int | None,
+        typer.Argument(metavar="ID", help="The number of a suggestion.", autocompletion=complete_pending),
+    ] = None,
+    study: StudyOption = None,
+    name: NameOption = None,
+    value: Annotated[
+        list[str] | None, typer.Option("--value", "-v", help="The outcome; of several: NAME=NUMBER, repeated.")
+    ] = None,
+    context: ContextOption = None,
+    design: DesignOption = None,
+    noise_variance: Annotated[
+        list[str] | None, typer.Option(help="The variance of the outcome's noise, if known.")
+    ] = None,
+    cost: Annotated[str | None, typer.Option(help="What the run cost, in a unit of your own.")] = None,
+    rows: Annotated[Path | None, typer.Option(help=ROWS_HELP)] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no outcome.")] = False,
+    why: WhyOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    at: AtOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Report an outcome, with the context it met if that is known.
+
+    With an ID, --design says what was really set where that differs: edrbo tell 3 -v 1.7 -d speed=38
+    Without one, it is a design of your own, and all its variables are needed.
+    """
+    from edrbo.records.sanity import entry_doubts, series_doubts
+
+    if run is None and not design:
+        raise InvalidDesignError(
+            "what was tried is not clear", "give the number of a suggestion, or say what was set: -d NAME=…"
+        )
+    if not value and not failed and rows is None:
+        raise InvalidValueError("the result is missing", "add --value NUMBER, or --failed if it gave none")
+    if rows is not None and (value or context or noise_variance or failed):
+        raise InvalidValueError(
+            "both a table and an outcome are given", "values, contexts and noise stand in the table"
+        )
+    with opened(study, name, by, create="first") as opened_study:
+        before = opened_study.state_now
+        number, seen = read_result(before.settings, value), read_context(before.space, context)
+        known = None if run is None else before.runs.get(run)
+        if run is not None and known is None:
+            raise UnknownSuggestionError(
+                f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
+            )
+        reported_rows, asked = _rows(before, rows), None if design else known
+        if known is None or known.status == "pending":  # else it is refused, and there is nothing to ask
+            of_rows = None if reported_rows is None else series_doubts(before, asked, reported_rows)
+            of_one = [] if of_rows is not None else entry_doubts(before, run, number, seen, own=bool(design))
+            settle(of_rows or of_one, yes=yes)
+        with warnings.catch_warnings():  # it has been asked about
+            warnings.simplefilter("ignore", ContextBoundsWarning)
+            warnings.simplefilter("ignore", ImplausibleWarning)
+            opened_study.tell(
+                run if run is not None else read_design(before.space, design),
+                seen,
+                number,
+                **(reported_rows or {"noise_variance": read_variances(before.settings, noise_variance)}),
+                cost=read_amount(cost, "the cost"),
+                failed=failed,
+                design=read_design(before.space, design) if run is not None and design else None,
+                why=why,
+                note=note,
+                at=read_moment(at),
+            )
+        after = opened_study.state_now
+    reported = after.runs[run] if run is not None else new_run(before, after)
+    if as_json:
+        print_json({"id": reported.id, "observations": len(after.reported)})
+        return
+    from edrbo.records.descriptions import describe_run, plural
+
+    say(describe_run(after, reported))
+    say(f"{plural(len(after.reported), 'result')} so far", style="dim")
+
+
+def _rows(state: State, path: Path | None) -> dict[str, Any] | None:
+    """As ``tell`` takes them."""
+    if path is None:
+        return None
+    from edrbo.lab.tables.csv_import import read_outcomes
+
+    return read_outcomes(state, path)
+
+
+def new_run(before: State, after: State) -> Run:
+    """The run that came last; another process may have brought others meanwhile, earlier or later."""
+    return after.runs[max(key for key in after.runs if key not in before.runs)]
+
+
+def edit(
+    run: RunArgument,
+    study: StudyOption = None,
+    name: NameOption = None,
+    value: Annotated[
+        list[str] | None, typer.Option("--value", "-v", help="What the outcome really was; of several: NAME=NUMBER.")
+    ] = None,
+    context: ContextOption = None,
+    design: DesignOption = None,
+    noise_variance: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise.")] = None,
+    cost: Annotated[str | None, typer.Option(help="What the run really cost.")] = None,
+    row: Annotated[int | None, typer.Option(help="Which row of a run that has several, counted from 0.")] = None,
+    why: WhyOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Correct what was reported of a run. What is left out stays, and the history keeps what was reported before.
+
+    edrbo edit 3 --value 1.9 --context humidity=55 --why "typo"
+    """
+    from edrbo.records.descriptions import describe_run
+    from edrbo.records.sanity import entry_doubts
+
+    with opened(study, name, by) as opened_study:
+        before = opened_study.state_now
+        known = before.runs.get(run)
+        number, reported = read_result(before.settings, value), read_context(before.space, context)
+        settle(entry_doubts(before, run, number, reported, own=bool(design)), yes=yes)
+        with warnings.catch_warnings():  # it has been asked about
+            warnings.simplefilter("ignore", ContextBoundsWarning)
+            opened_study.correct(
+                run,
+                row=row,
+                value=number,
+                context=reported,
+                noise_variance=read_variances(before.settings, noise_variance),
+                cost=read_amount(cost, "the cost"),
+                design=read_design(before.space, design) if design else None,
+                why=why,
+                note=note,
+            )
+        after = opened_study.state_now
+    if as_json:
+        print_json({"id": run})
+        return
+    if known is not None:
+        say(f"was  {describe_run(before, known)}", style="dim")
+    say(f"now  {describe_run(after, after.runs[run])}")
+
+
+def _follow(study: str, opened_study: Study) -> None:
+    """The .toml file again says what the study does, if an amendment was taken back."""
+    from edrbo.lab.config import read_toml, rewrite_toml
+
+    path = Path(study) if study else only_toml()
+    if path.suffix == ".toml":
+        described = read_toml(path)
+        if described.name == opened_study.name and described.settings != opened_study.settings:
+            rewrite_toml(path, described, opened_study.settings)
+
+
+def undo(
+    study: StudyOption = None,
+    name: NameOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what was recorded last. The history keeps both; what was somebody else's is asked about first."""
+    from edrbo.records.descriptions import entry_words
+
+    with opened(study, name, by) as opened_study:
+        state = opened_study.state_now
+        last = state.last
+        if last is None:
+            raise InvalidEventError("there is nothing to undo", "nothing has happened yet")
+        about, key = entry_words(state, last), getattr(last, "id", None)
+        if last.by != opened_study.by:
+            confirm(f"{last.by or 'somebody'} did this: {about}. Take it back?", yes=yes)
+        opened_study.undo(last.ref, note=note)
+        _follow(study or "", opened_study)
+    if as_json:
+        print_json({"undone": last.kind, "id": key})
+    else:
+        say(f"taken back: {about}")
+
+
+def drop(
+    run: RunArgument,
+    study: StudyOption = None,
+    name: NameOption = None,
+    why: WhyOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Leave a run out: it stays on record, and nothing is learned from it."""
+    with opened(study, name, by) as opened_study:
+        opened_study.drop(run, why, note=note)
+        state = opened_study.state_now
+    print_run(state, run, as_json=as_json)
+
+
+def restore(
+    run: RunArgument,
+    study: StudyOption = None,
+    name: NameOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn again from a run that was left out."""
+    with opened(study, name, by) as opened_study:
+        opened_study.restore(run, note=note)
+        state = opened_study.state_now
+    print_run(state, run, as_json=as_json)
+
+
+def cancel(
+    run: PendingArgument,
+    study: StudyOption = None,
+    name: NameOption = None,
+    why: WhyOption = None,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Cancel a suggestion that will not be run. (One that was run and gave nothing: tell ID --failed.)"""
+    with opened(study, name, by) as opened_study:
+        opened_study.cancel(run, why, note=note)
+        state = opened_study.state_now
+    print_run(state, run, as_json=as_json)
+
+
+def note(
+    run: RunArgument,
+    words: Annotated[list[str], typer.Argument(help="What there is to say.")],
+    study: StudyOption = None,
+    name: NameOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep words about a run: edrbo note 3 a bubble in the coating"""
+    text = " ".join(words)
+    with opened(study, name, by) as opened_study:
+        opened_study.note(run, text)
+    if as_json:
+        print_json({"id": run, "note": text})
+    else:
+        say(f"run {run}: {text}")

@@ -1,0 +1,238 @@
+"""Calibration of the posterior: variance inflation by cross-validated errors, and Student's quantiles for few data.
+
+A Gaussian process is as sure as its hyper-parameters say, and those are estimated. Three corrections, measured in
+docs/calibration.md: its standard deviations are multiplied by what its own errors ask for, in an interval by a margin
+more, and the quantiles are Student's: for any degrees of freedom, without SciPy, which takes long to load.
+
+Cross-validation predicts held-out outcomes, leaving one out and one step ahead. Leaving one out judges the model among
+its data: it stretches intervals by these errors, weighing outcomes in new places most, since any model does well beside
+others like them. The next outcome is mostly of a new place. So what a report says of how far the model can be trusted
+is judged by the second kind.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edrbo.records.outcomes import Units
+from edrbo.records.sanity import read_outcome_forecast
+from edrbo.records.state import State
+from edrbo.surrogate.ensemble import ExpertEnsemble
+from edrbo.threads import engine_threads
+
+Array = NDArray[np.float64]
+
+Z95 = 1.959963984540054  # standard normal quantile of 97.5 %
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPredictions:
+    """Outcomes (n) with what was predicted of each, in one unit; ``sd`` includes the noise of an observation."""
+
+    y: Array
+    mean: Array
+    sd: Array
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Which outcomes lie inside their 95 % interval."""
+        return np.asarray(np.abs(self.y - self.mean) <= Z95 * self.sd)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the outcomes inside their 95 % interval; nan without any."""
+        return float(np.mean(self.inside)) if len(self.y) else float("nan")
+
+    @property
+    def too_few(self) -> bool:
+        """Whether fewer are inside than chance explains: two standard errors below 95 %."""
+        return len(self.y) > 0 and self.coverage < 0.95 - 2.0 * np.sqrt(0.95 * 0.05 / len(self.y))
+
+    @property
+    def rmse(self) -> float:
+        return float(np.sqrt(np.mean((self.y - self.mean) ** 2))) if len(self.y) else float("nan")
+
+    @property
+    def skill(self) -> float:
+        """Share of the outcomes' variance that is predicted: 1 is perfect, 0 no better than their mean."""
+        total = float(np.sum((self.y - self.y.mean()) ** 2)) if len(self.y) else 0.0
+        return 1.0 - float(np.sum((self.y - self.mean) ** 2)) / total if total > 0 else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut(HeldOutPredictions):
+    """Each outcome as predicted from all others, by the barycenter and by each of the M experts.
+
+    In the model's units, that is for maximization. Hyper-parameters and the constant mean are those of the fit to all.
+    """
+
+    expert_mean: Array  # M × n
+    expert_sd: Array  # M × n
+
+    @property
+    def expert_rmse(self) -> Array:
+        """Root mean squared error of each expert (M)."""
+        return np.asarray(np.sqrt(np.mean((self.y - self.expert_mean) ** 2, axis=1)))
+
+
+@engine_threads()
+def leave_one_out(model: ExpertEnsemble) -> LeaveOneOut:
+    """Of the observations the model is fitted to."""
+    with torch.no_grad():
+        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out()))
+
+
+@engine_threads()
+def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
+    """Each outcome but the first from those before it, at the hyper-parameters of the fit to all.
+
+    In closed form too: with K + noise = L Lᵀ the rows of L⁻¹(y − mean) are the errors in units of Lᵢᵢ, the standard
+    deviation with which yᵢ was predicted. Hindsight helps the hyper-parameters: forecasts that were made and kept at
+    the time are the better judges.
+    """
+    with torch.no_grad():
+        residual = (model.gp.y - model.gp.hyper.mean[:, None]).unsqueeze(-1)
+        sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
+        error = torch.linalg.solve_triangular(model.gp.chol, residual, upper=False).squeeze(-1) * sd
+        y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
+    return HeldOutPredictions(y[1:], mean[1:], spread[1:])
+
+
+def predicted_when_suggested(state: State, units: Units) -> HeldOutPredictions:
+    """The outcomes of suggestions with what was stored of each when it was suggested, in the model's units."""
+    found, data = [], state.observations
+    for key in state.reported:
+        run = state.runs[key]
+        outcome_forecast = read_outcome_forecast(run.outcome_forecast)
+        if outcome_forecast is None:
+            continue
+        for row in state.rows_of(key):
+            interval = outcome_forecast.at(state.space.known_numbers(data.c[row]) or None)
+            found.append((data.y[row], interval.value, 0.5 * (interval.high - interval.low) / Z95))
+    y, mean, sd = np.array(found, dtype=np.float64).reshape(-1, 3).T
+    return HeldOutPredictions(units.to_model(y), units.to_model(mean), np.abs(units.to_model(sd)))
+
+
+def _in_units_of_y(
+    model: ExpertEnsemble, modelled: Tensor, mean: Tensor, sd: Tensor
+) -> tuple[Array, Array, Array, Array, Array]:
+    """y (n), the barycenter's mean and sd (n), and the experts' (M × n)."""
+    expert_mean, expert_sd = model.scaling.moments(mean, sd)
+    center, spread = model.barycenter(expert_mean, expert_sd)
+    y = model.scaling.value(modelled)
+    return y.numpy(), center.numpy(), spread.numpy(), expert_mean.numpy(), expert_sd.numpy()
+
+
+MANY = 50.0  # degrees of freedom from which the expansion around the normal quantile is exact to nine digits
+TERMS = 500
+STEPS = 80  # a limit that is not met: six are usual
+
+_k = np.arange(TERMS, dtype=np.float64)
+_SERIES = np.cumprod(np.concatenate([[1.0], (_k[1:] - 0.5) / _k[1:]]))  # (½)_k / k!
+
+
+@lru_cache(maxsize=1024)
+def student_quantile(freedom: float) -> float:
+    """Infinite without a degree of freedom."""
+    if freedom <= 0.0:
+        return math.inf
+    return _expanded(freedom) if freedom > MANY else _searched(freedom)
+
+
+def _expanded(v: float) -> float:
+    """Cornish and Fisher's expansion."""
+    z = Z95
+    terms = (
+        (z**3 + z) / 4.0,
+        (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0,
+        (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0,
+        (79.0 * z**9 + 776.0 * z**7 + 1482.0 * z**5 - 1920.0 * z**3 - 945.0 * z) / 92160.0,
+    )
+    return z + sum(term / v**power for power, term in enumerate(terms, 1))
+
+
+def _searched(v: float) -> float:
+    """Where P(T > t) = ½ I_w(v/2, ½) with w = v/(v + t²) is 2.5 %.
+
+    Its logarithm is concave and falls in log t, so that Newton's method arrives from anywhere.
+    """
+    log_t = math.log(Z95)
+    for _ in range(STEPS):
+        log_tail, log_density = _logs(v, log_t)
+        step = (log_tail - math.log(0.025)) * math.exp(log_tail - log_density - log_t)
+        log_t += step
+        if abs(step) < 1e-13:
+            break
+    return math.exp(log_t)
+
+
+def _logs(v: float, log_t: float) -> tuple[float, float]:
+    """The logarithms of P(T > t), by the series of the incomplete beta function around zero, and of the density."""
+    a = 0.5 * v
+    log_w = -float(np.logaddexp(0.0, 2.0 * log_t - math.log(v)))
+    log_beta = math.lgamma(a) + math.lgamma(0.5) - math.lgamma(a + 0.5)
+    series = float((_SERIES / (a + _k)) @ np.exp(_k * log_w))
+    log_tail = math.log(0.5 * series) + a * log_w - log_beta
+    return log_tail, (a + 0.5) * log_w - 0.5 * math.log(v) - log_beta
+
+
+PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
+MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
+MARGIN = 1.0  # in an interval of a mean or a share
+TAIL_MARGIN = 1.15  # and of a tail: a design is recommended because the data make it look good, errors included
+PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """What is known of a model of ``observations`` outcomes besides what it says itself.
+
+    ``inflation`` multiplies its standard deviations, ``stretch`` those of an interval; ``noise_variance`` (M) is the
+    variance of an outcome around f as each expert sees it, in its standardized unit.
+    """
+
+    observations: int
+    inflation: float
+    noise_variance: Tensor
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom behind the scale of the model's errors; 0 for a single outcome, which has no scale."""
+        return 0.0 if self.observations < 2 else LEAST_FREEDOM + self.observations / PER_FREEDOM
+
+    @property
+    def stretch(self) -> float:
+        return MARGIN * self.inflation
+
+    @property
+    def reach(self) -> float:
+        """Half of a 95 % interval in standard deviations of the model."""
+        return self.stretch * student_quantile(self.freedom)
+
+
+def earned_trust(model: ExpertEnsemble) -> Trust:
+    """From the errors of each outcome predicted by the others.
+
+    Σ error² / Σ predicted variance: outcomes in new places, whose variance is large, weigh most, and those beside a
+    near-duplicate, easy to predict, weigh next to nothing.
+    """
+    found = leave_one_out(model)
+    count = len(found.y)
+    noise_variance = model.gp.noise_variance
+    if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
+        noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share
+    noise_variance = noise_variance.mean(-1)
+    if count < 2:
+        return Trust(count, 1.0, noise_variance)
+    variance = np.square(found.expert_sd).mean(0) + found.expert_mean.var(0)
+    error = np.square(found.y - found.mean)
+    largest = float(variance.max())
+    ratio = (PSEUDO + float((error / largest).sum())) / (PSEUDO + float((variance / largest).sum()))
+    return Trust(count, min(max(1.0, math.sqrt(ratio)), MOST_INFLATION), noise_variance)
