@@ -29,10 +29,9 @@ from edrbo.errors import (
     MissingExtraError,
 )
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.records.argument_names import spell_checked
 from edrbo.records.goals import Goal
-from edrbo.records.outcome_range import OutcomeRange
-from edrbo.records.outcomes import CONFIDENCE, MOST_MAIN, PROBABILITY, Limit, Maximize, Minimize
+from edrbo.records.input_reading import spell_checked
+from edrbo.records.outcomes import CONFIDENCE, MOST_MAIN, PROBABILITY, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
 from edrbo.records.validation import read_number
 from edrbo.space import Categorical, Integer, Real, Space, Variable

@@ -39,6 +39,7 @@ COMMANDS = {
     "export": "tables:export",
     "report": "report:report",
     "serve": "serve:serve",
+    "mcp": "mcp:mcp",
     "run": "run:run",
     "check": "places:check",
     "backup": "places:backup",
