@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 import anyio
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types import CallToolResult
 
 from edrbo import Limit, Maximize, Space, Study
@@ -68,7 +68,7 @@ def over_stdio(words: list[str], calls: list[tuple[str, dict[str, Any]]]) -> tup
     server = StdioServerParameters(command=program[0], args=program[1:], env={**os.environ, "OMP_NUM_THREADS": "1"})
 
     async def talk() -> tuple[list[str], list[CallToolResult]]:
-        async with Client(server) as client:
+        async with Client(stdio_client(server)) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
             return names, [await client.call_tool(name, arguments) for name, arguments in calls]
 
