@@ -11,6 +11,7 @@ distribution of contexts, or takes the last one with ``next_context="last"``.
 
 import argparse
 import csv
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from xopt import Evaluator, Xopt
 from xopt.generators.bayesian.upper_confidence_bound import UpperConfidenceBoundGenerator
 from xopt.vocs import select_best
 
+from edrbo.errors import EdrboWarning
 from edrbo.integrations.gest import EDRBOGenerator
 
 PERIOD = 25  # evaluations until the drifting context is back
@@ -86,6 +88,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--table", type=Path)
     given = parser.parse_args()
+    warnings.simplefilter("ignore", EdrboWarning)  # what drifts looks like a slip
     rows = [
         run(name, drifts, seed, given.steps)
         for drifts in (True, False)
