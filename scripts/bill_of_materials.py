@@ -144,10 +144,13 @@ def purl(one: Distribution) -> str:
 
 
 def license_of(one: Distribution) -> str:
-    """As the package says it: an expression, else the classifiers, else the first line of its own words."""
+    """As the package says it: an expression, else the classifiers, else the first line of its own words or its file."""
     about = one.metadata
     named = [line.rpartition(" :: ")[2] for line in about.get_all("Classifier") or () if line.startswith("License ::")]
     words = about.get("License-Expression") or ", ".join(named) or (about.get("License") or "").strip()
+    if not words:
+        kept = [file for file in one.files or () if file.name in (about.get_all("License-File") or ())]
+        words = kept[0].read_text().strip() if kept else ""
     return words.splitlines()[0][:200] if words else ""
 
 

@@ -39,6 +39,8 @@ PART = (
     # Optuna, SQLAlchemy, psycopg2, openpyxl
     *("tests/study/test_study.py", "tests/study/test_database.py", "tests/study/test_table.py"),
     "tests/test_optuna_sampler.py",
+    # gest-api, MCP
+    *("tests/test_gest.py", "tests/test_mcp.py"),
     # COCO's functions
     "tests/conformance/test_bbob.py",
     # Dask, FastAPI and those around it, the simulators

@@ -35,12 +35,13 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("bench.analysis",),
     ("bench",),
     ("lab.web",),
+    ("integrations.mcp",),
     ("lab.cli",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 HEAVY = {
     *("botorch", "gpytorch", "linear_operator", "scipy"),
-    *("optuna", "dask", "distributed", "pandas", "plotly", "matplotlib", "sqlalchemy"),
+    *("optuna", "dask", "distributed", "pandas", "plotly", "matplotlib", "sqlalchemy", "gest_api", "mcp"),
 }
 # the last for its box decomposition, and only when called
 OPTIONAL = ("integrations.botorch", "bench.learners", "acquisition.hypervolume")
@@ -49,6 +50,8 @@ MAY_IMPORT_AT_TOP = {
     "gpytorch": ("integrations.botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
     "scipy": ("bench",),
     "optuna": ("integrations.optuna", "bench.learners.optuna_samplers"),
+    "gest_api": ("integrations.gest",),
+    "mcp": ("integrations.mcp",),
     "dask": ("bench.run.dask_cluster",),
     "distributed": ("bench.run.dask_cluster",),
 }

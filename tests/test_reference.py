@@ -20,6 +20,7 @@ PACKAGES = (
     "edrbo.integrations.botorch",
     "edrbo.contexts",
     "edrbo.errors",
+    "edrbo.integrations.gest",
     "edrbo.integrations.optuna",
     "edrbo.plot",
     "edrbo.records.goals",

@@ -28,6 +28,7 @@ from edrbo.integrations.optuna.translation import (
     read_context,
     variable_of,
 )
+from edrbo.integrations.optuna.visualization import contexts_as_parameters
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.pareto import ParetoFront
 from edrbo.optimizer.recommendation import Recommendation
@@ -239,6 +240,14 @@ class EDRBOSampler(BaseSampler):
             )
         points = tuple(replace(point, design=translation.params(point.design)) for point in found.points)
         return replace(found, points=points)
+
+    def with_contexts(self, study: optuna.Study) -> optuna.Study:
+        """A copy for ``optuna.visualization`` and ``optuna.importance``, where contexts are parameters like the others.
+
+        Args:
+            study: The Optuna study; its trials without a value, or of which the context is not known, are left out.
+        """
+        return contexts_as_parameters(study, Space({"design": (0, 1)}, self._context))
 
     def _translation(self, study: optuna.Study) -> Translation:
         self._check_objectives(study)

@@ -40,6 +40,7 @@ COMMANDS = {
     "report": "report:report",
     "serve": "serve:serve",
     "token": "token:app",
+    "mcp": "mcp:mcp",
     "run": "run:run",
     "check": "places:check",
     "backup": "places:backup",

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import io
 import re
-import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, HTTPException, Request, Response
 
-from edrbo.errors import InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
-from edrbo.lab.entry import read_amount, read_context, read_design, read_result, read_variances
+from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
+from edrbo.lab.entry import read_amount, read_context, read_design, read_variances
 from edrbo.lab.study import Study
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.web import bodies, views
-from edrbo.lab.web.jobs import Job
-from edrbo.lab.web.problem import KIND, problem_body
-from edrbo.lab.web.session import StudySession, StudySessions
+from edrbo.lab.web.operations import job_view, record, result_of, tell_entry
+from edrbo.lab.web.problem import KIND
+from edrbo.lab.web.session import StudySessions
 from edrbo.lab.web.table import preview, take
 from edrbo.lab.web.variables import read_amendment, read_new
-from edrbo.records import events as e
-from edrbo.records.descriptions import entry_words
-from edrbo.records.sanity import doubts_about, entry_doubts, narrow_with
-from edrbo.records.settings import Settings
-from edrbo.records.state import State
+from edrbo.records.sanity import entry_doubts
 from edrbo.space import Space
 
-Write = Callable[[Study, dict[str, Any]], Any]
 PATIENCE = 1.0  # seconds in which a table is mostly stored
 PREFIX = "/api/v1"  # another number when what is written or read means something else
 PROBLEM: dict[str, Any] = {"model": bodies.Problem, "content": {KIND: {}}}
+E = TypeVar("E", bound=bodies.Entry)
 
 
 def api_router(sessions: StudySessions) -> APIRouter:
@@ -42,59 +36,9 @@ def api_router(sessions: StudySessions) -> APIRouter:
     return api
 
 
-def sender(request: Request, body: bodies.Entry) -> str | None:
-    """Who enters it: whose token it is, or else who says so."""
-    return request.scope["edrbo"]["by"] or body.by or None
-
-
-def record(request: Request, session: StudySession, body: bodies.Entry, write: Write) -> dict[str, Any]:
-    """Write under the sender's key; the answer names the event, so that it can be undone."""
-    stamp = {"by": sender(request, body), "at": time.time() - body.waited, "key": body.key, "note": body.note or None}
-    event, new = session.once(body.key, lambda: write(session.study, stamp))
-    if isinstance(event, e.Reported | e.Failed | e.Cancelled):
-        session.prepare()
-    state = session.study.state_now  # read a moment ago, with this event in it
-    return {
-        "ref": event.ref,
-        "stored": True,
-        "again": not new,
-        "words": entry_words(state, event),
-        "warnings": warnings_of(state, event),
-        "observations": len(state.reported),
-    }
-
-
-def warnings_of(state: State, event: e.Event) -> list[str]:
-    """What the methods of Python would warn of: it is stored, and may not be what was meant."""
-    found: list[str] = []
-    if (
-        isinstance(event, e.Reported | e.Failed | e.Corrected)
-        and event.x is not None
-        and state.space.region is not None
-    ):
-        broken = state.space.region.broken(state.runs[event.id].x)
-        found += [f"what was set breaks {constraint.describe()}; it is kept as it was run" for constraint in broken]
-    if isinstance(event, e.Reported | e.ContextReported | e.Corrected):
-        found += doubts_about(state, event.id)
-    if isinstance(event, e.Reported | e.ContextReported):
-        found += narrow_with(state, event.id)
-    return found
-
-
-def job_view(job: Job, session: StudySession) -> dict[str, Any]:
-    done = session.progress_of(job)
-    return {
-        **({} if done is None else {"done": done[0], "of": done[1]}),
-        "job": job.key,
-        "status": job.status,
-        "words": job.words,
-        "seconds": round(job.elapsed(), 1),
-        "usual": round(job.usual, 1),
-        "result": job.result if job.kind in ("ask", "import") else None,
-        "problem": problem_body(422, job.error, job.hint, job.problem.code if job.problem else "")
-        if job.error
-        else None,
-    }
+def signed(body: E, request: Request) -> E:
+    """An entry that says who enters it: whose token it is, or else who says so."""
+    return body.model_copy(update={"by": request.scope["edrbo"]["by"] or body.by or None})
 
 
 def _reading(api: APIRouter, sessions: StudySessions) -> None:
@@ -164,7 +108,11 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
             context_distribution["forecast"] = _read_forecast(space, body.forecast)
         return job_view(
             session.ask(
-                body.key, body.count, context_distribution, sender(request, body), request.scope["edrbo"]["who"]
+                body.key,
+                body.count,
+                context_distribution,
+                signed(body, request).by,
+                request.scope["edrbo"]["who"],
             ),
             session,
         )
@@ -173,40 +121,21 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
     def tell(study: str, body: bodies.Tell, request: Request) -> dict[str, Any]:
         """Report an outcome, or that there was none."""
 
-        def write(book: Study, stamp: dict[str, Any]) -> None:
-            design = read_design(book.space_now, body.design or {})
-            if body.id is None and not design:
-                raise InvalidDesignError(
-                    "what was tried is not clear", "give the number of a suggestion, or what was set"
-                )
-            book.tell(
-                design if body.id is None else body.id,
-                read_context(book.space_now, body.context),
-                _result(book.settings, body),
-                **_rows(book.settings, body),
-                cost=read_amount(body.cost, "the cost"),
-                failed=body.failed,
-                design=design if design and body.id is not None else None,
-                why=body.why or None,
-                **stamp,
-            )
-
-        return record(request, sessions.get(study), body, write)
+        return tell_entry(sessions.get(study), signed(body, request))
 
     @api.post("/studies/{study}/check")
     def check(study: str, body: bodies.Check) -> dict[str, list[str]]:
         """What looks mistyped in an entry that is about to be sent; sent all the same, it is stored as it is."""
         state = sessions.get(study).state
-        value, context = _result(state.settings, body), read_context(state.space, body.context)
+        value, context = result_of(state.settings, body), read_context(state.space, body.context)
         return {"doubts": entry_doubts(state, body.id, value, context, own=bool(body.design))}
 
     @api.post("/studies/{study}/context-tell")
     def context_tell(study: str, body: bodies.ContextTell, request: Request) -> dict[str, Any]:
         """The context of an outcome that was reported without one."""
         return record(
-            request,
             sessions.get(study),
-            body,
+            signed(body, request),
             lambda book, stamp: book.tell_context(body.id, read_context(book.space_now, body.context), **stamp),
         )
 
@@ -214,14 +143,16 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
     def context_add(study: str, body: bodies.ContextAdd, request: Request) -> dict[str, Any]:
         """Contexts that were seen without an outcome."""
         rows = [read_context(sessions.get(study).state.space, row) for row in body.rows]
-        return record(request, sessions.get(study), body, lambda book, stamp: book.observe_context(rows, **stamp))
+        return record(
+            sessions.get(study), signed(body, request), lambda book, stamp: book.observe_context(rows, **stamp)
+        )
 
     @api.post("/studies/{study}/import")
     def import_table(study: str, body: bodies.Import, request: Request, response: Response) -> dict[str, Any]:
         """A table: how it is understood, with errors by cell; stored if it is confirmed and has none. One that takes
         longer is a job to be followed."""
         session = sessions.get(study)
-        body = body.model_copy(update={"by": sender(request, body)})
+        body = signed(body, request)
         if not body.confirm:
             return preview(session.state, body).view()
         job = take(session, body, request.scope["edrbo"]["who"])
@@ -242,7 +173,7 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
         def write(book: Study, stamp: dict[str, Any]) -> None:
             book.correct(
                 body.id,
-                value=_result(book.settings, body),
+                value=result_of(book.settings, body),
                 noise_variance=read_variances(book.settings, body.noise_variance),
                 context=read_context(book.space_now, body.context),
                 cost=read_amount(body.cost, "the cost"),
@@ -252,25 +183,29 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
                 **stamp,
             )
 
-        return record(request, sessions.get(study), body, write)
+        return record(sessions.get(study), signed(body, request), write)
 
     @api.post("/studies/{study}/drop")
     def drop(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
         """Leave a run out: it stays on record, and nothing is learned from it."""
         return record(
-            request, sessions.get(study), body, lambda book, stamp: book.drop(body.id, body.why or None, **stamp)
+            sessions.get(study),
+            signed(body, request),
+            lambda book, stamp: book.drop(body.id, body.why or None, **stamp),
         )
 
     @api.post("/studies/{study}/restore")
     def restore(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
         """Learn from a run again."""
-        return record(request, sessions.get(study), body, lambda book, stamp: book.restore(body.id, **stamp))
+        return record(sessions.get(study), signed(body, request), lambda book, stamp: book.restore(body.id, **stamp))
 
     @api.post("/studies/{study}/cancel")
     def cancel(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
         """A suggestion that will not be run; it says nothing about its design."""
         return record(
-            request, sessions.get(study), body, lambda book, stamp: book.cancel(body.id, body.why or None, **stamp)
+            sessions.get(study),
+            signed(body, request),
+            lambda book, stamp: book.cancel(body.id, body.why or None, **stamp),
         )
 
     @api.post("/studies/{study}/note")
@@ -281,12 +216,12 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
             text = stamp.pop("note")
             book.note(body.id, text or "", **stamp)
 
-        return record(request, sessions.get(study), body, write)
+        return record(sessions.get(study), signed(body, request), write)
 
     @api.post("/studies/{study}/undo")
     def undo(study: str, body: bodies.Undo, request: Request) -> dict[str, Any]:
         """Take back the last entry, or the one that `ref` names."""
-        return record(request, sessions.get(study), body, lambda book, stamp: book.undo(body.ref, **stamp))
+        return record(sessions.get(study), signed(body, request), lambda book, stamp: book.undo(body.ref, **stamp))
 
 
 def _settings(api: APIRouter, sessions: StudySessions) -> None:
@@ -305,26 +240,7 @@ def _settings(api: APIRouter, sessions: StudySessions) -> None:
                 raise InvalidValueError("nothing is changed", "change something first")
             book.amend(settings, **stamp)
 
-        return record(request, sessions.get(study), body, write)
-
-
-def _result(settings: Settings, body: bodies.Tell | bodies.Correct | bodies.Check | bodies.ReportedRow) -> Any:
-    """One result, or several by name."""
-    return read_result(settings, body.outcomes or body.value)
-
-
-def _rows(settings: Settings, body: bodies.Tell) -> dict[str, Any]:
-    """The noise of one result, or several rows as ``tell`` takes them."""
-    if body.rows is None:
-        return {"noise_variance": read_variances(settings, body.noise_variance)}
-    noise_variances, space = [read_variances(settings, row.noise_variance) for row in body.rows], settings.space
-    return {
-        "contexts": [read_context(space, row.context) or {} for row in body.rows] if space.d_c else None,
-        "values": [_result(settings, row) for row in body.rows],
-        "noise_variance": noise_variances
-        if any(noise_variance is not None for noise_variance in noise_variances)
-        else None,
-    }
+        return record(sessions.get(study), signed(body, request), write)
 
 
 def _read_forecast(space: Space, text: str) -> list[dict[str, Any]]:
