@@ -6,6 +6,7 @@
 The first rule is the one that the others have to beat. Rules are methods of ``edrbo bench run``, or of a plugin of it.
 
     hard       six problems on which runs end in local optima, 20 fresh seeds, 100 evaluations
+    hills      two of these and portfolio-normal, where the model itself knows of a second hill: a cheap pilot
     choose     the half of the bbob family on which rules are chosen: 36 problems, seven seeds
     confirm    the other half: to be run once, with the rule that was chosen
     noisy      the choosing half of the noisy family: 36 problems, seven seeds
@@ -58,6 +59,7 @@ from edrbo.bench.run.sweep import sole_writer
 from edrbo.streams import stream
 
 HARD = ("complicated-hartmann", "beacons", "ackley", "two-seasons", "modified-branin", "noisy-kiln")
+HILLS = ("portfolio-normal", "modified-branin", "complicated-hartmann")
 HARD_SEEDS, FAMILY_SEEDS, FIRST_SEED = 20, 7, 1000  # seeds from 1000 on: no rule was ever chosen on them
 EVALUATIONS, INITIAL = 100, 5
 LOOKS = (25, 50, 100, 200)
@@ -80,10 +82,11 @@ class Suite:
 
 
 def suite_of(name: str, seeds: int | None = None) -> Suite:
-    count = seeds or (HARD_SEEDS if name == "hard" else FAMILY_SEEDS)
+    by_seed = {"hard": HARD, "hills": HILLS}
+    count = seeds or (HARD_SEEDS if name in by_seed else FAMILY_SEEDS)
     numbers = range(FIRST_SEED, FIRST_SEED + count)
-    if name == "hard":
-        return Suite(tuple(tuple((problem, seed) for problem in HARD) for seed in numbers))
+    if name in by_seed:
+        return Suite(tuple(tuple((problem, seed) for problem in by_seed[name]) for seed in numbers))
     if name == "noisy":
         chosen = set(problems.bbob_names("choose"))
         family = [one for one in problems.bbob_names(noisy=True) if one.removesuffix("-noisy") in chosen]
@@ -93,7 +96,7 @@ def suite_of(name: str, seeds: int | None = None) -> Suite:
     return Suite(tuple(tuple((family[k], seed) for seed in numbers) for k in order))
 
 
-SUITES = ("hard", "choose", "confirm", "noisy")
+SUITES = ("hard", "hills", "choose", "confirm", "noisy")
 
 # -------------------------------------------------------------------- one run
 
