@@ -1,7 +1,7 @@
 """A race of rules for asking, with power: paired runs, an interval that may be looked at any time, shares of 250 runs.
 
     nice -n 15 python research/race.py run edrbo-mean,mine --suite hard --out RACE [--plugin mine.py] [--workers 2]
-    python research/race.py table RACE --suite hard
+    python research/race.py table RACE --suite hard             # or a kept runs.jsonl.gz
 
 The first rule is the one that the others have to beat. Rules are methods of ``edrbo bench run``, or of a plugin of it.
 
@@ -32,6 +32,7 @@ runs on (McNemar's exact test); the mean regret on the way; CPU seconds a run.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import os
@@ -141,7 +142,8 @@ def read(path: Path) -> list[Run]:
     """All whole lines; a last one that was cut off when the machine stopped is no run."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def keep(path: Path, found: Run) -> None:
@@ -312,7 +314,7 @@ def report(suite: Suite, runs: dict[Key, Run], rules: Sequence[str], evaluations
 
 
 def show(options: argparse.Namespace) -> None:
-    found = read(options.out / "runs.jsonl")
+    found = read(options.out if options.out.is_file() else options.out / "runs.jsonl")
     runs = by_key(found, options.evaluations)
     rules = options.rules.split(",") if options.rules else list(dict.fromkeys(one["rule"] for one in found))
     if not rules:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib
 import math
 import sys
@@ -126,6 +127,9 @@ def test_what_was_cut_off_is_no_run_and_goes(race: ModuleType, tmp_path: Path) -
     assert race.read(file) == [one]
     race.keep(file, two)
     assert race.read(file) == [one, two]
+    kept = tmp_path / "kept.jsonl.gz"
+    kept.write_bytes(gzip.compress(file.read_bytes()))
+    assert race.read(kept) == [one, two]
 
 
 def test_a_run_repeats_itself_and_sees_what_others_see(race: ModuleType) -> None:
