@@ -178,6 +178,9 @@ def test_improvements_are_integrals(mean: float, sd: float, best: float) -> None
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-11)
     eic = scores.ImprovementLessCost(2, best=best, runs=30.0)
     assert float(eic(means, sds)) == pytest.approx(mean + 0.15 + 30 * expected, rel=1e-6, abs=1e-9)
+    wide = replace(eic, stretch=1.7)
+    assert float(wide(means, sds / 1.7)) == pytest.approx(float(eic(means, sds)), rel=1e-9, abs=1e-9)
+    eic, sds = wide, sds / 1.7
     value, by_mean, by_sd = eic.value_and_slopes(means, sds)
     graph_value, graph_mean, graph_sd = super(type(eic), eic).value_and_slopes(means, sds)
     for ours, theirs in ((value, graph_value), (by_mean, graph_mean), (by_sd, graph_sd)):

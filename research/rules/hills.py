@@ -165,6 +165,10 @@ class HillVisitor(OptimizerLearner):
             if x is not None:
                 self.visited.append(runs)
                 return self.asked(x)
+        return self.default()
+
+    def default(self) -> Array:
+        """The suggestion of the optimizer."""
         return super().suggest()
 
     def asked(self, x: Tensor) -> Array:

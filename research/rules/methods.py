@@ -18,6 +18,7 @@ from edrbo.surrogate.hyperparameters import LogNormal, Priors, ensemble_priors
 from rules.hills import HillVisitor, Rule
 from rules.models import AskedBy, grid, laplace_draws
 from rules.scores import GrowingUCB, ImprovementLessCost, MixtureLogEI, SeekThenAvoid, TailUCB
+from rules.top_two import TopTwo
 
 MakeScore = Callable[[int], Score]
 
@@ -64,6 +65,7 @@ METHODS = {
     "log-ei": learner(MixtureLogEI),
     "eic": learner(ImprovementLessCost),
     "eic-tenth": learner(lambda d_x: ImprovementLessCost(d_x, horizon=0.1)),
+    "eic-tail": learner(lambda d_x: ImprovementLessCost(d_x, least=0.5, most=3.0)),
     "grow": learner(lambda d_x: GrowingUCB()),
     "draws-eic": lambda setup: AskedBy(setup, laplace_draws, ImprovementLessCost(setup.d_x)),
     "tail": learner(lambda d_x: TailUCB()),
@@ -77,6 +79,8 @@ METHODS = {
     "hills-fifth": hills(Rule(turn=0.2, least=0.05, pays=False)),
     "hills-third": hills(Rule(turn=1 / 3, pays=False)),
     "hills-identify": hills(Rule(turn=1 / 3, pays=False), "identify"),
+    "top-two": lambda setup: TopTwo(setup),
+    "top-two-third": lambda setup: TopTwo(setup, 1 / 3),
     "draws": lambda setup: AskedBy(setup, laplace_draws),
     "draws-log-ei": lambda setup: AskedBy(setup, laplace_draws, MixtureLogEI(setup.d_x)),
     "grid": lambda setup: AskedBy(setup, grid((0.6, 1.0, 1.6))),

@@ -57,7 +57,7 @@ class AskedBy(HillVisitor):
     def suggest(self) -> Array:
         runs = len(self._optimizer)
         if runs < self.setup.initial:
-            return super().suggest()
+            return self.default()
         model = self._optimizer.model
         assert model is not None  # every outcome has its context
         model, d_x = self.believe(model), self.setup.d_x

@@ -30,6 +30,13 @@ def tried_values(model: ExpertEnsemble, d_x: int) -> Tensor:
         return model.barycenter(*model.paired_with(few.atoms).integrated(designs, few.weights))[0]
 
 
+def upper_tail(model: ExpertEnsemble) -> float:
+    """The 80 % quantile of the outcomes' errors, each predicted from all others, beside that of what was predicted."""
+    y, mean, sd = model.leave_one_out()
+    center, spread = barycenter(mean, sd)
+    return float(((y - center) / spread).quantile(0.8)) / NORMAL_QUANTILE_80
+
+
 def log_h(z: Tensor) -> Tensor:
     """log(φ(z) + z Φ(z)): of the expected improvement by a standard normal that begins at −z."""
     below, above = z.clamp(FAR, -1.0), z.clamp_min(-1.0)
@@ -69,25 +76,30 @@ class ImprovementLessCost(Score):
 
     d_x: int
     horizon: float = 1.0
+    least: float = 1.0  # times σ at least and at most, as its upper tail has it
+    most: float = 1.0
+    stretch: float = 1.0
     best: float = math.nan
     runs: float = math.nan
     integrated: bool = field(default=True, kw_only=True)
 
     def __call__(self, mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
-        improvement = (log_h((mean - self.best) / sd) + sd.log()).exp().mean(-2)
+        spread = self.stretch * sd
+        improvement = (log_h((mean - self.best) / spread) + spread.log()).exp().mean(-2)
         return barycenter(mean, sd)[0] + self.runs * improvement
 
     def value_and_slopes(
         self, mean: Tensor, sd: Tensor, weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        z, experts = (mean - self.best) / sd, mean.shape[-2]
+        z, experts = (mean - self.best) / (self.stretch * sd), mean.shape[-2]
         by_mean = (1.0 + self.runs * torch.special.ndtr(z)) / experts
-        by_sd = self.runs * (-0.5 * z.square()).exp() / (math.sqrt(2.0 * math.pi) * experts)
+        by_sd = self.runs * self.stretch * (-0.5 * z.square()).exp() / (math.sqrt(2.0 * math.pi) * experts)
         return self(mean, sd), by_mean, by_sd
 
     def at(self, model: ExpertEnsemble) -> ImprovementLessCost:
         best = float(tried_values(model, self.d_x).max())
-        return replace(self, best=best, runs=self.horizon * model.observations)
+        stretch = 1.0 if self.least == self.most == 1.0 else min(max(upper_tail(model), self.least), self.most)
+        return replace(self, best=best, runs=self.horizon * model.observations, stretch=stretch)
 
 
 @register
@@ -116,11 +128,8 @@ class TailUCB(UCB):
     integrated: bool = field(default=True, kw_only=True)
 
     def at(self, model: ExpertEnsemble) -> TailUCB:
-        y, mean, sd = model.leave_one_out()
-        center, spread = barycenter(mean, sd)
-        factor = float(((y - center) / spread).quantile(0.8)) / NORMAL_QUANTILE_80
         assert isinstance(self.beta, float)
-        return replace(self, beta=self.beta * min(max(factor, self.least), self.most))
+        return replace(self, beta=self.beta * min(max(upper_tail(model), self.least), self.most))
 
 
 @register
