@@ -83,11 +83,16 @@ class Suite:
 
 
 def suite_of(name: str, seeds: int | None = None) -> Suite:
+    """By name; of several, with commas between, one after the other."""
+    if "," in name:
+        return Suite(tuple(unit for one in name.split(",") for unit in suite_of(one, seeds).units))
     by_seed = {"hard": HARD, "hills": HILLS}
     count = seeds or (HARD_SEEDS if name in by_seed else FAMILY_SEEDS)
     numbers = range(FIRST_SEED, FIRST_SEED + count)
     if name in by_seed:
         return Suite(tuple(tuple((problem, seed) for problem in by_seed[name]) for seed in numbers))
+    if name not in SUITES:
+        raise SystemExit(f"no suite is called {name!r}: one of {', '.join(SUITES)}")
     if name == "noisy":
         chosen = set(problems.bbob_names("choose"))
         family = [one for one in problems.bbob_names(noisy=True) if one.removesuffix("-noisy") in chosen]
@@ -336,8 +341,9 @@ def main() -> None:
     runner.add_argument("--workers", type=int, default=1, choices=(1, 2))
     shower.add_argument("out", type=Path)
     shower.add_argument("--rules", help="with commas between; by default all, the first run first")
+    runner.add_argument("--suite", choices=SUITES, default="hard")
+    shower.add_argument("--suite", default="hard", help="with commas between: taken together")
     for command, call in ((runner, race), (shower, show)):
-        command.add_argument("--suite", choices=SUITES, default="hard")
         command.add_argument("--seeds", type=int, help=f"by default {HARD_SEEDS} of hard, {FAMILY_SEEDS} of a family")
         command.add_argument("--evaluations", type=int, default=EVALUATIONS)
         command.set_defaults(call=call)

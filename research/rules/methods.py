@@ -68,6 +68,7 @@ METHODS = {
     "eic-tail": learner(lambda d_x: ImprovementLessCost(d_x, least=0.5, most=3.0)),
     "grow": learner(lambda d_x: GrowingUCB()),
     "draws-eic": lambda setup: AskedBy(setup, laplace_draws, ImprovementLessCost(setup.d_x)),
+    "beta-1": learner(lambda d_x: MeanUCB(1.0)),
     "tail": learner(lambda d_x: TailUCB()),
     "tail-both": learner(lambda d_x: TailUCB(least=0.5)),
     "seek-avoid": learner(lambda d_x: SeekThenAvoid()),
