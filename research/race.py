@@ -1,11 +1,12 @@
 """A race of rules for asking, with power: paired runs, an interval that may be looked at any time, shares of 250 runs.
 
     nice -n 15 python research/race.py run edrbo-mean,mine --suite hard --out RACE [--plugin mine.py] [--workers 2]
-    python research/race.py table RACE --suite hard
+    python research/race.py table RACE --suite hard             # or a kept runs.jsonl.gz
 
 The first rule is the one that the others have to beat. Rules are methods of ``edrbo bench run``, or of a plugin of it.
 
     hard       six problems on which runs end in local optima, 20 fresh seeds, 100 evaluations
+    hills      two of these and portfolio-normal, where the model itself knows of a second hill: a cheap pilot
     choose     the half of the bbob family on which rules are chosen: 36 problems, seven seeds
     confirm    the other half: to be run once, with the rule that was chosen
     noisy      the choosing half of the noisy family: 36 problems, seven seeds
@@ -31,6 +32,7 @@ runs on (McNemar's exact test); the mean regret on the way; CPU seconds a run.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import os
@@ -58,6 +60,7 @@ from edrbo.bench.run.plugin import Plugin, make_learner
 from edrbo.streams import stream
 
 HARD = ("complicated-hartmann", "beacons", "ackley", "two-seasons", "modified-branin", "noisy-kiln")
+HILLS = ("portfolio-normal", "modified-branin", "complicated-hartmann")
 HARD_SEEDS, FAMILY_SEEDS, FIRST_SEED = 20, 7, 1000  # seeds from 1000 on: no rule was ever chosen on them
 EVALUATIONS, INITIAL = 100, 5
 LOOKS = (25, 50, 100, 200)
@@ -80,10 +83,16 @@ class Suite:
 
 
 def suite_of(name: str, seeds: int | None = None) -> Suite:
-    count = seeds or (HARD_SEEDS if name == "hard" else FAMILY_SEEDS)
+    """By name; of several, with commas between, one after the other."""
+    if "," in name:
+        return Suite(tuple(unit for one in name.split(",") for unit in suite_of(one, seeds).units))
+    by_seed = {"hard": HARD, "hills": HILLS}
+    count = seeds or (HARD_SEEDS if name in by_seed else FAMILY_SEEDS)
     numbers = range(FIRST_SEED, FIRST_SEED + count)
-    if name == "hard":
-        return Suite(tuple(tuple((problem, seed) for problem in HARD) for seed in numbers))
+    if name in by_seed:
+        return Suite(tuple(tuple((problem, seed) for problem in by_seed[name]) for seed in numbers))
+    if name not in SUITES:
+        raise SystemExit(f"no suite is called {name!r}: one of {', '.join(SUITES)}")
     if name == "noisy":
         chosen = set(problems.bbob_names("choose"))
         family = [one for one in problems.bbob_names(noisy=True) if one.removesuffix("-noisy") in chosen]
@@ -93,7 +102,7 @@ def suite_of(name: str, seeds: int | None = None) -> Suite:
     return Suite(tuple(tuple((family[k], seed) for seed in numbers) for k in order))
 
 
-SUITES = ("hard", "choose", "confirm", "noisy")
+SUITES = ("hard", "hills", "choose", "confirm", "noisy")
 
 # -------------------------------------------------------------------- one run
 
@@ -138,7 +147,8 @@ def read(path: Path) -> list[Run]:
     """All whole lines; a last one that was cut off when the machine stopped is no run."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def keep(path: Path, found: Run) -> None:
@@ -309,7 +319,7 @@ def report(suite: Suite, runs: dict[Key, Run], rules: Sequence[str], evaluations
 
 
 def show(options: argparse.Namespace) -> None:
-    found = read(options.out / "runs.jsonl")
+    found = read(options.out if options.out.is_file() else options.out / "runs.jsonl")
     runs = by_key(found, options.evaluations)
     rules = options.rules.split(",") if options.rules else list(dict.fromkeys(one["rule"] for one in found))
     if not rules:
@@ -331,8 +341,9 @@ def main() -> None:
     runner.add_argument("--workers", type=int, default=1, choices=(1, 2))
     shower.add_argument("out", type=Path)
     shower.add_argument("--rules", help="with commas between; by default all, the first run first")
+    runner.add_argument("--suite", choices=SUITES, default="hard")
+    shower.add_argument("--suite", default="hard", help="with commas between: taken together")
     for command, call in ((runner, race), (shower, show)):
-        command.add_argument("--suite", choices=SUITES, default="hard")
         command.add_argument("--seeds", type=int, help=f"by default {HARD_SEEDS} of hard, {FAMILY_SEEDS} of a family")
         command.add_argument("--evaluations", type=int, default=EVALUATIONS)
         command.set_defaults(call=call)

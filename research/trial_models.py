@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from edrbo.surrogate.priors import LogNormal, Priors, ensemble_priors
 from torch import Tensor
 
 from edrbo.contexts.distributions import KDE, ContextDistribution
 from edrbo.surrogate.ensemble import Surrogate
+from edrbo.surrogate.hyperparameters import LogNormal, Priors, ensemble_priors
 from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel, get_kernel, register
 
 
@@ -67,12 +67,12 @@ SURROGATES: dict[str, Surrogate] = {
     "prior.7n": Surrogate(priors=lengths(0.7, 0.4)),
     "prior.5n": Surrogate(priors=lengths(0.5, 0.4)),
     "prior.35n": Surrogate(priors=lengths(0.35, 0.4)),
-    "noise-6": Surrogate(priors=prior(noise=LogNormal(-6.0, 1.5))),
+    "noise-6": Surrogate(priors=prior(noise_variance=LogNormal(-6.0, 1.5))),
     "evidence": Surrogate(weighting="evidence"),
     "matern": Surrogate(experts=("matern32", "matern52")),
     "matern32": Surrogate(experts=("matern32",)),
-    "prior.5noise-6": Surrogate(priors=lambda d: replace(lengths(0.5)(d), noise=LogNormal(-6.0, 1.5))),
-    "noise-8": Surrogate(priors=prior(noise=LogNormal(-8.0, 2.0))),
+    "prior.5noise-6": Surrogate(priors=lambda d: replace(lengths(0.5)(d), noise_variance=LogNormal(-6.0, 1.5))),
+    "noise-8": Surrogate(priors=prior(noise_variance=LogNormal(-8.0, 2.0))),
     **{
         f"two{share}/{times}": Surrogate(experts=two_scales(share, times))
         for share in (0.03, 0.1, 0.3)
@@ -80,7 +80,7 @@ SURROGATES: dict[str, Surrogate] = {
     },
     **{
         f"two{share}/{times}noise-6": Surrogate(
-            experts=two_scales(share, times), priors=prior(noise=LogNormal(-6.0, 1.5))
+            experts=two_scales(share, times), priors=prior(noise_variance=LogNormal(-6.0, 1.5))
         )
         for share in (0.03, 0.1, 0.3)
         for times in (3, 6, 12)

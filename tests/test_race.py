@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib
 import math
 import sys
@@ -114,6 +115,9 @@ def test_suites_are_what_they_are_said_to_be(race: ModuleType) -> None:
     assert not named[0] & named[1]
     assert {name.removesuffix("-noisy") for name in named[2]} <= named[0]
     assert race.suite_of("choose") == choose  # in the same order always
+    assert race.suite_of("choose,confirm").units == (*choose.units, *confirm.units)
+    with pytest.raises(SystemExit, match="no suite is called 'easy'"):
+        race.suite_of("hard,easy")
 
 
 def test_what_was_cut_off_is_no_run_and_goes(race: ModuleType, tmp_path: Path) -> None:
@@ -126,6 +130,9 @@ def test_what_was_cut_off_is_no_run_and_goes(race: ModuleType, tmp_path: Path) -
     assert race.read(file) == [one]
     race.keep(file, two)
     assert race.read(file) == [one, two]
+    kept = tmp_path / "kept.jsonl.gz"
+    kept.write_bytes(gzip.compress(file.read_bytes()))
+    assert race.read(kept) == [one, two]
 
 
 def test_a_run_repeats_itself_and_sees_what_others_see(race: ModuleType) -> None:

@@ -1,0 +1,1 @@
+"""Rules for asking that were raced against the default: research/rules.md has what came of them."""
