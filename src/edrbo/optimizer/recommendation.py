@@ -438,8 +438,9 @@ class Recommendation:
     def _outlook(self) -> Outlook:
         known, training_data = self._known, self._known.training_data
         rivals = Rivals(training_data.space, self._x, training_data.starts(), known.seed, self._admit)
-        model = known.answers.model_under(known.model_goal.goal)
-        return outlook(model, known.context_distribution, rivals, known.trust, known.answers.measure)
+        goal = known.model_goal.goal
+        trust, model = known.trust.under(goal), known.answers.model_under(goal)
+        return outlook(model, known.context_distribution, rivals, trust, known.answers.measure)
 
     @_on_read
     def gain_quantiles(self) -> tuple[float, ...]:

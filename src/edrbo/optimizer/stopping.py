@@ -10,7 +10,7 @@ before, since a run that has converged to a local optimum knows little of how ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -37,6 +37,7 @@ OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which
 PICKED, FEW_PICKED = 12, 6  # … how many by each; the few where more contexts count
 ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the distribution, for its mean and for what hangs on its tails
 WORLDS = 1024  # drawn
+DISTRIBUTIONS = 8  # drawn where a worst one has to be found beside each
 RUNS = 10  # more runs whose improvement is predicted …
 FUTURES = 32  # … by each expert, in at least so many ways
 
@@ -54,14 +55,26 @@ class Measure:
     """How good outcomes are: ``value`` takes them (... × n) in contexts of probabilities ``weights`` (... × n), and the
     contexts with their mean distribution; a larger one is better.
 
-    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one is
-    asked less; one ``of_tails`` of fewer designs in more contexts.
+    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one takes
+    the distribution from the contexts, one for all outcomes, and is asked less; one ``of_tails`` of fewer designs in
+    more contexts.
     """
 
     value: Value = average
     anywhere: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
     needs_context_grid: bool = False
     of_tails: bool = False
+
+    def __call__(self, outcomes: Tensor, distributions: Tensor, points: ContextPoints) -> Tensor:
+        """Of outcomes (worlds × K × n), each world under a distribution of its own (worlds × n): worlds × K."""
+        if not self.needs_context_grid:
+            return self.value(outcomes, distributions[:, None].expand_as(outcomes), points)
+        known, found = len(points.weights), outcomes.new_empty(outcomes.shape[:-1])
+        several, which = torch.unique(distributions, dim=0, return_inverse=True)
+        for k, distribution in enumerate(several):
+            rows, moved = which == k, replace(points, weights=distribution[:known])
+            found[rows] = self.value(outcomes[rows], moved.mass.expand_as(outcomes[rows]), moved)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +126,7 @@ def outlook(
         gains, brought = [], []
         for m, share in enumerate(shares.tolist()):
             seed = stream_seed(rivals.seed, "outlook", m)
-            expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure.value, seed)
+            expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure, seed)
             values = expert.draw(context_distribution, max(RUNS, round(share * worlds)))
             gains.append((values.amax(-1) - values[:, 0]).numpy())
             brought.append(
@@ -132,7 +145,7 @@ class _Expert:
     covariance: Tensor
     trust: Trust
     points: ContextPoints
-    value: Value
+    measure: Measure
     seed: int
 
     def draw(self, context_distribution: DistributionUncertainty, count: int) -> Tensor:
@@ -140,7 +153,8 @@ class _Expert:
         random = stream(self.seed, "worlds")
         normal = torch.from_numpy(random.standard_normal((count, len(self.mean))))
         rows = self.mean + self._stretch(random, count) * (normal @ safe_cholesky(self.covariance).mT)
-        distributions = context_distribution.small_sample().draw(count, self.seed)
+        several = min(DISTRIBUTIONS, count) if self.measure.needs_context_grid else count
+        distributions = context_distribution.small_sample().draw(several, self.seed)[torch.arange(count) % several]
         return self._values(rows, torch.nn.functional.pad(distributions, (0, len(self.points.support))))
 
     def after(self, designs: Tensor, noise_variance: Tensor, count: int) -> float:
@@ -161,12 +175,12 @@ class _Expert:
     def _values(self, rows: Tensor, distributions: Tensor) -> Tensor:
         """Of modelled outcomes (worlds × Kn) under distributions (worlds × n): worlds × K."""
         outcomes = self.scaling.value(rows).reshape(len(rows), -1, distributions.shape[-1])
-        return self.value(outcomes, distributions[:, None].expand_as(outcomes), self.points)
+        return self.measure(outcomes, distributions, self.points)
 
     def _stretch(self, random: np.random.Generator, count: int) -> Tensor:
         """Student's: by how much more than the model says f may be off, world by world (count × 1)."""
         freedom = self.trust.freedom
-        return torch.from_numpy(self.trust.inflation * np.sqrt(freedom / random.chisquare(freedom, (count, 1))))
+        return torch.from_numpy(self.trust.stretch * np.sqrt(freedom / random.chisquare(freedom, (count, 1))))
 
 
 def _contenders(model: ExpertEnsemble, points: ContextPoints, rivals: Rivals, trust: Trust, measure: Measure) -> Tensor:
@@ -183,7 +197,7 @@ def _contenders(model: ExpertEnsemble, points: ContextPoints, rivals: Rivals, tr
     mean, sd = torch.cat(parts, dim=1).reshape(2, len(designs), -1)
     picked: set[int] = set()
     for optimism in OPTIMISM:
-        values = measure.value(mean + optimism * trust.inflation * sd, points.mass.expand_as(mean), points)
+        values = measure.value(mean + optimism * trust.stretch * sd, points.mass.expand_as(mean), points)
         best = values.argsort(descending=True, stable=True)
         picked.update(best[: FEW_PICKED if len(points.all) > ATOMS else PICKED].tolist())
     return torch.cat([rivals.x[None], designs[sorted(picked)]])
