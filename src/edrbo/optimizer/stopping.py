@@ -34,7 +34,7 @@ LENGTHSCALE_FACTOR = 0.8  # of the lengthscales
 SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
-PICKED, FEW_PICKED = 12, 6  # … how many by each; the few where more contexts count
+PICKED, FEW_PICKED = 8, 6  # … how many by each; the few where more contexts count
 ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the distribution, for its mean and for what hangs on its tails
 WORLDS = 1024  # drawn
 DISTRIBUTIONS = 8  # drawn where a worst one has to be found beside each
@@ -106,11 +106,17 @@ def outlook(
     rivals: Rivals,
     trust: Trust,
     measure: Measure | None = None,
+    fitted: ExpertEnsemble | None = None,
 ) -> Outlook:
-    """For the recommended design ``rivals.x``; by default its expected value in the model's units counts."""
+    """For the recommended design ``rivals.x``; by default its expected value in the model's units counts.
+
+    Where the members of ``model`` are many draws of hyper-parameters, contenders may be picked by the few of
+    ``fitted``.
+    """
     if trust.freedom == 0.0:  # one outcome has no scale
         return Outlook(np.array([np.inf]), np.inf)
-    measure, model = measure or Measure(), model.rougher(LENGTHSCALE_FACTOR)
+    measure, screening = measure or Measure(), (fitted or model).rougher(LENGTHSCALE_FACTOR)
+    model = model.rougher(LENGTHSCALE_FACTOR)
     context_distribution = (
         context_distribution.thinned_to_extremes(TAIL_ATOMS)
         if measure.of_tails
@@ -120,7 +126,7 @@ def outlook(
     anywhere = measure.anywhere if len(measure.anywhere) else context_distribution.contexts[:0]
     points = ContextPoints(context_distribution.contexts, context_distribution.weights, anywhere)
     with torch.no_grad():
-        designs = _contenders(model, points, rivals, trust, measure)
+        designs = _contenders(screening, points, rivals, trust, measure)
         mean, covariance = model.gp.posterior(pairs(designs, points.all))  # M × Kn, M × Kn × Kn
         shares = mean.new_full((len(mean),), 1.0 / len(mean)) if model.weights is None else model.weights
         gains, brought = [], []
