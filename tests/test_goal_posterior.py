@@ -13,7 +13,7 @@ from edrbo import Optimizer, Space
 from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.optimizer.calibration import MARGIN, TAIL_MARGIN, Trust, earned_trust
+from edrbo.optimizer.calibration import TAIL_MARGIN, Trust, earned_trust
 from edrbo.optimizer.goal_posterior import goal_values
 from edrbo.records.goals import (
     CVaR,
@@ -141,7 +141,7 @@ def test_draws_in_many_contexts_have_the_covariances_of_the_model() -> None:
     design = torch.tensor([[0.3]], dtype=torch.float64)
     goal = ModelGoal(MeanSd(0.0), Units())
     # no wider than the model says
-    certain = Trust(10**9, 1.0 / (MARGIN * TAIL_MARGIN), model.gp.noise_variance.mean(-1))
+    certain = Trust(10**9, 1.0 / TAIL_MARGIN, model.gp.noise_variance.mean(-1))
     found = goal_values(goal, model, points, math.inf, design, certain, 3)
     mean, sd = model.paired_with(contexts).integrated(design, weights)
     assert found.expected[0] == pytest.approx(float(mean), abs=1e-9)  # of pairs of opposite sign it is exact

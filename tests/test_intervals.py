@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 from edrbo import Optimizer, Space
 from edrbo.contexts.uncertainty import DistributionUncertainty, known_distribution
-from edrbo.optimizer.calibration import MARGIN, Z95, Trust, earned_trust
+from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.calibration import student_quantile as student
 from edrbo.optimizer.intervals import mixture_quantiles, value_intervals
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
@@ -50,7 +50,7 @@ def _drawn(model: ExpertEnsemble, m: int, points: torch.Tensor, count: int) -> t
 
 
 def plain_trust(model: ExpertEnsemble) -> Trust:
-    return Trust(10**9, 1.0 / MARGIN, model.gp.hyper.noise_variance)  # so many outcomes that Student is normal
+    return Trust(10**9, 1.0, model.gp.hyper.noise_variance)  # so many outcomes that Student is normal
 
 
 @pytest.mark.parametrize("weighting", ["equal", "evidence"])

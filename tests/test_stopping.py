@@ -15,7 +15,7 @@ from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import known_distribution
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.calibration import Trust
-from edrbo.optimizer.stopping import LENGTHSCALE_FACTOR, Rivals, _Expert, average, outlook
+from edrbo.optimizer.stopping import LENGTHSCALE_FACTOR, Measure, Rivals, _Expert, outlook
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 
@@ -59,7 +59,7 @@ def test_the_use_of_one_run_is_the_knowledge_gradient() -> None:
     mean, covariance = (part[0] for part in model.gp.posterior(both))
     points = ContextPoints(HALF, torch.ones(1).double(), HALF[:0])
     draws = [
-        _Expert(model.scaling, mean, covariance, sure(model), points, average, seed).after(
+        _Expert(model.scaling, mean, covariance, sure(model), points, Measure(), seed).after(
             torch.tensor([1]), model.gp.hyper.noise_variance[0], 256
         )
         for seed in range(60)
@@ -109,3 +109,22 @@ def test_minimizing_leaves_as_much_to_gain() -> None:
     for x, c, y in zip(up.observations.x, up.observations.c, up.observations.y, strict=True):
         down.tell({"x": float(x[0])}, {"c": float(c[0])}, -float(y))
     assert up.recommend().optimality_gap == pytest.approx(down.recommend().optimality_gap, rel=1e-9)
+
+
+def known_bowl() -> Optimizer:
+    """f is known as well as anything, the distribution from thirty contexts."""
+    optimizer, rng = Optimizer(SPACE, seed=2), np.random.default_rng(5)
+    for x, c in rng.random((30, 2)):
+        optimizer.tell({"x": x}, {"c": c}, -((x - c) ** 2))
+    return optimizer
+
+
+def test_what_is_not_known_of_the_distribution_is_left_to_gain_under_a_worst_case_too() -> None:
+    """In a ball that holds next to nothing it is as much as under the mean; with the mean distribution alone, nothing.
+
+    Under each drawn distribution the best x is its mean, at a distance whose square is the gain.
+    """
+    optimizer = known_bowl()
+    mean, robust = (optimizer.recommend(goal=goal).optimality_gap for goal in ("expected", "robust:0.001"))
+    assert mean > 0.005
+    assert robust == pytest.approx(mean, rel=0.25)

@@ -29,6 +29,7 @@ ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     interval=(88.962, 99.287),
     interval_parts={"model": 4.867, "contexts": 1.611, "experts": 0.0},
     outcome_interval=(83.09, 103.04),
+    outcome_spread=60.0,
     optimality_gap=23.64,
     expected_improvement_10=3.21,
     gain_quantiles=(),
@@ -102,6 +103,31 @@ def test_the_facts() -> None:
     assert facts(success=0.834)["succeeds with"][0] == "83 %"
     assert facts(expected_improvement_10=0.0)["ten more runs would bring"][0] == "next to nothing"
     assert "if conditions turn against us" not in facts(radius=0.0)
+
+
+@pytest.mark.parametrize(
+    ("gap", "more", "goal", "value", "explanation"),
+    [
+        (23.64, 3.21, "expected", "go on", "ten more runs would likely bring 3.2 GU"),
+        (75.0, 0.4, "expected", "go on", "too little is known yet to say how much better other settings may be"),
+        (23.64, 0.4, "expected", "stop, or look elsewhere", "ten more runs would bring little; at most 24 GU is left"),
+        (2.0, 0.4, "cvar:0.1", "stop", "at most 2.0 GU is left to gain, and ten more runs would bring little of it"),
+        (0.3, 0.05, "reach:90", "go on", "ten more runs would likely bring 0.050"),
+    ],
+)
+def test_what_is_left_to_gain_is_said_as_a_decision(
+    gap: float, more: float, goal: str, value: str, explanation: str
+) -> None:
+    found = facts(optimality_gap=gap, expected_improvement_10=more, goal=goal)
+    assert found["next step"] == (value, explanation)
+    assert ("says next to nothing" in found["left to gain"][1]) == (gap > 60)
+
+
+def test_a_bound_that_says_nothing_says_so() -> None:
+    wide = facts(goal="cvar:0.1", title="worst tenth", value=10.0, value_interval=(-50.0, 60.0), worst_case=20.0)
+    assert wide["worst tenth"][1].endswith("wider than all results lie apart, so that it says next to nothing")
+    assert "says next to nothing" in wide["if conditions turn against us"][1]
+    assert "says next to nothing" not in facts()["if conditions turn against us"][1]
 
 
 def test_the_goal_has_a_unit_of_its_own() -> None:

@@ -19,6 +19,9 @@ from edrbo.space.variables import number_text
 ROUNDING = 0.005  # of a probability shown in per cent
 TOO_EARLY = "too early to say how sure this is"
 UNKNOWN = "not known yet"
+VAGUE = "wider than all results lie apart, so that it says next to nothing"
+NEXT_STEP = "next step"
+WORTHWHILE, SMALL = 0.02, 0.1  # of how far results lie apart: what ten more runs should bring, and what may be left
 MOST_FIGURES = 12  # of a number whose interval is very narrow beside it
 SOURCES = {
     "model": "not known of the process",
@@ -78,6 +81,8 @@ class RecommendationText(Protocol):
     def interval_parts(self) -> Mapping[str, float]: ...
     @property
     def outcome_interval(self) -> tuple[float, float]: ...
+    @property
+    def outcome_spread(self) -> float: ...
     @property
     def optimality_gap(self) -> float: ...
     @property
@@ -230,7 +235,10 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
     facts = []
     if found.goal != "expected":
         ends = found.value_interval
-        facts.append(Fact(found.title, with_unit(rounded(found.value, ends), goal_unit), sure_text(ends, goal_unit)))
+        sure = sure_text(ends, goal_unit)
+        vague = ends[1] - ends[0] > _spread(found, parse_goal(found.goal).kind)
+        shown = with_unit(rounded(found.value, ends), goal_unit)
+        facts.append(Fact(found.title, shown, f"{sure}; {VAGUE}" if vague and sure != TOO_EARLY else sure))
 
     def fine(value: float) -> str:
         return with_unit(rounded(value, found.interval), unit)
@@ -245,10 +253,14 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
             else "next to nothing"
         )
         facts.append(Fact("ten more runs would bring", more, "how much better the answer is then expected to be"))
+        facts.append(_next_step(found, settings))
     facts.append(Fact("on the safe side", fine(found.robust), "the average, allowing for models that disagree"))
     if found.context_effect and found.radius > 0:  # otherwise it is the expected value, and no bound
         moved = f"the average if conditions move by {percent(found.radius)} of their range in the worst way; 95 % sure"
-        facts.append(Fact("if conditions turn against us", fine(found.worst_case), moved))
+        far = abs(found.expected - found.worst_case) > _spread(found, "outcome")
+        facts.append(
+            Fact("if conditions turn against us", fine(found.worst_case), f"{moved}; {VAGUE}" if far else moved)
+        )
     facts += [
         _outcome_fact(name, one)
         for name, one in found.outcomes.items()
@@ -257,6 +269,26 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
     if found.success is not None:
         facts.append(Fact("succeeds with", percent(found.success), "how probable it is that such a run gives a result"))
     return facts
+
+
+def _spread(found: RecommendationText, kind: str) -> float:
+    """How far apart the results are, in the unit of a goal of this kind: a bound that is wider says nothing."""
+    return {"probability": 1.0, "squared outcome": found.outcome_spread**2}.get(kind, found.outcome_spread)
+
+
+def _next_step(found: RecommendationText, settings: Settings) -> Fact:
+    """Whether more runs pay, of an answer whose bounds are finite."""
+    goal = parse_goal(found.goal)
+    gap, more, spread = found.optimality_gap, found.expected_improvement_10, _spread(found, goal.kind)
+    most = with_unit(_two(gap), goal.unit(settings.unit))
+    if more > WORTHWHILE * spread:
+        bring = with_unit(_two(more), goal.unit(settings.unit))
+        return Fact(NEXT_STEP, "go on", f"ten more runs would likely bring {bring}")
+    if gap > spread:
+        return Fact(NEXT_STEP, "go on", "too little is known yet to say how much better other settings may be")
+    if gap > SMALL * spread:
+        return Fact(NEXT_STEP, "stop, or look elsewhere", f"ten more runs would bring little; at most {most} is left")
+    return Fact(NEXT_STEP, "stop", f"at most {most} is left to gain, and ten more runs would bring little of it")
 
 
 def _outcome_fact(name: str, one: OutcomeText) -> Fact:
@@ -276,7 +308,9 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
         lines += [Fact(label, _half(found.interval_parts[key], unit), each) for key, label in SOURCES.items()]
     if math.isfinite(found.optimality_gap):
         most = f"at most {with_unit(_two(found.optimality_gap), goal_unit)}"
-        lines.append(Fact("left to gain", most, "95 % sure that no other settings are better by more"))
+        bound = "95 % sure that no other settings are better by more"
+        vague = found.optimality_gap > _spread(found, parse_goal(found.goal).kind)
+        lines.append(Fact("left to gain", most, f"{bound}; {VAGUE}" if vague else bound))
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
     return lines

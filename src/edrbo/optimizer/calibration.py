@@ -13,7 +13,7 @@ is judged by the second kind.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.records.goals import Expected, Goal
 from edrbo.records.outcomes import Units
 from edrbo.records.sanity import read_outcome_forecast
 from edrbo.records.state import State
@@ -185,8 +186,7 @@ def _logs(v: float, log_t: float) -> tuple[float, float]:
 
 PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
-MARGIN = 1.0  # in an interval of a mean or a share
-TAIL_MARGIN = 1.15  # and of a tail: a design is recommended because the data make it look good, errors included
+TAIL_MARGIN = 1.15  # of a tail: a design is recommended because the data make it look good, errors included
 PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
 
 
@@ -194,13 +194,19 @@ PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
 class Trust:
     """What is known of a model of ``observations`` outcomes besides what it says itself.
 
-    ``inflation`` multiplies its standard deviations, ``stretch`` those of an interval; ``noise_variance`` (M) is the
-    variance of an outcome around f as each expert sees it, in its standardized unit.
+    ``inflation`` multiplies its standard deviations, ``stretch``, larger by ``margin``, those of whatever is said of a
+    goal's value; ``noise_variance`` (M) is the variance of an outcome around f as each expert sees it, in its
+    standardized unit.
     """
 
     observations: int
     inflation: float
     noise_variance: Tensor
+    margin: float = 1.0
+
+    def under(self, goal: Goal) -> Trust:
+        """The same where all that is said is of this goal's value."""
+        return replace(self, margin=TAIL_MARGIN) if goal.of_outcomes and goal != Expected() else self
 
     @property
     def freedom(self) -> float:
@@ -209,7 +215,7 @@ class Trust:
 
     @property
     def stretch(self) -> float:
-        return MARGIN * self.inflation
+        return self.margin * self.inflation
 
     @property
     def reach(self) -> float:

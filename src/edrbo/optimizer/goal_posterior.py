@@ -21,7 +21,7 @@ from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.risk.base import DEFAULT_SUPPORT
 from edrbo.contexts.distributions import ContextPoints, box_points
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.optimizer.calibration import LEAST_FREEDOM, TAIL_MARGIN, Z95, Trust
+from edrbo.optimizer.calibration import LEAST_FREEDOM, Z95, Trust
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Measure, average
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
@@ -109,10 +109,13 @@ def goal_values(
     count = FEW_DRAWS if len(x) > MANY or radius else DRAWS
     context_distribution = DistributionUncertainty(points.atoms, points.weights, effective, groups=groups)
     worlds = _Worlds(
-        model, context_distribution, trust, count, seed, distributions=CONTEXT_DISTRIBUTIONS if radius else count
+        model,
+        context_distribution,
+        trust.under(model_goal.goal),
+        count,
+        seed,
+        distributions=CONTEXT_DISTRIBUTIONS if radius else count,
     )
-    if model_goal.goal.of_outcomes:
-        worlds.stretch = worlds.stretch * TAIL_MARGIN
     posterior = model_goal.posterior(model, points)
     found = []
     with torch.no_grad():
@@ -374,7 +377,7 @@ class GoalAnswers:
             if wanted.goal.over_box and d_c
             else self.lower.new_zeros(0, d_c)
         )
-        if isinstance(wanted.goal, Robust):  # its worst distribution is found for one distribution only: the mean one
+        if isinstance(wanted.goal, Robust):
             return Measure(
                 lambda outcomes, weights, points: wanted.sense * wanted.value(wanted.held(outcomes), points),
                 few,

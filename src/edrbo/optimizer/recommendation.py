@@ -408,6 +408,12 @@ class Recommendation:
         return float(self._said[1].outcome_lower[0]), float(self._said[1].outcome_upper[0])
 
     @property
+    def outcome_spread(self) -> float:
+        """How far apart ordinary outcomes are: what a bound is to be seen against."""
+        known = self._known
+        return float(known.training_data.units.spread_to_user(known.posterior.outcome_range))
+
+    @property
     def robust(self) -> float:
         """``expected`` made worse by √2 × the mean disagreement of the experts."""
         return float(self._known.training_data.units.to_user(self._said[0].robust[0]))
@@ -438,8 +444,10 @@ class Recommendation:
     def _outlook(self) -> Outlook:
         known, training_data = self._known, self._known.training_data
         rivals = Rivals(training_data.space, self._x, training_data.starts(), known.seed, self._admit)
-        model = known.answers.model_under(known.model_goal.goal)
-        return outlook(model, known.context_distribution, rivals, known.trust, known.answers.measure)
+        goal = known.model_goal.goal
+        trust, model = known.trust.under(goal), known.answers.model_under(goal)
+        fitted = known.posterior.model
+        return outlook(model, known.context_distribution, rivals, trust, known.answers.measure, fitted)
 
     @_on_read
     def gain_quantiles(self) -> tuple[float, ...]:

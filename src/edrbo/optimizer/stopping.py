@@ -10,7 +10,7 @@ before, since a run that has converged to a local optimum knows little of how ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -34,9 +34,10 @@ LENGTHSCALE_FACTOR = 0.8  # of the lengthscales
 SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
-PICKED, FEW_PICKED = 12, 6  # … how many by each; the few where more contexts count
+PICKED, FEW_PICKED = 8, 6  # … how many by each; the few where more contexts count
 ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the distribution, for its mean and for what hangs on its tails
 WORLDS = 1024  # drawn
+DISTRIBUTIONS = 8  # drawn where a worst one has to be found beside each
 RUNS = 10  # more runs whose improvement is predicted …
 FUTURES = 32  # … by each expert, in at least so many ways
 
@@ -54,14 +55,26 @@ class Measure:
     """How good outcomes are: ``value`` takes them (... × n) in contexts of probabilities ``weights`` (... × n), and the
     contexts with their mean distribution; a larger one is better.
 
-    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one is
-    asked less; one ``of_tails`` of fewer designs in more contexts.
+    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one takes
+    the distribution from the contexts, one for all outcomes, and is asked less; one ``of_tails`` of fewer designs in
+    more contexts.
     """
 
     value: Value = average
     anywhere: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
     needs_context_grid: bool = False
     of_tails: bool = False
+
+    def __call__(self, outcomes: Tensor, distributions: Tensor, points: ContextPoints) -> Tensor:
+        """Of outcomes (worlds × K × n), each world under a distribution of its own (worlds × n): worlds × K."""
+        if not self.needs_context_grid:
+            return self.value(outcomes, distributions[:, None].expand_as(outcomes), points)
+        known, found = len(points.weights), outcomes.new_empty(outcomes.shape[:-1])
+        several, which = torch.unique(distributions, dim=0, return_inverse=True)
+        for k, distribution in enumerate(several):
+            rows, moved = which == k, replace(points, weights=distribution[:known])
+            found[rows] = self.value(outcomes[rows], moved.mass.expand_as(outcomes[rows]), moved)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +106,17 @@ def outlook(
     rivals: Rivals,
     trust: Trust,
     measure: Measure | None = None,
+    fitted: ExpertEnsemble | None = None,
 ) -> Outlook:
-    """For the recommended design ``rivals.x``; by default its expected value in the model's units counts."""
+    """For the recommended design ``rivals.x``; by default its expected value in the model's units counts.
+
+    Where the members of ``model`` are many draws of hyper-parameters, contenders may be picked by the few of
+    ``fitted``.
+    """
     if trust.freedom == 0.0:  # one outcome has no scale
         return Outlook(np.array([np.inf]), np.inf)
-    measure, model = measure or Measure(), model.rougher(LENGTHSCALE_FACTOR)
+    measure, screening = measure or Measure(), (fitted or model).rougher(LENGTHSCALE_FACTOR)
+    model = model.rougher(LENGTHSCALE_FACTOR)
     context_distribution = (
         context_distribution.thinned_to_extremes(TAIL_ATOMS)
         if measure.of_tails
@@ -107,13 +126,13 @@ def outlook(
     anywhere = measure.anywhere if len(measure.anywhere) else context_distribution.contexts[:0]
     points = ContextPoints(context_distribution.contexts, context_distribution.weights, anywhere)
     with torch.no_grad():
-        designs = _contenders(model, points, rivals, trust, measure)
+        designs = _contenders(screening, points, rivals, trust, measure)
         mean, covariance = model.gp.posterior(pairs(designs, points.all))  # M × Kn, M × Kn × Kn
         shares = mean.new_full((len(mean),), 1.0 / len(mean)) if model.weights is None else model.weights
         gains, brought = [], []
         for m, share in enumerate(shares.tolist()):
             seed = stream_seed(rivals.seed, "outlook", m)
-            expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure.value, seed)
+            expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure, seed)
             values = expert.draw(context_distribution, max(RUNS, round(share * worlds)))
             gains.append((values.amax(-1) - values[:, 0]).numpy())
             brought.append(
@@ -132,7 +151,7 @@ class _Expert:
     covariance: Tensor
     trust: Trust
     points: ContextPoints
-    value: Value
+    measure: Measure
     seed: int
 
     def draw(self, context_distribution: DistributionUncertainty, count: int) -> Tensor:
@@ -140,7 +159,8 @@ class _Expert:
         random = stream(self.seed, "worlds")
         normal = torch.from_numpy(random.standard_normal((count, len(self.mean))))
         rows = self.mean + self._stretch(random, count) * (normal @ safe_cholesky(self.covariance).mT)
-        distributions = context_distribution.small_sample().draw(count, self.seed)
+        several = min(DISTRIBUTIONS, count) if self.measure.needs_context_grid else count
+        distributions = context_distribution.small_sample().draw(several, self.seed)[torch.arange(count) % several]
         return self._values(rows, torch.nn.functional.pad(distributions, (0, len(self.points.support))))
 
     def after(self, designs: Tensor, noise_variance: Tensor, count: int) -> float:
@@ -161,12 +181,12 @@ class _Expert:
     def _values(self, rows: Tensor, distributions: Tensor) -> Tensor:
         """Of modelled outcomes (worlds × Kn) under distributions (worlds × n): worlds × K."""
         outcomes = self.scaling.value(rows).reshape(len(rows), -1, distributions.shape[-1])
-        return self.value(outcomes, distributions[:, None].expand_as(outcomes), self.points)
+        return self.measure(outcomes, distributions, self.points)
 
     def _stretch(self, random: np.random.Generator, count: int) -> Tensor:
         """Student's: by how much more than the model says f may be off, world by world (count × 1)."""
         freedom = self.trust.freedom
-        return torch.from_numpy(self.trust.inflation * np.sqrt(freedom / random.chisquare(freedom, (count, 1))))
+        return torch.from_numpy(self.trust.stretch * np.sqrt(freedom / random.chisquare(freedom, (count, 1))))
 
 
 def _contenders(model: ExpertEnsemble, points: ContextPoints, rivals: Rivals, trust: Trust, measure: Measure) -> Tensor:
@@ -183,7 +203,7 @@ def _contenders(model: ExpertEnsemble, points: ContextPoints, rivals: Rivals, tr
     mean, sd = torch.cat(parts, dim=1).reshape(2, len(designs), -1)
     picked: set[int] = set()
     for optimism in OPTIMISM:
-        values = measure.value(mean + optimism * trust.inflation * sd, points.mass.expand_as(mean), points)
+        values = measure.value(mean + optimism * trust.stretch * sd, points.mass.expand_as(mean), points)
         best = values.argsort(descending=True, stable=True)
         picked.update(best[: FEW_PICKED if len(points.all) > ATOMS else PICKED].tolist())
     return torch.cat([rivals.x[None], designs[sorted(picked)]])
