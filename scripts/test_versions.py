@@ -38,7 +38,7 @@ PART = (
     *("tests/test_botorch_model.py", "tests/test_botorch_acquisition.py", "tests/bench/test_replicate.py"),
     # Optuna, SQLAlchemy, psycopg2, openpyxl
     *("tests/study/test_study.py", "tests/study/test_database.py", "tests/study/test_table.py"),
-    "tests/test_optuna_sampler.py",
+    *("tests/test_optuna_sampler.py", "tests/test_optuna_conformance.py"),
     # gest-api, MCP
     *("tests/test_gest.py", "tests/test_mcp.py"),
     # COCO's functions

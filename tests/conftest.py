@@ -20,6 +20,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("edrbo", deadline=None)
 settings.load_profile("edrbo")
 
+# Best designs that a benchmark finds are kept; tests neither read nor write the user's.
+os.environ["EDRBO_CACHE"] = tempfile.mkdtemp(prefix="edrbo-cache-")
+
 
 def _memory() -> str | None:
     """A folder in memory, where a database is made and removed in a tenth of the time; None if there is no room."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from edrbo.acquisition import methods
 from edrbo.records import goals
 from edrbo.surrogate import kernels
 
@@ -57,6 +58,7 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(goals, "_REGISTERED", dict(goals._REGISTERED))  # a goal of the docs' own stays theirs
     monkeypatch.setattr(kernels, "KERNELS", dict(kernels.KERNELS))  # and so does a kernel
+    monkeypatch.setattr(methods, "PARTS", dict(methods.PARTS))  # and so do the pieces of a method
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in re.finditer(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):

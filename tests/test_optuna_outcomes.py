@@ -22,8 +22,7 @@ def add(study: optuna.Study, n: int, *, objectives: int = 1) -> None:
             values=[x, (x - 0.1) ** 2][:objectives],
             params={"x": x},
             distributions=UNIT,
-            user_attrs={"context": {"c": c}},
-            constraints={"heat": x - 0.25 + 0.2 * (c - 0.95)},
+            user_attrs={"context": {"c": c}, "constraints": {"heat": x - 0.25 + 0.2 * (c - 0.95)}},
         )
         study.add_trial(trial)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
-from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
 
 from edrbo.acquisition.methods import method_names
 from edrbo.errors import EdrboError, InvalidContextError, InvalidValueError, UnknownNameError
@@ -31,12 +30,6 @@ def quiet() -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     yield
     optuna.logging.set_verbosity(level)
-
-
-class TestConformance(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
-    @pytest.fixture
-    def sampler(self) -> Callable[[], BaseSampler]:
-        return lambda: EDRBOSampler(method="erbo", seed=0, initial=2)
 
 
 @pytest.mark.parametrize("method", method_names())
@@ -124,7 +117,16 @@ def test_contexts_without_an_outcome_count() -> None:
     assert recommended([[0.8]] * 40) > recommended([[0.5]]) + 0.1 > recommended([[0.2]] * 40) + 0.2
 
 
-def test_constraints_failures_and_pruning() -> None:
+OPTUNA_5 = int(optuna.__version__.split(".")[0]) >= 5
+
+
+def heat(value: float, own: bool) -> dict[str, Any]:
+    """A constraint as Optuna 5 has it, or as a user attribute, which Optuna 4 has as well."""
+    return {"constraints": {"heat": value}} if own else {"user_attrs": {"constraints": {"heat": value}}}
+
+
+@pytest.mark.parametrize("own", [False, pytest.param(True, marks=pytest.mark.skipif(not OPTUNA_5, reason="Optuna 5"))])
+def test_constraints_failures_and_pruning(own: bool) -> None:
     kinds = {"x": FloatDistribution(0, 1)}
     translation = Translation.of(kinds, {"c": (0, 1)})
     study = optuna.create_study()
@@ -133,19 +135,22 @@ def test_constraints_failures_and_pruning() -> None:
         study.add_trial(optuna.create_trial(params={"x": x}, distributions=kinds, **words))
 
     add(0.1, value=1.0, user_attrs={"context": {"c": 0.5}})
-    add(0.2, value=2.0, constraints={"heat": 0.5})
-    add(0.3, value=3.0, constraints={"heat": -0.5})
+    add(0.2, value=2.0, **heat(0.5, own))
+    add(0.25, value=2.5, **heat(float("nan"), False))  # Optuna 5 refuses it as its own
+    add(0.3, value=3.0, **heat(-0.5, own))
     add(0.4, state=optuna.trial.TrialState.FAIL)
     add(0.5, value=float("inf"))
     add(0.6, state=optuna.trial.TrialState.PRUNED, intermediate_values={1: 9.0, 2: 6.0})
     add(0.7, state=optuna.trial.TrialState.PRUNED)
     add(0.8, value=8.0, user_attrs={"context": {"wrong": 1.0}})
+    add(0.85, value=8.5, user_attrs={"context": {"c": float("nan")}})
+    add(0.86, value=8.6, user_attrs={"context": [float("inf")]})
     study.enqueue_trial({"x": 0.9})
     state = translation.state(Settings(translation.space), study.get_trials(deepcopy=False), None, 99)
     assert state.observations.x[:, 0].tolist() == [0.1, 0.3, 0.6, 0.8]
     assert state.observations.y.tolist() == [1.0, 3.0, 6.0, 8.0]
     np.testing.assert_array_equal(state.observations.c[:, 0], [0.5, np.nan, np.nan, np.nan])
-    assert sorted(x[0] for x in state.failed.values()) == [0.2, 0.4, 0.5]
+    assert sorted(x[0] for x in state.failed.values()) == [0.2, 0.25, 0.4, 0.5, 0.85, 0.86]
     assert not state.pending
     assert len(state.log) == 1
 
@@ -268,3 +273,58 @@ def test_a_huge_integer_is_left_to_chance() -> None:
         warnings.simplefilter("error")
         study.optimize(huge, n_trials=3)
     assert set(study.trials[-1].system_attrs[SHARED]) == {"x"}
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None])
+def test_a_study_goes_on_past_contexts_that_are_no_numbers(bad: float | None) -> None:
+    sampler = EDRBOSampler(context={"c": (0, 1)}, method="erbo", seed=0, initial=2)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+
+    def simulated(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        trial.set_user_attr("context", {"c": bad if trial.number == 2 else 0.4})
+        return x
+
+    if bad is None:  # not known is no failure, but then the context is left out
+        with pytest.raises(InvalidContextError):
+            study.optimize(simulated, n_trials=4)
+        return
+    study.optimize(simulated, n_trials=5)
+    sampler.recommend(study)
+    (optimizer,) = sampler._optimizers.values()
+    assert list(optimizer.state.failed) == [2]
+
+
+def test_answers_speak_of_the_users_parameters() -> None:
+    sampler = EDRBOSampler(context={"c": (0, 1)}, method="erbo", seed=0, initial=3)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+
+    def conditional(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        kind = trial.suggest_categorical("kind", ["svm", "tree"])
+        trial.suggest_int("seed", 7, 7)
+        trial.suggest_int("huge", 0, 2**60)
+        if kind == "svm":
+            trial.suggest_float("C", 0, 1)
+        trial.set_user_attr("context", {"c": (trial.number * 0.618) % 1})
+        return x
+
+    study.optimize(conditional, n_trials=7)
+    found = sampler.recommend(study)
+    assert set(found.design) == {"x", "kind", "seed"}
+    assert found.design["kind"] in ("svm", "tree")
+    assert found.design["seed"] == 7
+    for run in found.nearest:
+        trial = study.trials[run.run]
+        assert run.design == {name: trial.params[name] for name in ("x", "kind", "seed")}
+    assert [words.split()[0] for words in found.left_open] == ["huge", "C"]
+    assert "! Left open: C is not in every trial" in str(found)
+    assert "design:" not in str(found) + repr(found) + found._repr_html_() + str(found.to_dict())
+
+
+def test_recommend_takes_a_goal() -> None:
+    sampler = EDRBOSampler(context={"c": (0, 0.5)}, method="erbo", seed=0, initial=3)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(objective, n_trials=8)
+    assert sampler.recommend(study).goal == "expected"
+    assert sampler.recommend(study, goal="cvar:0.2").goal == "cvar:0.2"

@@ -74,8 +74,11 @@ def test_a_printed_recommendation_says_what_every_interface_says() -> None:
 
 
 def test_a_printed_recommendation_tells_names_that_are_not_of_the_space() -> None:
-    found = experienced().recommend().with_design({"other": "thing"})
+    found = experienced().recommend().in_words(lambda design: {"other": "thing"}, ["color"])
     assert str(found).startswith("other = thing\n")
+    assert str(found).endswith("! Left open: color")
+    assert shown(found)[-1] == "Left open: color"
+    assert {tuple(run.design.items()) for run in found.nearest} == {(("other", "thing"),)}
 
 
 def test_an_optimizer_and_a_study_show_how_far_they_are(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ upper bound of the goal. The others (``GoalAcquisition``) take the experts' bary
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,7 +47,7 @@ from edrbo.errors import InvalidValueError
 from edrbo.records import goals
 from edrbo.records.goals import Direction, Goal
 from edrbo.records.outcomes import Units
-from edrbo.surrogate.ensemble import barycenter
+from edrbo.surrogate.ensemble import ExpertEnsemble, barycenter
 from edrbo.surrogate.gaussian_model import GaussianModel, PairedModel, pairs
 
 ROUGH_ATOMS, FAIR_ATOMS = 4, 16  # context atoms of the approximations for screening and climbing
@@ -383,9 +384,40 @@ class ModelGoal:
         return self.units.sign * self.units.scale * outcomes
 
 
+class AcquisitionFunction(ABC):
+    """An acquisition function of one's own, in place of score × functional. A frozen dataclass derives from it."""
+
+    has_kinks: ClassVar[bool] = False  # whether its gradient has jumps
+
+    @abstractmethod
+    def function(
+        self, model: ExpertEnsemble, points: ContextPoints, goal: ModelGoal, seed: int
+    ) -> Callable[[Tensor], Tensor]:
+        """What the next design maximizes: designs (N × d_x, coded) to values (N), differentiable by autograd.
+
+        Args:
+            model: What is believed of f(x, c), to be maximized; ``model.inputs`` (n × (d_x + d_c)) is what was tried.
+            points: The distribution of the next context: ``atoms`` (m × d_c) with ``weights`` (m).
+            goal: The user's goal in the model's terms.
+            seed: Of whatever is drawn.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class OwnAcquisition:
+    """An ``AcquisitionFunction`` of known beliefs, as the maximizer takes it: it has no approximations."""
+
+    objective: Objective
+    has_kinks: bool
+
+    def approximations(self) -> list[Objective]:
+        return [self.objective] * 4
+
+
 # From a goal, and whether it is to be soft, to the functional of the score. A monotone goal without one is taken by
 # autograd.
-_FUNCTIONALS: dict[type[Goal], Callable[[Any, bool], Functional]] = {
+FunctionalOfGoal = Callable[[Any, bool], Functional]
+_FUNCTIONALS: dict[type[Goal], FunctionalOfGoal] = {
     goals.Expected: lambda goal, soft: Expectation(),
     goals.CVaR: lambda goal, soft: SoftCVaR(goal.level) if soft else CVaRFunctional(goal.level),
     goals.Quantile: lambda goal, soft: SoftVaR(goal.level) if soft and goal.level < 1.0 else VaR(goal.level),
@@ -401,6 +433,13 @@ _BALLS: dict[str, Callable[[float], Functional]] = {
     "chi-square": ChiSquare,
     "mmd": lambda radius: MMD(radius, support_size=MMD_SUPPORT),
 }
+
+
+def set_functional(goal: type[Goal], make: FunctionalOfGoal) -> None:
+    """Let a class of goals be searched by a functional: ``make(goal, soft)``."""
+    if not goal.monotone:
+        raise InvalidValueError(f"{goal.__name__} is not monotone", "a functional of the score takes better for better")
+    _FUNCTIONALS[goal] = make
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
 from edrbo.acquisition import risk
+from edrbo.acquisition.acquisition import AcquisitionFunction, FunctionalOfGoal, set_functional
 from edrbo.acquisition.confidence import TheoryBeta
 from edrbo.acquisition.risk import (
     MMD,
@@ -47,16 +48,23 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {part.__name__: part for part in (dim
 Registered = TypeVar("Registered", bound=Callable[..., Any])
 
 
-def register(part: Registered) -> Registered:
+def register(part: Registered, *, functional: FunctionalOfGoal | None = None) -> Registered:
     """Make a part of your own known by its name, so that a study with it can be stored, and opened again. A decorator.
 
     It has to be registered before the study is opened.
 
     Args:
-        part: A frozen dataclass (a surrogate, score, distribution of contexts, functional or goal), or a function.
+        part: A frozen dataclass (a surrogate, score, distribution of contexts, functional, acquisition or goal), or a
+            function.
+        functional: Of a monotone goal: what the search takes instead of the goal's own value, as a function of the goal
+            and of whether it should be soft.
     """
     if isinstance(part, type) and issubclass(part, Goal):
+        if functional is not None:
+            set_functional(part, functional)
         return register_goal(part)
+    if functional is not None:
+        raise InvalidValueError(f"{part.__name__} is no goal", "only a goal is searched by a functional")
     if isinstance(part, type) and not is_dataclass(part):
         raise InvalidValueError(f"{part.__name__} is no dataclass", "its fields are what is stored")
     names: dict[str, Any] = PARTS if isinstance(part, type) else FUNCTIONS
@@ -80,7 +88,7 @@ def dump(value: Any) -> Any:
     if PARTS.get(kind.__name__) is not kind:
         shown = name or kind.__name__
         raise InvalidValueError(f"{shown!r} cannot be stored", "make its name known with edrbo.register")
-    return {"part": kind.__name__, **{part.name: dump(getattr(value, part.name)) for part in fields(kind)}}
+    return {"part": kind.__name__, **{part.name: dump(getattr(value, part.name)) for part in fields(kind) if part.init}}
 
 
 def load(record: Any) -> Any:
@@ -106,13 +114,15 @@ FunctionalSchedule = Callable[[int, int], Functional]
 class Method:
     """score(surrogate) at the points of ``context_distribution``, reduced by ``functional``.
 
-    ``functional`` may be a function of (n, d_c) when its radius shrinks with the data.
+    ``functional`` may be a function of (n, d_c) when its radius shrinks with the data. An ``acquisition`` of one's own
+    takes the place of score and functional where a design is asked for.
     """
 
     surrogate: Surrogate
     score: Score
     context_distribution: ContextDistribution
     functional: Functional | FunctionalSchedule
+    acquisition: AcquisitionFunction | None = None
 
     def functional_at(self, n: int, d_c: int) -> Functional:
         if isinstance(self.functional, Functional):
@@ -121,19 +131,24 @@ class Method:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types; parts of your own can be stored once they are registered (``edrbo.register``)."""
-        return {part.name: dump(getattr(self, part.name)) for part in fields(self)}
+        record = {part.name: dump(getattr(self, part.name)) for part in fields(self)}
+        return record if self.acquisition is not None else {k: v for k, v in record.items() if k != "acquisition"}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Method:
         """The inverse of ``to_dict``."""
         kinds = {"surrogate": Surrogate, "score": Score, "context_distribution": ContextDistribution}
         parts = {name: load(part) for name, part in record.items()}
-        if set(parts) != {*kinds, "functional"} or not all(isinstance(parts[name], kinds[name]) for name in kinds):
+        if {*parts} - {"acquisition"} != {*kinds, "functional"} or not all(
+            isinstance(parts[name], kinds[name]) for name in kinds
+        ):
             raise InvalidValueError(
                 "this is not a stored method", "it has a surrogate, a score, a distribution, a functional"
             )
         if not isinstance(parts["functional"], Functional) and not callable(parts["functional"]):
             raise InvalidValueError("this is not a stored method", "its functional is none")
+        if not isinstance(parts.get("acquisition"), AcquisitionFunction | None):
+            raise InvalidValueError("this is not a stored method", "its acquisition is none")
         return cls(**parts)
 
 

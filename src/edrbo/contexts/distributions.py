@@ -199,22 +199,30 @@ MAX_GRID = 4096  # a product grid larger than this is refused
 
 
 class ContextDistribution(ABC):
-    """How the next context is believed to be distributed.
+    """How the next context is believed to be distributed. One of your own is a frozen dataclass with ``atoms``.
 
-    Before any context is known a distribution takes all of the box to be equally likely.
+    Before any context is known a distribution takes all of the box to be equally likely. A ``half_life``, if there is
+    one, says that later contexts count more; answers follow it too.
     """
+
+    half_life: float | None = None
 
     def points(self, history: ContextHistory, support_size: int, seed: int) -> ContextPoints:
         """Weighted atoms of the distribution, and ``support_size`` points of the whole box besides."""
         lower = history.lower
         if len(lower) == 0:  # no context variables: one empty context, for certain
             return ContextPoints(lower.new_zeros(1, 0), lower.new_ones(1), lower.new_zeros(0, 0))
-        atoms, weights, error = self._atoms(history, seed)
+        atoms, weights, error = self.atoms(history, seed)
         return ContextPoints(atoms, weights, history.box(support_size), error, history.levels)
 
     @abstractmethod
-    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
-        """Atoms (m × d_c), weights (m) and the compression error; d_c ≥ 1."""
+    def atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+        """Atoms (m × d_c), weights (m) that sum to one, and how far they are from what they stand for (0: they are it).
+
+        Args:
+            history: The contexts so far, coded, with their weights and the box; there may be none yet.
+            seed: Of whatever is drawn.
+        """
 
 
 @dataclass(frozen=True)
@@ -224,7 +232,7 @@ class Empirical(ContextDistribution):
     half_life: float | None = None
     max_atoms: int | None = None  # None: MAX_ATOMS_LINE for one context variable, MAX_ATOMS for several
 
-    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+    def atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         size = self.max_atoms or _default_size(history.contexts)
         if len(history.contexts) == 0:
             return *history.uniform(size, seed), 0.0
@@ -245,7 +253,7 @@ class KDE(ContextDistribution):
     half_life: float | None = None
     max_atoms: int | None = None
 
-    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+    def atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         if len(history.contexts) == 0:
             return *history.uniform(self.samples, seed), 0.0
         drawn = _kernel_sample(history, self.half_life, self.samples, 1.0, seed)
@@ -266,7 +274,7 @@ class Box(ContextDistribution):
     size: int = 64
     half_life: float | None = None
 
-    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+    def atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         lower, upper = self.bounds(history)
         atoms = box_points(lower, upper, self.size, history.levels)
         return atoms, equal_weights(lower, len(atoms)), 0.0
@@ -299,7 +307,7 @@ class Grid(ContextDistribution):
     size: int = 100
     half_life: float | None = None
 
-    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+    def atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         if history.levels is not None:
             return self._between_levels(history, history.levels)
         lower, upper = history.lower, history.upper
@@ -363,7 +371,7 @@ class Given(ContextDistribution):
         if not bool(((weights >= 0) & weights.isfinite()).all()) or not float(weights.sum()) > 0:
             raise InvalidValueError("weights must be finite, non-negative, and not all zero")
 
-    def _atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
+    def atoms(self, history: ContextHistory, seed: int) -> tuple[Tensor, Tensor, float]:
         if self.samples.shape[1] != len(history.lower):
             raise InvalidContextError(
                 f"the given distribution has {self.samples.shape[1]} context variables, the space {len(history.lower)}"

@@ -135,7 +135,7 @@ def distribution_uncertainty(
     if len(history.contexts) == 0:
         points = history.box(BOX_POINTS)
         return DistributionUncertainty(points, points.new_full((len(points),), 1.0 / len(points)), 1.0, history.levels)
-    half_life = getattr(context_distribution, "half_life", None)
+    half_life = context_distribution.half_life
     weights = history.normalized_weights(half_life)
     if half_life is not None:
         effective = min(effective, float(1.0 / weights.square().sum()))

@@ -99,9 +99,8 @@ def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
     the time are the better judges.
     """
     with torch.no_grad():
-        residual = (model.gp.y - model.gp.hyper.mean[:, None]).unsqueeze(-1)
         sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
-        error = torch.linalg.solve_triangular(model.gp.chol, residual, upper=False).squeeze(-1) * sd
+        error = (model.gp.chol.mT @ model.gp.alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
     return HeldOutPredictions(y[1:], mean[1:], spread[1:])
 

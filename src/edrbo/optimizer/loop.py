@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from edrbo.acquisition.methods import Method
 from edrbo.errors import EdrboError, EdrboWarning, ImplausibleWarning, InvalidValueError
@@ -21,6 +18,7 @@ from edrbo.records.goals import Goal
 from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
+from edrbo.records.validation import holds_unusable
 from edrbo.space import Space
 from edrbo.space.variables import number_text
 
@@ -310,10 +308,10 @@ def _evaluate(
                     problem, words = raised, repr(raised)[:LONGEST_REASON]
                 else:
                     context, value = _read_answer(answer, optimizer.space)
-                    if _holds_unusable(context):
+                    if holds_unusable(context):
                         problem = words = f"the context is {context!r}"[:LONGEST_REASON]
                         context = None
-                    elif _holds_unusable(value):
+                    elif holds_unusable(value):
                         problem = words = f"the value is {value!r}"[:LONGEST_REASON]
                 if problem is None:
                     errors = 0
@@ -331,20 +329,6 @@ def _evaluate(
     except KeyboardInterrupt:
         if len(optimizer) == 0:
             raise
-
-
-def _holds_unusable(given: Any) -> bool:
-    """Whether a number in ``given`` is NaN or infinite, as simulators say that they failed."""
-    if given is None or isinstance(given, str | bytes):
-        return False
-    if isinstance(given, Mapping):
-        return any(map(_holds_unusable, given.values()))
-    if np.iterable(given):
-        return any(map(_holds_unusable, given))
-    try:
-        return not math.isfinite(given)
-    except (TypeError, ValueError, OverflowError):
-        return False  # no number, which ``tell`` refuses in words
 
 
 def _warn_of_implausible(optimizer: Optimizer) -> None:

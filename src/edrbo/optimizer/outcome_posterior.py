@@ -28,20 +28,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.acquisition.acquisition import GoalAcquisition, ModelGoal, RobustAcquisition
+from edrbo.acquisition.acquisition import (
+    AcquisitionFunction,
+    GoalAcquisition,
+    ModelGoal,
+    OwnAcquisition,
+    RobustAcquisition,
+)
 from edrbo.acquisition.methods import Method
-from edrbo.acquisition.objective import Acquisition, Objective
+from edrbo.acquisition.objective import Acquisition, FunctionObjective, Objective
 from edrbo.acquisition.penalties import LogRisk, penalize_failure, penalize_pending
 from edrbo.acquisition.risk import Expectation, Functional
 from edrbo.acquisition.scores import UCB, Score
 from edrbo.contexts.distributions import ContextHistory, ContextPoints, Given, compress, smoothed
 from edrbo.records.goals import Expected
-from edrbo.streams import in_turn
+from edrbo.streams import in_turn, stream_seed
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
-from edrbo.surrogate.fit import default_theta, unpack
 from edrbo.surrogate.gaussian_model import pairs
-from edrbo.surrogate.kernels import get_kernel
 
 
 class Posterior(Protocol):
@@ -128,8 +132,9 @@ class Extras:
 class OutcomePosterior:
     """A model of f on (x, c) and a context distribution, ready for acquisition functions.
 
-    ``functional`` is the method's own, where that is its idea; None: the method follows the goal. ``smooth`` is the
-    distribution under which the best design is looked for, where that is not ``points``.
+    ``functional`` is the method's own, where that is its idea; None: the method follows the goal. So is ``own``, an
+    acquisition function in place of score and functional, which draws by ``seed``. ``smooth`` is the distribution under
+    which the best design is looked for, where that is not ``points``.
     """
 
     model: ExpertEnsemble
@@ -141,8 +146,17 @@ class OutcomePosterior:
     outcome_range: float = 1.0
     smooth: ContextPoints | None = None
     pending: Tensor = NONE_PENDING  # designs that are being evaluated (P × d_x)
+    own: AcquisitionFunction | None = None
+    seed: int = 0
 
-    def acquisition(self) -> RobustAcquisition | GoalAcquisition:
+    def acquisition(self) -> RobustAcquisition | GoalAcquisition | OwnAcquisition:
+        if self.own is not None:
+            seed = stream_seed(self.seed, "acquisition", len(self.pending))
+            function = self.own.function(self.model, self.points, self.model_goal, seed)
+            return OwnAcquisition(FunctionObjective(function), self.own.has_kinks)
+        return self._robust_acquisition()
+
+    def _robust_acquisition(self) -> RobustAcquisition | GoalAcquisition:
         if self.functional is None:
             return self.model_goal.acquisition(self.model, self.score, self.points)
         return RobustAcquisition(self.model, self.score, self.points, self.functional)
@@ -154,7 +168,8 @@ class OutcomePosterior:
         that ask for these alone converge to local optima (docs/why.md has the trial). A method's own idea is not
         interrupted.
         """
-        if number % 2 or self.functional is not None or not self.model_goal.goal.in_turn:
+        idea = self.functional is not None or self.own is not None
+        if number % 2 or idea or not self.model_goal.goal.in_turn:
             return self
         points = replace(self.points, support=self.points.support[:0])
         return replace(self, model_goal=replace(self.model_goal, goal=Expected()), points=points)
@@ -185,12 +200,12 @@ class OutcomePosterior:
 
     def mean_objective(self) -> OutcomePosterior:
         """Without optimism: the posterior-mean objective."""
-        return replace(self, score=UCB(beta=0.0, integrated=self.score.integrated))
+        return replace(self, score=UCB(beta=0.0, integrated=self.score.integrated), own=None)
 
     def values(self, x: Tensor) -> Tensor:
         """What designs ``x`` (N × d_x) are worth as ``acquisition`` counts, without optimism (N)."""
         with torch.no_grad():
-            return self.feasible([self.mean_objective().acquisition()])[0](x)
+            return self.feasible([self.mean_objective()._robust_acquisition()])[0](x)
 
     def level(self, x: Tensor) -> float:
         """The best value that is had already with one of the designs ``x`` (N × d_x); of none, less than anything."""
@@ -240,6 +255,8 @@ def condition(
     return OutcomePosterior(
         *(model, points, functional, method.score.at(model), model_goal, feasibility, extras.outcome_range, smooth),
         pending=extras.pending_x,
+        own=method.acquisition if asking else None,
+        seed=seed,
     )
 
 
@@ -273,10 +290,8 @@ def _with_missing(
     )
     outcome, own = outcomes.repeat_interleave(counts), noise_variances.repeat_interleave(counts)
     if model is None:  # no context was ever seen with an outcome: all spread of y may come from it
-        kernels = tuple(get_kernel(name) for name in surrogate.experts)
-        hyper = unpack(default_theta(kernels, joint.shape[1], surrogate.priors(joint.shape[1])))
         variance = (own.nan_to_num(0.0) + 0.5 * outcomes.var(correction=0).clamp_min(1e-12)) * share
-        return surrogate.at(joint, outcome, variance, hyper)
+        return surrogate.unfitted(joint, outcome, variance)
     with torch.no_grad():
         distributions = (
             [_variances(model, extras.missing_x, points.atoms, points.weights)] if len(extras.missing_x) else []

@@ -291,6 +291,8 @@ class Recommendation:
         self._outcomes, self._confidences = outcomes, confidences or {}
         self.design: dict[str, Any] = known.training_data.space.decode_designs(x.numpy())[0]
         self.radius = radius
+        self.left_open: tuple[str, ...] = ()  # what it says nothing of, each with the reason
+        self._words: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
 
     def __repr__(self) -> str:
         low, high = self.value_interval
@@ -301,14 +303,18 @@ class Recommendation:
         text = self._text
         facts = [f"{fact.label}: {fact.value} ({fact.explanation})" for fact in text.facts]
         return "\n".join(
-            [self._settings_text, f"best for: {text.goal}", *facts, *(f"! {doubt}" for doubt in text.doubts)]
+            [self._settings_text, f"best for: {text.goal}", *facts, *(f"! {doubt}" for doubt in self._doubts)]
         )
 
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
         text = self._text
         rows = [("set", self._settings_text, ""), ("best for", text.goal, ""), *text.facts]
-        return html_table("Recommendation", (), rows, text.doubts)
+        return html_table("Recommendation", (), rows, self._doubts)
+
+    @property
+    def _doubts(self) -> tuple[str, ...]:
+        return (*self._text.doubts, *(f"Left open: {words}" for words in self.left_open))
 
     @property
     def _text(self) -> AnswerText:
@@ -326,14 +332,18 @@ class Recommendation:
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, Recommendation) else NotImplemented
 
-    def with_design(self, design: Mapping[str, Any]) -> Recommendation:
-        """The same in other words.
+    def in_words(
+        self, words: Callable[[Mapping[str, Any]], dict[str, Any]], left_open: Sequence[str] = ()
+    ) -> Recommendation:
+        """The same with designs in other words.
 
         Args:
-            design: What to set, by name.
+            words: From a design as the space names it to one as the user does.
+            left_open: What the answer says nothing of, each with the reason.
         """
         other = copy(self)
-        other.design = dict(design)
+        other.__dict__.pop("nearest", None)  # kept in the words of before
+        other.design, other.left_open, other._words = words(self.design), tuple(left_open), words
         return other
 
     def to_dict(self) -> dict[str, Any]:
@@ -480,7 +490,7 @@ class Recommendation:
     @_on_read
     def nearest(self) -> tuple[TriedRun, ...]:
         """The tried runs nearest to this design, nearest first."""
-        return tuple(self._known.nearest(self._x))
+        return tuple(replace(run, design=self._words(run.design)) for run in self._known.nearest(self._x))
 
     @property
     def is_extrapolation(self) -> bool:

@@ -73,7 +73,10 @@ def outcome_of(run: Run, name: str, settings: Settings) -> float | None:
 
 def describe_design(space: Space, design: Mapping[str, Any]) -> str:
     """speed 38 m/min, kind plain"""
-    return ", ".join(f"{name} {format_value(space.design[name], value)}" for name, value in design.items())
+    known = space.design  # an answer may speak of more, in the words of its interface
+    return ", ".join(
+        f"{name} {format_value(known[name], value) if name in known else value}" for name, value in design.items()
+    )
 
 
 def describe_context(space: Space, context: Mapping[str, Any]) -> str:

@@ -314,6 +314,16 @@ def goal_names() -> list[str]:
     return list(_REGISTERED)
 
 
+def goal_class(name: str) -> type[Goal]:
+    """The class that is registered under ``name``."""
+    if name not in _REGISTERED:
+        raise UnknownNameError(
+            f"no goal is called {name!r}",
+            f"choose from {', '.join(_REGISTERED)}; a goal of your own must be registered first (edrbo.register)",
+        )
+    return _REGISTERED[name]
+
+
 def goal_from_dict(record: Mapping[str, Any]) -> Goal:
     """The inverse of ``Goal.to_dict``."""
     if not isinstance(record, Mapping) or not isinstance(record.get("goal"), str):
@@ -347,13 +357,8 @@ def _make(name: str, arguments: Mapping[str, Any]) -> Goal:
     return goal
 
 
-def _class_of(name: str) -> Any:
-    if name not in _REGISTERED:
-        raise UnknownNameError(
-            f"no goal is called {name!r}",
-            f"choose from {', '.join(_REGISTERED)}; a goal of your own must be registered first (edrbo.register)",
-        )
-    return _REGISTERED[name]
+def _class_of(name: str) -> Any:  # a dataclass, which the type of a class does not say
+    return goal_class(name)
 
 
 def _registered_name(goal: Goal) -> str:

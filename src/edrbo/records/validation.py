@@ -60,6 +60,20 @@ def read_number(given: Any) -> float:
         return math.nan
 
 
+def holds_unusable(given: Any) -> bool:
+    """Whether a number in ``given`` is NaN or infinite, as simulators say that they failed."""
+    if given is None or isinstance(given, str | bytes):
+        return False
+    if isinstance(given, Mapping):
+        return any(map(holds_unusable, given.values()))
+    if np.iterable(given):
+        return any(map(holds_unusable, given))
+    try:
+        return not math.isfinite(given)
+    except (TypeError, ValueError, OverflowError):
+        return False  # no number, which ``tell`` refuses in words
+
+
 def read_value(given: Any) -> float:
     """An outcome."""
     number = read_number(given)

@@ -14,7 +14,7 @@ is positive semi-definite, consistent under marginalization, and equal to the ex
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -31,6 +31,7 @@ from edrbo.surrogate.fit import (
     pack,
     profile_mean,
     representative,
+    unpack,
 )
 from edrbo.surrogate.gaussian_model import Differentiable, GaussianModel, PairedModel, Pullback
 from edrbo.surrogate.kernels import EXPERTS, Hyperparameters, Priors, dimension_scaled, ensemble_priors, get_kernel
@@ -111,6 +112,7 @@ class Surrogate:
     """
 
     fits: ClassVar[bool] = True  # whether hyper-parameters are chosen by the data, and so in doubt
+    warm: ClassVar[bool] = True  # whether a fit goes on from the one before
 
     experts: tuple[str, ...] = EXPERTS
     priors: Callable[[int], Priors] = ensemble_priors
@@ -136,6 +138,11 @@ class Surrogate:
     def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> ExpertEnsemble:
         """Condition on the data at given covariance parameters; the constant mean is profiled."""
         return self._at(X, Y, Yvar, hyper, self._scaling(Y, hyper))
+
+    def unfitted(self, X: Tensor, Y: Tensor, Yvar: Tensor) -> ExpertEnsemble:
+        """Condition on the data at the priors' modes, where there is too little to fit anything to."""
+        kernels, d = tuple(get_kernel(name) for name in self.experts), X.shape[-1]
+        return self.at(X, Y, Yvar, unpack(default_theta(kernels, d, self.priors(d))))
 
     def extend(self, model: ExpertEnsemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> ExpertEnsemble:
         """``model`` with the observations of ``X`` (n × d) it lacks as rows of its factors, standardized to all ``Y``.
@@ -280,7 +287,7 @@ class ExpertEnsemble(GaussianModel):
 
     @property
     def num_experts(self) -> int:
-        return len(self.gp.kernels)
+        return self.gp.alpha.shape[-2]
 
     @property
     def width(self) -> int:
@@ -288,13 +295,11 @@ class ExpertEnsemble(GaussianModel):
 
     def expert(self, m: int) -> ExpertEnsemble:
         """Expert m alone."""
-        return ExpertEnsemble(self.gp.expert(m), self.scaling, self.weighting, self.replicates)
+        return replace(self, gp=self.gp.expert(m))
 
     def rougher(self, factor: Tensor | float) -> ExpertEnsemble:
         """The experts on the same data, their lengthscales times ``factor`` (d, or one for all)."""
-        return ExpertEnsemble(
-            self.gp.with_lengthscale(factor * self.gp.hyper.lengthscale), self.scaling, self.weighting
-        )
+        return replace(self, gp=self.gp.with_lengthscale(factor * self.gp.hyper.lengthscale), replicates=None)
 
     def rough(self) -> ExpertEnsemble:
         return self.expert(0)
@@ -310,7 +315,7 @@ class ExpertEnsemble(GaussianModel):
         """Each expert's marginal mean and standard deviation at ``points`` (N × d): M × N, in units of y. Fast."""
         return self.scaling.moments(*self.gp.moments(points))
 
-    def paired_with(self, contexts: Tensor) -> PairedEnsemble:
+    def paired_with(self, contexts: Tensor) -> PairedModel:
         return PairedEnsemble(self.gp.paired_with(contexts), self.scaling)
 
     def expert_moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -342,7 +347,7 @@ class ExpertEnsemble(GaussianModel):
         """A new model that has also seen ``X`` (... × q × d) at the same hyper-parameters, with outcomes ``y``
         (... × q) and noise variances (q) as the experts see them, standardized."""
         replicates = None if self.replicates is None else self.replicates.and_more(X.shape[-2])
-        return ExpertEnsemble(self.gp.extend(X, y, noise_variance), self.scaling, self.weighting, replicates)
+        return replace(self, gp=self.gp.extend(X, y, noise_variance), replicates=replicates)
 
     def leave_one_out(self) -> tuple[Tensor, Tensor, Tensor]:
         """Each standardized outcome (n) as predicted from all others: mean and standard deviation, M × n.

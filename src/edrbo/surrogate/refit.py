@@ -76,7 +76,7 @@ def advance(
         base, fitted, hyper = previous.base, previous.fitted, previous.hyper
     elif start is not None and start[0] <= sizes[-1]:
         fitted, hyper = start
-    for size in sizes:
+    for size in sizes if surrogate.warm else sizes[-1:]:
         if size > fitted:
             X = inputs(size)[:size]
             cold = _is_new_scale(size) or (fitted > 0 and _is_recoded(inputs(fitted)[:fitted], X[:fitted]))

@@ -130,14 +130,22 @@ STATISTICS = {
 UNDER_GOAL = ("final", "after", "mean", "simple")  # the others are about the mean under another distribution
 
 
+def _goal_title(goal: str) -> str:
+    """In words; of a goal that a plugin brought to the runs, its text."""
+    try:
+        return parse_goal(goal).title()
+    except UnknownNameError:
+        return goal
+
+
 def title_of(name: str, goal: str) -> str:
     """What a statistic of runs under ``goal`` is, in words."""
     if AT in name:
         under, _, evaluations = name.partition(AT)
-        return f"simple regret after {evaluations} evaluations, under {under} ({parse_goal(under).title()})"
+        return f"simple regret after {evaluations} evaluations, under {under} ({_goal_title(under)})"
     if goal == "expected" or name not in UNDER_GOAL:
         return STATISTICS[name]
-    return f"{STATISTICS[name]}, under {goal} ({parse_goal(goal).title()})"
+    return f"{STATISTICS[name]}, under {goal} ({_goal_title(goal)})"
 
 
 def statistic(run: ReplicateRun, name: str) -> float:

@@ -192,7 +192,7 @@ def notes(results: Results) -> list[str]:
         found.append("runs of different settings stand side by side: compare them with care")
     if len(results.distinct("versions")) > 1:
         found.append("runs of different versions of edrbo or its libraries stand side by side")
-    found += [f"portfolio data: {data}" for data in results.distinct("data") if data]
+    found += [f"data: {data}" for data in results.distinct("data") if data]
     return found
 
 

@@ -17,7 +17,16 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.distributions import AnyArray, Array, Clipped, Product, Uniform, clipped_normal, iid
+from edrbo.bench.problems.oracle.distributions import (
+    AnyArray,
+    Array,
+    Clipped,
+    JointDistribution,
+    Product,
+    Uniform,
+    clipped_normal,
+    iid,
+)
 from edrbo.bench.problems.oracle.maximum import polish, quasi_random_designs
 from edrbo.bench.problems.problem import Objective, Problem
 from edrbo.errors import UnknownNameError
@@ -38,7 +47,7 @@ class LimitedProblem:
     problem: Problem
     limited: Objective
     limit: Limit
-    share_of: Callable[[Array, Product], Array]
+    share_of: Callable[[Array, JointDistribution], Array]
     limit_noise_sd: float = 0.0
 
     @property
@@ -104,7 +113,7 @@ def _marks(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(base + square * x[..., 0] ** 2 + moved * x[..., 0] * c[..., 0])
 
 
-def _unmarked(x: Array, context_distribution: Product) -> Array:
+def _unmarked(x: Array, context_distribution: JointDistribution) -> Array:
     base, square, moved = MARK
     worst = (PRESS - base - square * x[:, 0] ** 2) / np.maximum(moved * x[:, 0], 1e-12)
     return context_distribution.components[0].cdf(worst)
@@ -130,7 +139,7 @@ def _heat(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(x[..., 0] * (0.8 + 0.6 * c[..., 0]) * (1.3 - 0.5 * x[..., 1]))
 
 
-def _cool_enough(x: Array, context_distribution: Product) -> Array:
+def _cool_enough(x: Array, context_distribution: JointDistribution) -> Array:
     worst = (HOTTEST / np.maximum(x[:, 0] * (1.3 - 0.5 * x[:, 1]), 1e-12) - 0.8) / 0.6
     return context_distribution.components[0].cdf(worst)
 
@@ -155,7 +164,7 @@ def _thickness(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray(x[..., 0] * (1.2 - 0.6 * x[..., 1]) * (0.75 + 0.5 * c[..., 0]))
 
 
-def _in_gauge(x: Array, context_distribution: Product) -> Array:
+def _in_gauge(x: Array, context_distribution: JointDistribution) -> Array:
     base = np.maximum(x[:, 0] * (1.2 - 0.6 * x[:, 1]), 1e-12)
     high, low = ((end / base - 0.75) / 0.5 for end in (THICK, THIN))
     below = context_distribution.components[0].cdf(np.nextafter(low, -np.inf))  # the end itself is within
@@ -195,7 +204,7 @@ def _left_wet(x: AnyArray, c: AnyArray) -> AnyArray:
     return np.asarray((0.4 + 0.6 * load + 0.5 * wet) * _drying(x) + 0.25 * (x[..., 2] - 0.5) ** 2)
 
 
-def _dry_enough(x: Array, context_distribution: Product) -> Array:
+def _dry_enough(x: Array, context_distribution: JointDistribution) -> Array:
     load, wet = context_distribution.components
     nodes, weights = wet.quadrature()
     most = (WETTEST - 0.25 * (x[:, 2] - 0.5) ** 2) / _drying(x)

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from edrbo.bench.problems.oracle.search import remembering
 from edrbo.bench.run.execute import SweepEvent, describe_failure, record_failure
 from edrbo.bench.run.journal import Failure, Journal, Record, continues, journal_path, make_header, read_journal
 from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateResult, run_replicate
@@ -60,7 +61,8 @@ def compute(replicate: Replicate, begun: Record | None) -> Answer:
     past = begun.evaluations if begun is not None and continues(begun.header, header) else []
     end: ReplicateResult | Failure
     try:
-        end = run_replicate(replicate, past, new.append)
+        with remembering(lambda text: None):
+            end = run_replicate(replicate, past, new.append)
     except Exception as problem:
         end = describe_failure(problem)
     return Answer(header, tuple(new), end)

@@ -25,6 +25,7 @@ from typing import Literal
 
 from edrbo.bench import problems as registry
 from edrbo.bench.problems.oracle.goals import need_goal
+from edrbo.bench.problems.oracle.search import remembering
 from edrbo.bench.run.journal import Failure, Journal, is_finished, journal_path, journal_paths, read_journal
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, get_problem, method_names, problem_names
 from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateSettings, run_replicate
@@ -143,7 +144,7 @@ def sole_writer(directory: Path) -> Iterator[None]:
         yield
 
 
-Kind = Literal["started", "evaluated", "finished", "failed"]
+Kind = Literal["started", "searching", "evaluated", "finished", "failed"]
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -156,6 +157,7 @@ class SweepEvent:
     t: int = 0
     seconds: float = 0.0
     failure: Failure | None = None
+    text: str = ""  # what is looked for
 
 
 def describe_failure(problem: BaseException) -> Failure:
@@ -173,8 +175,12 @@ def carry_out(replicate: Replicate, directory: Path, notify: Callable[[SweepEven
                 journal.add(one)
                 notify(SweepEvent("evaluated", replicate, one.t + 1, one.seconds))
 
+            def search(text: str) -> None:
+                notify(SweepEvent("searching", replicate, len(journal.past), text=text))
+
             try:
-                journal.add(run_replicate(replicate, journal.past, record))
+                with remembering(search):
+                    journal.add(run_replicate(replicate, journal.past, record))
             except Exception as problem:
                 journal.add(describe_failure(problem))
                 raise

@@ -38,7 +38,7 @@ def robust_regrets(problem: Problem, x: Array) -> dict[str, float]:
     if problem.reference is not None:
         return {}
     regrets = {name: float(changed.regret(x)) for name, changed in changed_worlds(problem).items()}
-    if not problem.knows_goals:
+    if not (problem.knows_goals and problem.independent):
         return regrets
     _, best = problem.robust_optimum(RADIUS)
     # The reference is found by a search, so a design may beat it by a hair: that is a regret of zero.

@@ -1,9 +1,10 @@
 """Methods and problems by name: edrbo's own, the adapters, and those of a file of the user's.
 
-A plugin file defines one or both of
+A plugin file defines one or more of
 
     METHODS = {"my-method": Method(...) or a function Setup → Learner}
     PROBLEMS = {"my-problem": a function () → Problem}
+    a goal, made known with edrbo.register
 
 Its text, not its path, travels with a replicate: workers on other machines need no copy of the file.
 """
@@ -27,6 +28,7 @@ from edrbo.bench.learners.adapters import ADAPTER_PACKAGES, ADAPTERS
 from edrbo.bench.learners.learner import Learner, OptimizerLearner, Setup
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.records.goals import goal_class, goal_names
 from edrbo.records.settings import DEFAULT, Purpose
 
 # The comparison of the paper, in its order.
@@ -63,13 +65,26 @@ class Plugin:
         for kind in ("METHODS", "PROBLEMS"):
             for name in plugin.table(kind):
                 _check_name(name, kind, path)
-        if not plugin.table("METHODS") and not plugin.table("PROBLEMS"):
-            raise InvalidValueError(f"{path} defines neither METHODS nor PROBLEMS", "see docs/benchmark.md")
+        if not (plugin.table("METHODS") or plugin.table("PROBLEMS") or plugin.goals):
+            raise InvalidValueError(
+                f"{path} defines neither METHODS nor PROBLEMS and registers no goal", "see docs/extend.md"
+            )
         return plugin
 
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @property
+    def module(self) -> str:
+        """The name that the file has as a module."""
+        return f"edrbo_plugin_{self.digest[:8]}"
+
+    @property
+    def goals(self) -> list[str]:
+        """The names of the goals it registers."""
+        _namespace(self)
+        return [name for name in goal_names() if goal_class(name).__module__ == self.module]
 
     def table(self, kind: str) -> Mapping[str, Any]:
         found = _namespace(self).get(kind, {})
@@ -81,7 +96,7 @@ class Plugin:
 @lru_cache(maxsize=8)
 def _namespace(plugin: Plugin) -> dict[str, Any]:
     """What the file defines. It is run once per process."""
-    module = ModuleType(f"edrbo_plugin_{plugin.digest[:8]}")
+    module = ModuleType(plugin.module)
     module.__file__ = plugin.path
     sys.modules[module.__name__] = module  # where dataclasses look up the types of their fields
     exec(compile(plugin.source, plugin.path, "exec", dont_inherit=True), module.__dict__)

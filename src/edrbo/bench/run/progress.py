@@ -33,6 +33,7 @@ class Progress:
         self.total = finished + len(todo)
         self.failures: list[SweepEvent] = []
         self.running: dict[Replicate, int] = {}
+        self._searches: dict[Replicate, str] = {}  # for best designs, which the speed of suggestions knows nothing of
         self._workers = workers
         self._left = Counter[str]()  # evaluations still to make, by method
         for replicate in todo:
@@ -58,6 +59,11 @@ class Progress:
 
     def update(self, event: SweepEvent) -> None:
         method = event.replicate.method
+        if event.kind == "searching":
+            self._searches[event.replicate] = event.text
+            self._show(now=True)
+            return
+        self._searches.pop(event.replicate, None)
         if event.kind == "started":
             self.running[event.replicate] = event.t
             self._left[method] -= event.t
@@ -75,11 +81,11 @@ class Progress:
                 self.finished += 1
         self._show()
 
-    def _show(self) -> None:
-        now, terminal = time.monotonic(), self._console.is_terminal
-        if now - self._shown < (REFRESH_SECONDS if terminal else LINE_SECONDS):
+    def _show(self, now: bool = False) -> None:
+        time_, terminal = time.monotonic(), self._console.is_terminal
+        if not now and time_ - self._shown < (REFRESH_SECONDS if terminal else LINE_SECONDS):
             return
-        self._shown = now
+        self._shown = time_
         if terminal:
             self._live.refresh()
         else:
@@ -106,7 +112,8 @@ class Progress:
         parts += [f"{len(self.running)} running", f"{len(self.failures)} failed"]
         parts.append(f"{_clock(time.monotonic() - self._started)} elapsed")
         if left and self.finished + len(self.failures) < self.total:
-            parts.append(f"about {_clock(left)} left")
+            parts.append(f"about {_clock(left)} left{' and searches' if self._searches else ''}")
+        parts += list(dict.fromkeys(self._searches.values()))
         return ", ".join(parts)
 
     def render(self) -> Group:

@@ -40,7 +40,8 @@ class ReplicateSettings:
 
     ``goal`` is what the methods are reported to reach and the regrets are measured under, as text. ``looks`` are
     numbers of evaluations after which the recommendation is judged too, besides the last; ``also`` are further goals
-    under which all of them are asked for a recommendation from the same evaluations.
+    under which all of them are asked for a recommendation from the same evaluations. Without ``changes`` the
+    recommendation is not judged in changed worlds, each of which takes a search for its best design.
     """
 
     evaluations: int = 200
@@ -50,6 +51,7 @@ class ReplicateSettings:
     looks: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
     noise_share: float = 0.0
+    changes: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.initial <= self.evaluations:
@@ -74,7 +76,7 @@ class ReplicateSettings:
     def record(self) -> dict[str, Any]:
         """JSON types; without what is as it was when there was nothing else, as journals had it then."""
         record = asdict(self)
-        for name in ("goal", "looks", "also", "noise_share"):
+        for name in ("goal", "looks", "also", "noise_share", "changes"):
             if record[name] == getattr(ReplicateSettings, name):
                 del record[name]
         return json.loads(json.dumps(record))  # type: ignore[no-any-return]
@@ -106,8 +108,13 @@ class Replicate:
         }
 
     def data(self) -> str | None:
-        """Which data the problem stands on, when it is not a formula."""
-        return _problem(self).data
+        """Which data the problem stands on, when it is not a formula, or how exact its expectations are."""
+        problem = _problem(self)
+        if problem.context_distribution.exact:
+            return problem.data
+        error = float(problem.standard_error(np.full(problem.d_x, 0.5)))
+        oracle = f"{problem.name}: expectations are means over draws, standard error {error:.2g} in the middle"
+        return oracle if problem.data is None else f"{problem.data}; {oracle}"
 
     def settings_hash(self) -> str:
         """Changes with anything that is meant to change results: never with the machine or the libraries."""
@@ -191,7 +198,7 @@ def run_replicate(
         x = _checked(learner.recommend(), problem)
         seconds += time.perf_counter() - started
         looks += _looks(learner, problem, settings.evaluations, settings.also)
-    regrets = _regret(problem, goal, x), robust_regrets(problem, x)
+    regrets = _regret(problem, goal, x), robust_regrets(problem, x) if settings.changes else {}
     return ReplicateResult(tuple(x.tolist()), *regrets, seconds, tuple(looks))
 
 
@@ -228,15 +235,4 @@ def _checked(x: Array, problem: Problem) -> Array:
     return design
 
 
-@lru_cache(maxsize=64)
-def _problem_fingerprint(problem: Problem) -> str:
-    """What a problem is, by its values: f and E f at fixed points, to nine digits to be the same on all machines."""
-    rng = np.random.default_rng(0)
-    x, c = problem.snap(rng.random((32, problem.d_x))), rng.random((32, problem.d_c))
-    values = [*problem.evaluate(x, c), *problem.expected(x[:8])]
-    text = " ".join(
-        [problem.context_distribution.describe(), f"{problem.noise_sd:.9g}", *(f"{value:.9g}" for value in values)]
-    )
-    if problem.design is not None:
-        text += json.dumps(problem.design.to_dict(), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+_problem_fingerprint = lru_cache(maxsize=64)(Problem.fingerprint)

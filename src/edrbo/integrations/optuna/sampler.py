@@ -25,6 +25,7 @@ from edrbo.integrations.optuna.translation import (
     Translation,
     check_cost,
     cost_of_designs,
+    only_value,
     read_context,
     variable_of,
 )
@@ -35,6 +36,7 @@ from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.goals import Goal
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.validation import holds_unusable
 from edrbo.space import Space
 
 
@@ -60,8 +62,9 @@ class EDRBOSampler(BaseSampler):
 
     A trial says what it costs in its user attribute ``cost``, or the sampler knows it by its argument ``cost``.
 
-    A trial that fails, or breaks a constraint, says where trials fail; a pruned one counts by its last value.
-    Parameters that not every trial has are drawn at random.
+    A trial that fails, breaks a constraint, or has a value or context that is NaN or infinite says where trials fail; a
+    pruned one counts by its last value. Constraints are ``trial.set_constraint``'s, or in the user attribute
+    ``constraints`` by name (of Optuna 4 these alone). Parameters that not every trial has are drawn at random.
 
     Args:
         context: The context variables by name, as ``Space`` takes them.
@@ -183,7 +186,7 @@ class EDRBOSampler(BaseSampler):
         """A context that cannot be used is an error here, where it was made; later it counts as not known."""
         self._independent.after_trial(study, trial, state, values)
         given = trial.user_attrs.get(CONTEXT)
-        if given is None:
+        if given is None or holds_unusable(given):  # the latter is how simulators say that they failed
             return
         if not self._context:
             raise InvalidContextError(
@@ -196,21 +199,45 @@ class EDRBOSampler(BaseSampler):
             raise InvalidContextError(f"trial {trial.number}: {problem.message}", problem.hint) from None
 
     def recommend(
-        self, study: optuna.Study, *, forecast: Any = None, context: Any = None, radius: float = 0.1
+        self,
+        study: optuna.Study,
+        *,
+        forecast: Any = None,
+        context: Any = None,
+        goal: Goal | str | None = None,
+        radius: float = 0.1,
     ) -> Recommendation:
-        """The parameters with the best expected value, which need not be those of ``study.best_trial``.
+        """The parameters that are best under the goal, which need not be those of ``study.best_trial``.
+
+        Parameters that not every trial has are left open, and the answer says so (``left_open``).
 
         Args:
             study: The Optuna study.
             forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
             context: The context that will be met.
+            goal: Another goal than the sampler's: a text such as "cvar:0.1", or a ``Goal``.
             radius: How far the distribution of contexts may move, for the worst case: a fraction of the context range.
         """
         translation = self._translation(study)
         with self._lock:
             optimizer = self._optimizer(study, translation, len(study.get_trials(deepcopy=False)))
-            found = optimizer.recommend(forecast=forecast, context=context, radius=radius)
-        return found.with_design(translation.params(found.design))
+            found = optimizer.recommend(forecast=forecast, context=context, goal=goal, radius=radius)
+        fixed, left_open = self._besides(study, translation)
+        return found.in_words(lambda design: {**translation.params(design), **fixed}, left_open)
+
+    def _besides(self, study: optuna.Study, translation: Translation) -> tuple[dict[str, Any], list[str]]:
+        """Parameters that have one value, and words on those that are not searched."""
+        trials = study.get_trials(deepcopy=False)
+        common = intersection_search_space(trials)
+        fixed = {name: only_value(kind) for name, kind in common.items() if kind.single()}
+        every = dict.fromkeys(name for trial in trials for name in trial.params)
+        left_open = []
+        for name in every:
+            if name in common and name not in fixed and name not in translation.distributions:
+                left_open.append(f"{name} has too many values to be searched, and is drawn at random")
+            elif name not in common:
+                left_open.append(f"{name} is not in every trial, or its range changed, and is drawn at random")
+        return fixed, left_open
 
     def front(
         self,

@@ -3,7 +3,7 @@
 FloatDistribution with a step, IntDistribution with a step   an Integer that counts the steps
 CategoricalDistribution                                      a Categorical of the choices' positions
 COMPLETE, and PRUNED with a last value                       an observation
-FAIL, a constraint above zero, an infinite value             a failed evaluation
+FAIL, a constraint above zero, an infinite value or context  a failed evaluation
 RUNNING                                                      pending, once its parameters are known
 """
 
@@ -25,13 +25,15 @@ from edrbo.records.events import Asked, Event, Failed, Reported, Seen
 from edrbo.records.outcomes import Outcomes
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
-from edrbo.records.validation import LARGEST_COST, read_number
+from edrbo.records.validation import LARGEST_COST, holds_unusable, read_number
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.space.cost_function import HOW, Cost, as_cost
 
 Array = NDArray[np.float64]
 
-CONTEXT, FORECAST, CONTEXTS, OUTCOMES, COST = "context", "forecast", "contexts", "outcomes", "cost"  # user attributes
+# user attributes
+CONTEXT, FORECAST, CONTEXTS = "context", "forecast", "contexts"
+OUTCOMES, CONSTRAINTS, COST = "outcomes", "constraints", "cost"
 SHARED = "edrbo:params"  # system attribute: parameters chosen for a trial that has not suggested them all yet
 
 
@@ -140,6 +142,14 @@ class Translation:
         return None if context is None else Seen(rows=context, weights=np.ones(1), count=1)
 
 
+def only_value(distribution: BaseDistribution) -> Any:
+    """Of a parameter that has one value."""
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[0]
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    return distribution.low
+
+
 def read_context(space: Space, given: Any) -> Array:
     """One context (1 × d_c) as a user gives it."""
     rows = space.read_contexts(given if isinstance(given, Mapping) else [given], partial=True)
@@ -153,7 +163,9 @@ def outcome(trial: FrozenTrial, outcomes: Outcomes | None = None) -> float | Non
 
     A constraint above zero is a failure, unless it is an outcome with a limit of its own.
     """
-    if any(constraint > 0 for name, constraint in trial.constraints.items() if name not in (outcomes or ())):
+    if holds_unusable(trial.user_attrs.get(CONTEXT)):
+        return None
+    if any(not constraint <= 0 for name, constraint in constraints(trial).items() if name not in (outcomes or ())):
         return None
     if trial.state == TrialState.COMPLETE:
         value = None if not trial.values else trial.values[0]
@@ -164,13 +176,21 @@ def outcome(trial: FrozenTrial, outcomes: Outcomes | None = None) -> float | Non
     return value if value is not None and math.isfinite(value) else None
 
 
+def constraints(trial: FrozenTrial) -> dict[str, float]:
+    """By name: those of the trial, which Optuna 4 does not have, and of its user attribute ``constraints``."""
+    own = getattr(trial, "constraints", {})  # of Optuna 5
+    given = trial.user_attrs.get(CONSTRAINTS)
+    found = {**own, **(given if isinstance(given, Mapping) else {})}
+    return {name: read_number(value) for name, value in found.items()}
+
+
 def other_outcomes(trial: FrozenTrial, outcomes: Outcomes | None) -> dict[str, float]:
     """Outcomes besides the main one: further values in the order of the study's directions, constraints by name, and
     those of the user attribute ``outcomes``; what is no finite number was not measured."""
     if outcomes is None:
         return {}
     given = trial.user_attrs.get(OUTCOMES)
-    found = {**trial.constraints, **(given if isinstance(given, Mapping) else {})}
+    found = {**constraints(trial), **(given if isinstance(given, Mapping) else {})}
     if trial.state == TrialState.COMPLETE and trial.values:
         found |= dict(zip(outcomes.mains, trial.values, strict=False))
     numbers = {name: read_number(found[name]) for name in outcomes.others if name in found}

@@ -5,6 +5,8 @@ gradients of oracles are taken by the complex step (see :mod:`edrbo.bench.proble
 
 Distributions of the context on the unit cube: clipped distributions with their atoms, and products of them.
 
+A context distribution that is no product is a list of contexts (:class:`Scenarios`) or a sampler (:class:`MonteCarlo`).
+
 :class:`Clipped` moves the mass a distribution has outside [0, 1] to the nearest end, which leaves atoms at 0
 and 1. :class:`Product` joins independent clipped distributions into a distribution on [0, 1]^d_c. Expectations are
 deterministic: composite Gauss–Legendre on the interior plus the atoms with their exact masses.
@@ -13,10 +15,10 @@ deterministic: composite Gauss–Legendre on the interior plus the atoms with th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -434,11 +436,104 @@ def _survival_integral(context_distribution: Clipped) -> tuple[Array, Array]:
     return edges, np.concatenate([[0.0], np.cumsum(pieces)])
 
 
+class JointDistribution(ABC):
+    """A distribution of contexts on [0, 1]^d_c."""
+
+    exact: ClassVar[bool] = True  # whether expectations by ``quadrature`` have no error of chance
+    components: tuple[Clipped, ...] = ()  # of independent contexts, one for each; of others none
+
+    @property
+    @abstractmethod
+    def d_c(self) -> int: ...
+
+    @abstractmethod
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """n draws, shape (n, d_c)."""
+
+    @abstractmethod
+    def quadrature(self, breaks: tuple[float, ...] = ()) -> tuple[Array, Array]:
+        """Contexts (m, d_c) and weights (m,) that stand for it."""
+
+    @abstractmethod
+    def describe(self) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Scenarios(JointDistribution):
+    """Finitely many contexts: data, levels, or anything else that can be listed. ``points`` (m, d_c), ``weights`` (m,)
+    or all alike."""
+
+    points: Array
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        points = np.asarray(self.points, dtype=float)
+        masses = np.ones(len(points)) if self.weights is None else np.asarray(self.weights, dtype=float)
+        if points.ndim != 2 or points.size == 0 or not ((points >= 0) & (points <= 1)).all():
+            raise InvalidValueError(f"contexts of shape {points.shape}", "give m × d_c numbers between 0 and 1")
+        if masses.shape != points.shape[:1] or not (masses >= 0).all() or not 0 < masses.sum() < np.inf:
+            raise InvalidValueError(f"weights of shape {masses.shape}", "give one for each context, none negative")
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "weights", masses / masses.sum())
+
+    @property
+    def d_c(self) -> int:
+        return int(self.points.shape[1])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        _, weights = self.quadrature()
+        edges = np.cumsum(weights)
+        rows = np.searchsorted(edges, rng.random(n) * edges[-1], side="right")
+        return np.asarray(self.points[np.minimum(rows, len(weights) - 1)])
+
+    def quadrature(self, breaks: tuple[float, ...] = ()) -> tuple[Array, Array]:
+        assert self.weights is not None
+        return self.points, self.weights
+
+    def describe(self) -> str:
+        return f"{len(self.points)} contexts"
+
+
+@dataclass(frozen=True, eq=False)
+class MonteCarlo(JointDistribution):
+    """Any distribution that can be drawn from: ``draw(n, rng)`` gives (n, d_c) numbers between 0 and 1.
+
+    Expectations are means over ``size`` draws that never change; ``Problem.standard_error`` says how far they are off.
+    """
+
+    exact = False
+
+    draw: Callable[[int, np.random.Generator], Array]
+    size: int = 4096
+    name: str = "drawn"
+
+    @cached_property
+    def points(self) -> Array:
+        """What expectations are taken over."""
+        return self.sample(self.size, np.random.default_rng(0))
+
+    @property
+    def d_c(self) -> int:
+        return int(self.points.shape[1])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        drawn = np.asarray(self.draw(n, rng), dtype=float)
+        if drawn.ndim != 2 or len(drawn) != n or not ((drawn >= 0) & (drawn <= 1)).all():
+            raise InvalidValueError(f"{n} draws of shape {drawn.shape}", "give n × d_c numbers between 0 and 1")
+        return drawn
+
+    def quadrature(self, breaks: tuple[float, ...] = ()) -> tuple[Array, Array]:
+        return self.points, np.full(self.size, 1.0 / self.size)
+
+    def describe(self) -> str:
+        return f"{self.name}, by {self.size} draws"
+
+
 @dataclass(frozen=True)
-class Product:
+class Product(JointDistribution):
     """Independent contexts c_1, …, c_d_c, one clipped distribution each."""
 
-    components: tuple[Clipped, ...]
+    components: tuple[Clipped, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.components:

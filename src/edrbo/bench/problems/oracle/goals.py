@@ -30,7 +30,7 @@ import numpy as np
 
 from edrbo.bench.problems.oracle.distributions import Array, Clipped, Product, gauss_legendre, panel_edges
 from edrbo.bench.problems.oracle.maximum import evolve, polish, quasi_random_designs
-from edrbo.bench.problems.problem import Problem
+from edrbo.bench.problems.problem import Problem, in_chunks
 from edrbo.errors import InvalidValueError
 from edrbo.records.goals import (
     CVaR,
@@ -175,6 +175,7 @@ ZOOMS, ZOOM_POINTS = 4, 17
 STARTS, LAST = 6, 2  # designs that are polished roughly, and then exactly
 SEARCH = {1: 14, 2: 10, 3: 8}  # quasi-random designs, as powers of two
 POPULATION = {1: 100, 2: 40, 3: 40}  # of differential evolution
+FEWEST, FEW = 8, 40  # of both with more of them
 APART = 0.01  # between designs that are polished: less than a ripple of Ackley's function
 
 
@@ -184,6 +185,11 @@ def need_goal(problem: Problem, goal: Goal) -> None:
         raise InvalidValueError(
             f"the best design of {problem.name} under {goal.to_text()} is not known exactly",
             "measure goals on the nine problems and the further ones; on this one the goal is expected",
+        )
+    if isinstance(goal, WorstCase | Robust) and not problem.independent:
+        raise InvalidValueError(
+            f"{goal.to_text()} is not known on {problem.name}, whose contexts are a list or draws",
+            "other goals are; so is this one where contexts are independent",
         )
 
 
@@ -223,6 +229,8 @@ def _value(problem: Problem, goal: Goal, x: Array, direction: Direction, rough: 
             return np.array([_least(problem, goal, one[None], sign) for one in x])
         case Robust():
             return sign * _mirrored(problem, sign).worst_case(x, _radius(goal), rough)
+        case _ if not isinstance(problem.context_distribution, Product):
+            return _over_nodes(problem, goal, x, direction)
         case CVaR() | Quantile() | ProbabilityBetterThan() | ProbabilityWithin():
             return np.array([_of_spread(goal, _spread(problem, one[None], sign, rough), sign) for one in x])
         case _:
@@ -245,6 +253,7 @@ def _mirrored(problem: Problem, sign: float) -> Problem:
 
 
 def _spread(problem: Problem, x: Array, sign: float, rough: bool) -> Spread:
+    assert isinstance(problem.context_distribution, Product)
     cells = cells_of(problem.context_distribution, problem.breaks, rough)
     return spread_of(sign * problem.over_grid(x, cells.centers)[0], cells)
 
@@ -265,6 +274,16 @@ def _of_spread(goal: Goal, spread: Spread, sign: float) -> float:
             raise AssertionError(goal)
 
 
+def _over_nodes(problem: Problem, goal: Goal, x: Array, direction: Direction) -> Array:
+    """The goal's own ``value`` of the outcomes in every context of a list."""
+    nodes, weights = problem.context_distribution.quadrature(problem.breaks)
+    return in_chunks(
+        lambda part: np.asarray(goal.value(problem.objective(part[:, None, :], nodes), weights, direction)),
+        x,
+        len(nodes),
+    )
+
+
 def _by_quadrature(problem: Problem, goal: Goal, x: Array, direction: Direction) -> Array:
     """The goal's own ``value`` on the nodes of the rule, and on a lattice of the box if it looks there."""
     if problem.d_c not in RULE:
@@ -272,6 +291,7 @@ def _by_quadrature(problem: Problem, goal: Goal, x: Array, direction: Direction)
             f"the goals over {problem.d_c} context variables are not known exactly",
             "problems of one to three have them",
         )
+    assert isinstance(problem.context_distribution, Product)
     lines, weights = _rule(problem.context_distribution, problem.breaks)
     lattice = [np.linspace(0.0, 1.0, LATTICE[problem.d_c])] * problem.d_c
     values = []
@@ -325,6 +345,8 @@ def rough_value(problem: Problem, goal: Goal, x: Array, direction: Direction) ->
         return problem.expected(x)
     if isinstance(goal, Robust):
         return sign * _mirrored(problem, sign).worst_case(x, _radius(goal), rough=True)
+    if not isinstance(problem.context_distribution, Product):
+        return _over_nodes(problem, goal, x, direction)
     cells = cells_of(problem.context_distribution, problem.breaks, rough=True)
     outcomes = problem.over_grid(x, cells.centers)
     return np.asarray(goal.value(outcomes, cells.masses, direction), dtype=np.float64)
@@ -340,6 +362,13 @@ def _optimum(problem: Problem, goal: Goal, direction: Direction) -> tuple[Array,
         x, value = _mirrored(problem, sense).robust_optimum(_radius(goal))
         return x, sense * value
 
+    x = problem.searched(f"{goal.to_text()}, {direction}", lambda: _search(problem, goal, direction))
+    return x, float(_value(problem, goal, x[None], direction)[0])
+
+
+def _search(problem: Problem, goal: Goal, direction: Direction) -> Array:
+    sense = goal.sense(direction)
+
     def many(x: Array) -> Array:
         return np.asarray(sense * rough_value(problem, goal, x, direction))
 
@@ -350,15 +379,15 @@ def _optimum(problem: Problem, goal: Goal, direction: Direction) -> tuple[Array,
         return np.asarray(sense * _value(problem, goal, x[None], direction)[0])
 
     known = _mirrored(problem, sign_of(direction)).x_star
-    designs = np.vstack([quasi_random_designs(problem.d_x, SEARCH[problem.d_c]), known])
+    designs = np.vstack([quasi_random_designs(problem.d_x, SEARCH.get(problem.d_c, FEWEST)), known])
     starts = [known, *_select_diverse(designs, many(designs))]
     if problem.d_x > 1:
-        starts.append(evolve(many, problem.d_x, POPULATION[problem.d_c]))
+        starts.append(evolve(many, problem.d_x, POPULATION.get(problem.d_c, FEW)))
     ends = [polish(roughly, start, 100 * problem.d_x)[0] for start in starts]
     ranked = sorted(ends, key=lambda x: -float(exactly(x)))
     found = [polish(exactly, x, 40 * problem.d_x, size=5e-3) for x in ranked[:LAST]]
-    x, value = max(found, key=lambda end: end[1])
-    return x, sense * value
+    x, _ = max(found, key=lambda end: end[1])
+    return x
 
 
 def _select_diverse(designs: Array, values: Array) -> list[Array]:

@@ -42,32 +42,34 @@ def maximize_smooth(
     landmark: Sequence[float] | None = None,
 ) -> Array:
     """argmax of a smooth function of one design, shape (d_x,); ``landmark`` is a design to start from as well."""
-    from scipy.optimize import OptimizeResult, minimize
-
     designs = quasi_random_designs(d_x)
     best = np.argsort(-value(designs), kind="stable")[:STARTS]
     starts = list(designs[best])
     if landmark is not None:
         starts.insert(0, np.array(landmark))
+    ends = [climb(value_and_gradient, start) for start in starts]
+    winner = max(ends, key=lambda end: end[1])[0]
+    winner.flags.writeable = False
+    return winner
+
+
+def climb(value_and_gradient: Callable[[Array], tuple[Array, Array]], start: Array) -> tuple[Array, float]:
+    """argmax and max near ``start`` (d_x,) by L-BFGS-B."""
+    from scipy.optimize import minimize
 
     def loss(x: Array) -> tuple[float, Array]:
         found, gradient = value_and_gradient(x)
         return -float(found), -gradient
 
-    def climb(start: Array) -> OptimizeResult:
-        return minimize(
-            loss,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, 1.0)] * d_x,
-            options={"ftol": 0.0, "gtol": 1e-10, "maxiter": 500},
-        )
-
-    ends = [climb(start) for start in starts]
-    winner = np.asarray(min(ends, key=lambda end: float(end.fun)).x)
-    winner.flags.writeable = False
-    return winner
+    end = minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, 1.0)] * len(start),
+        options={"ftol": 0.0, "gtol": 1e-10, "maxiter": 500},
+    )
+    return np.asarray(end.x), -float(end.fun)
 
 
 def maximize_rough(

@@ -11,7 +11,17 @@ from typing import Literal
 
 import numpy as np
 
-from edrbo.bench.problems.oracle.distributions import Affine, Array, Clipped, Distribution, Mixture, Product
+from edrbo.bench.problems.oracle.distributions import (
+    Affine,
+    Array,
+    Clipped,
+    Distribution,
+    JointDistribution,
+    Mixture,
+    MonteCarlo,
+    Product,
+    Scenarios,
+)
 from edrbo.bench.problems.problem import Problem
 from edrbo.errors import InvalidValueError
 
@@ -22,21 +32,27 @@ def with_noise(problem: Problem, sd: float) -> Problem:
 
 
 def shift_distribution(
-    context_distribution: Product,
+    context_distribution: JointDistribution,
     mean_shift: float = 0.0,
     spread: float = 1.0,
     unseen_mode: Distribution | None = None,
     unseen_weight: float = 0.0,
-) -> Product:
+) -> JointDistribution:
     """``context_distribution`` with every component moved, spread about its median, and mixed with a mode P does not
     have.
 
-    All of it happens before clipping, so mass that moves past an end becomes part of its atom.
+    All of it happens before clipping, so mass that moves past an end becomes part of its atom. Contexts of a list, or
+    draws, are moved and spread one by one.
     """
     if not 0 <= unseen_weight <= 1:
         raise InvalidValueError(f"unseen_weight must lie in [0, 1], got {unseen_weight}.")
     if (unseen_mode is None) != (unseen_weight == 0):
         raise InvalidValueError("unseen_mode and unseen_weight go together.", "give both or neither")
+
+    if isinstance(context_distribution, Scenarios | MonteCarlo):
+        if unseen_mode is not None:
+            raise InvalidValueError("only independent contexts get an unseen mode", "add it to the list of contexts")
+        return _moved_points(context_distribution, mean_shift, spread)
 
     def moved(component: Clipped) -> Clipped:
         base = component.base
@@ -48,6 +64,26 @@ def shift_distribution(
         return Clipped(base)
 
     return Product(tuple(moved(component) for component in context_distribution.components))
+
+
+def _moved_points(
+    context_distribution: Scenarios | MonteCarlo, mean_shift: float, spread: float
+) -> Scenarios | MonteCarlo:
+    points, weights = context_distribution.quadrature()
+    middle = np.array([_weighted_median(column, weights) for column in points.T])
+
+    def move(points: Array) -> Array:
+        return np.asarray(np.clip(middle + mean_shift + spread * (points - middle), 0.0, 1.0))
+
+    if isinstance(context_distribution, Scenarios):
+        return Scenarios(move(points), weights)
+    draw = context_distribution.draw
+    return replace(context_distribution, draw=lambda n, rng: move(draw(n, rng)))
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    order = np.argsort(values, kind="stable")
+    return float(values[order][np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum())])
 
 
 def shifted(

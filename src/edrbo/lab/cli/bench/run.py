@@ -37,12 +37,21 @@ def run(
     also: Annotated[
         list[str] | None, typer.Option(help="A further goal to recommend under, from the same evaluations.")
     ] = None,
+    changes: Annotated[
+        bool,
+        typer.Option(
+            "--changes/--no-changes",
+            help="Judge the recommendation in changed worlds too. Each takes a search for its best design, once.",
+        ),
+    ] = True,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes, one thread each.")] = 2,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in the directory.")] = False,
     smoke: Annotated[
         bool, typer.Option("--smoke", help="Two seeds of eight evaluations, to see that it runs.")
     ] = False,
-    plugin: Annotated[Path | None, typer.Option(help="A Python file with your own METHODS or PROBLEMS.")] = None,
+    plugin: Annotated[
+        Path | None, typer.Option(help="A Python file with METHODS, PROBLEMS or goals of your own.")
+    ] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")] = None,
 ) -> None:
     """Run methods on problems. Nothing finished is lost: stop it at any time, go on with --resume."""
@@ -53,8 +62,8 @@ def run(
     if smoke:
         seeds, evaluations = SMOKE_SEEDS, SMOKE_EVALUATIONS
     sd, share = read_noise(noise)
-    settings = ReplicateSettings(evaluations, initial, sd, goal, read_looks(looks), tuple(also or ()), share)
-    own = None if plugin is None else Plugin.read(plugin)
+    own = None if plugin is None else Plugin.read(plugin)  # first: it may register the goal
+    settings = ReplicateSettings(evaluations, initial, sd, goal, read_looks(looks), tuple(also or ()), share, changes)
     replicates = all_replicates(problems, methods, seeds, settings, own)
     console = Console(soft_wrap=True)
     with sole_writer(out):
