@@ -130,6 +130,44 @@ class FrontText(Protocol):
     def sure(self) -> bool: ...
 
 
+class PolicyRowText(Protocol):
+    """A context of a policy, as it is told."""
+
+    @property
+    def context(self) -> Mapping[str, Any]: ...
+    @property
+    def design(self) -> Mapping[str, Any]: ...
+    @property
+    def expected(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+
+
+class PolicyText(Protocol):
+    """A policy, as it is told."""
+
+    @property
+    def goal(self) -> str: ...
+    @property
+    def known(self) -> Sequence[str]: ...
+    @property
+    def rows(self) -> Sequence[PolicyRowText]: ...
+    @property
+    def one(self) -> Mapping[str, Any]: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def value_interval(self) -> tuple[float, float]: ...
+    @property
+    def one_value(self) -> float: ...
+    @property
+    def one_interval(self) -> tuple[float, float]: ...
+    @property
+    def worth(self) -> float: ...
+    @property
+    def worth_interval(self) -> tuple[float, float]: ...
+
+
 class Fact(NamedTuple):
     label: str
     value: str
@@ -361,3 +399,39 @@ def describe_hypervolume(front: FrontText) -> str:
 def describe_doubt(front: FrontText) -> str | None:
     """What is to be said of limits that may not hold."""
     return None if front.sure else "No settings are known yet that keep all limits as surely as was asked for."
+
+
+# -------------------------------------------------------------------- a policy
+
+
+def policy_table(settings: Settings, found: PolicyText) -> tuple[list[str], list[list[str]]]:
+    """Headings, and the cells of each context: what is met, what to set then, and what to expect with its interval."""
+    space = settings.space
+    heads = [heading(name, space.context[name].unit) for name in found.known]
+    heads += [heading(name, variable.unit) for name, variable in space.design.items()]
+    heads += [heading(settings.outcome, settings.unit), "95 %"]
+    rows = []
+    for row in found.rows:
+        cells = [space.context[name].text(value) for name, value in row.context.items()]
+        cells += [space.design[name].text(value) for name, value in row.design.items()]
+        rows.append([*cells, rounded(row.expected, row.interval), range_text(row.interval)])
+    return heads, rows
+
+
+def policy_text(settings: Settings, found: PolicyText) -> list[str]:
+    """What it is worth to know the context before choosing, and whether that is sure."""
+    unit, names = parse_goal(found.goal).unit(settings.unit), " and ".join(found.known)
+    low, high = found.worth_interval
+    one = f"always set to {describe_design(settings.space, found.one)}"
+    if not math.isfinite(high - low):
+        return [f"Knowing {names} before choosing: {TOO_EARLY}."]
+    half = 0.5 * (high - low)
+    worth = f"{rounded(found.worth, (low, high))} ± {with_unit(rounded(half, (low, high)), unit)}"
+    values = [
+        with_unit(rounded(value, ends), unit)
+        for value, ends in ((found.value, found.value_interval), (found.one_value, found.one_interval))
+    ]
+    lines = [f"Knowing {names} before choosing is worth {worth} a run: {values[0]} against {values[1]} {one}."]
+    if low <= 0.0:
+        lines.append("It may as well be worth nothing: the 95 % interval begins at or below zero.")
+    return lines
