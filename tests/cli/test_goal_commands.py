@@ -104,6 +104,16 @@ def test_the_policy_on_the_command_line(study: Study, edrbo: Run, folder: Path) 
     assert "'d' is not a context variable" in edrbo("policy", "--known", "d").err
 
 
+def test_what_matters_on_the_command_line(study: Study, edrbo: Run) -> None:
+    found = edrbo("sensitivity", "--json").json
+    assert list(found["variables"]) == ["x", "c"]
+    assert sum(share["value"] for share in found["shares"].values()) == pytest.approx(1.0, abs=0.02)
+    words = edrbo("sensitivity").out
+    assert "what moves value" in words
+    assert "Of the variance of results" in words
+    assert "'weight' is not an outcome" in edrbo("sensitivity", "--outcome", "weight").err
+
+
 def test_a_report_says_which_goal(study: Study) -> None:
     page = report_page(study)
     assert "maximize value [mm]: mean of the worst 20 % of contexts" in page

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
     from edrbo.optimizer.pareto import ParetoFront
     from edrbo.optimizer.policy import Policy
     from edrbo.optimizer.recommendation import Recommendation
+    from edrbo.optimizer.sensitivity import Sensitivity
     from edrbo.optimizer.tradeoff import Tradeoff
     from edrbo.records.goals import Goal
 
@@ -507,6 +508,17 @@ class Study(Recorder):
             return inference.policy(
                 known=known, contexts=contexts, goal=goal, forecast=forecast, fixed=fixed, candidates=candidates
             )
+
+    def sensitivity(self, *, outcome: str | None = None, forecast: Any = None) -> Sensitivity:
+        """What matters: Sobol' indices of every design and context variable, and what the variance of an outcome comes
+        from: designs, contexts, both together, noise.
+
+        Args:
+            outcome: One of several, the main one by default.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+        """
+        with self._inferred() as inference:
+            return inference.sensitivity(outcome=outcome, forecast=forecast)
 
     def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
         """Designs between the best on average and the best under a goal.

@@ -42,6 +42,7 @@ from edrbo.optimizer.outcome_posterior import OutcomePosterior, Posterior
 from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_front
 from edrbo.optimizer.policy import Policy, find_policy
 from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
+from edrbo.optimizer.sensitivity import Sensitivity, find_sensitivity
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
@@ -626,6 +627,25 @@ class Optimizer(Recorder):
         recommender = self._main.knowledge(request.context_distribution, seed, goal)
         one, _ = self._best_designs(recommender, request)
         return find_policy(recommender, one, request.candidates, self.settings.least_success, known, contexts)
+
+    @_one_at_a_time
+    @engine_threads()
+    def sensitivity(self, *, outcome: str | None = None, forecast: Any = None) -> Sensitivity:
+        """What matters: Sobol' indices of every design and context variable, and what the variance of an outcome comes
+        from: designs, contexts, both together, noise.
+
+        Args:
+            outcome: One of several, the main one by default.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+        """
+        if len(self) == 0:
+            raise EdrboError("nothing was reported yet, so nothing is known to matter", "tell at least two values")
+        request, seed = self._answering(forecast, None, None, None)
+        model, best = self._model_of(outcome), None
+        known = model.knowledge(request.context_distribution, seed)
+        if not self.settings.has_front:
+            best = torch.from_numpy(self.space.encode_designs(self.recommend(forecast=forecast).design)[0])
+        return find_sensitivity(known, best, outcome or self.settings.outcome)
 
     def _best_designs(self, known: Recommender, request: AskRequest) -> tuple[Tensor, Tensor]:
         """The best design (d_x) under the goal and the one for the mean."""

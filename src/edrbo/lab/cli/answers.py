@@ -1,5 +1,5 @@
-"""``edrbo recommend``, ``policy``, ``tradeoff``, ``front``: the design to use, that for each context, what robustness
-costs on average, and the designs to choose from where several outcomes are the main one.
+"""``edrbo recommend``, ``policy``, ``sensitivity``, ``tradeoff``, ``front``: the design to use, that for each context,
+what matters, what robustness costs on average, and the designs to choose from where several outcomes are the main one.
 """
 
 from __future__ import annotations
@@ -116,6 +116,27 @@ def policy(
         say(line)
     if out is not None:
         say(f"table: {out}")
+
+
+def sensitivity(
+    study: StudyOption = None,
+    name: NameOption = None,
+    outcome: Annotated[str | None, typer.Option(help="One of several outcomes. Default: the main one.")] = None,
+    forecast: ForecastOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What matters: how much of the differences comes from each variable, and from noise."""
+    from edrbo.text import sensitivity_table, sensitivity_text
+
+    with progress("working out what matters", "sensitivity"), opened(study, name) as opened_study:
+        space = opened_study.space_now
+        found = opened_study.sensitivity(outcome=outcome, forecast=read_forecast(space, forecast))
+    if as_json:
+        print_json({**found.to_dict(), "facts": sensitivity_text(found)})
+        return
+    print_table(f"what moves {found.outcome}", *sensitivity_table(found))
+    for line in sensitivity_text(found):
+        say(line)
 
 
 def front(

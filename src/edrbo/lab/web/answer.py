@@ -15,7 +15,7 @@ from edrbo.lab.web.numbers import shown_of
 from edrbo.lab.web.variables import describe_variable, unit_of
 from edrbo.optimizer.recommendation import EXTRAPOLATION_DISTANCE
 from edrbo.records.state import State
-from edrbo.text import answer_text, policy_table, policy_text
+from edrbo.text import answer_text, policy_table, policy_text, sensitivity_table, sensitivity_text
 
 
 def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -48,6 +48,19 @@ def policy_of(study: Study, known: Sequence[str]) -> dict[str, Any]:
     return {
         "record": plain(found.to_dict()),
         "facts": policy_text(settings, found),
+        "heads": heads,
+        "rows": rows,
+        "at": time.time(),
+    }
+
+
+def sensitivity_of(study: Study, outcome: str | None) -> dict[str, Any]:
+    """Thinks: which variables matter, and what the variance of an outcome comes from."""
+    found = study.sensitivity(outcome=outcome)
+    heads, rows = sensitivity_table(found)
+    return {
+        "record": plain(found.to_dict()),
+        "facts": sensitivity_text(found),
         "heads": heads,
         "rows": rows,
         "at": time.time(),

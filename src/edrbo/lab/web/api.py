@@ -143,6 +143,15 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         response.status_code = 202 if job.open else 200
         return {**job_view(job, session), "result": job.result}
 
+    @api.get("/studies/{study}/sensitivity")
+    def sensitivity(study: str, request: Request, response: Response, outcome: str | None = None) -> dict[str, Any]:
+        """Which variables matter, and what the variance of an outcome comes from. As `recommend`, ask again while
+        `status` is waiting or running."""
+        who, session = _who_may_compute(request), sessions.get(study)
+        job = session.sensitivity(outcome, who)
+        response.status_code = 202 if job.open else 200
+        return {**job_view(job, session), "result": job.result}
+
     @api.get("/studies/{study}/job")
     def job(study: str, job: str) -> dict[str, Any]:
         """How far a suggestion is."""

@@ -152,6 +152,13 @@ class StudySession:
         key = f"policy {self.evidence(self.state)} {sorted(known)!r}"
         return self.worker.submit(key, "answer", "the policy", lambda: policy_of(self.inference(), known), who)
 
+    def sensitivity(self, outcome: str | None, who: str) -> Job:
+        """What matters for an outcome, by default for the main one."""
+        from edrbo.lab.web.answer import sensitivity_of
+
+        key = f"sensitivity {self.evidence(self.state)} {outcome!r}"
+        return self.worker.submit(key, "answer", "what matters", lambda: sensitivity_of(self.inference(), outcome), who)
+
     def charts(self, who: str) -> Job:
         from edrbo.lab.web.pareto import front_pictures
         from edrbo.lab.web.pictures import pictures_of
