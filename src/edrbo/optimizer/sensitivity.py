@@ -120,14 +120,14 @@ def find_sensitivity(known: Recommender, best: Tensor | None, outcome: str) -> S
     sizes = [len(single), len(groups), len(there)]
     alone, joint, here = torch.split(_draw(known, sampler, torch.cat([single, groups, there])), sizes, dim=-1)
     names = sampler.names
-    _, first, total = jansen(alone.unflatten(-1, (2 + len(names), -1)))
+    _, first, total = jansen(alone.reshape(len(alone), 2 + len(names), -1))
     variables = {
         name: Influence(
             "design" if k < len(space.design_names) else "context", _share(first[:, k]), _share(total[:, k])
         )
         for k, name in enumerate(names)
     }
-    variance, of_designs, all_designs = jansen(joint.unflatten(-1, (3, -1)))
+    variance, of_designs, all_designs = jansen(joint.reshape(len(joint), 3, -1))
     of_designs, of_contexts = of_designs[:, 0].clamp(0.0, 1.0), (1.0 - all_designs[:, 0]).clamp(0.0, 1.0)
     of_contexts = torch.minimum(of_contexts, 1.0 - of_designs)
     noise = _noise(known, joint)
