@@ -413,7 +413,7 @@ class Optimizer(Recorder):
             if posterior is None:
                 pending = [*self._state.pending.values(), *designs]
                 posterior = self._posterior(data, request.context_distribution, pending)
-                known = self._main.surrogate(data) or posterior.model
+                known = self._main.forecasting(data) or posterior.model
                 forecaster = OutcomeForecaster.by(known, posterior.points, data, request.context_distribution[0])
             under_way = len(self._state.pending) + len(designs)
             if self._is_exploring(posterior, data, under_way):

@@ -17,6 +17,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edrbo.contexts.distributions import ContextPoints, box_points
+from edrbo.contexts.distributions import ContextPoints, box_points, compress
 from edrbo.contexts.partial import COMPLETIONS, complete, thinned
 from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.errors import EdrboError, InvalidContextError
@@ -105,7 +106,8 @@ def find_policy(
     ``names`` are the context variables that are known before (None: all), ``contexts`` those of the table.
     """
     space, settings = known.training_data.space, known.training_data.state.settings
-    if known.posterior.points.atoms.shape[1] == 0:
+    tolerances = known.tolerances
+    if known.posterior.points.atoms.shape[1] == (0 if tolerances is None else tolerances.count):
         raise EdrboError("this method takes contexts for noise", "choose a method that models contexts, as edrbo does")
     chosen = _read_names(names, space.context_names)
     finder = _Finder(known, candidates, least_success, np.isin(space.context_names, chosen))
@@ -116,7 +118,10 @@ def find_policy(
     at = finder.distribution
     support = finder.support
     points = ContextPoints(at.contexts, at.weights, support, levels=at.levels)
-    follows = torch.stack([finder.best(finder.scale.decode(c[None].numpy())[0])[0] for c in points.all])
+    seen = points.all if tolerances is None else points.all[:, tolerances.count :]
+    distinct, which = np.unique(seen.numpy(), axis=0, return_inverse=True)
+    designs = torch.stack([finder.best(row)[0] for row in finder.scale.decode(distinct)])
+    follows = designs[torch.from_numpy(which.reshape(-1))]
     both = paired_values(
         model_goal,
         known.answers.model_under(goal),
@@ -175,14 +180,25 @@ class _Finder:
             return contexts.contexts[:0]
         return box_points(answers.lower, answers.upper, FEW_SUPPORT, contexts.levels)
 
+    @cached_property
+    def seen(self) -> ContextPoints:
+        """The distribution of contexts."""
+        dist, tolerances = self.known.context_distribution, self.known.tolerances
+        points = ContextPoints(dist.contexts, dist.weights, dist.contexts[:0], levels=dist.levels)
+        return points if tolerances is None else tolerances.contexts(points)
+
     def given(self, row: Array) -> ContextPoints:
-        """What a context may be of which the known part of ``row`` (d_c) is known."""
-        scale, dist = self.scale, self.known.context_distribution
+        """What a context may be of which the known part of ``row`` (d_c) is known, beside tolerances if there are."""
+        points, tolerances = self._contexts(row), self.known.tolerances
+        return points if tolerances is None else tolerances.points(points)
+
+    def _contexts(self, row: Array) -> ContextPoints:
+        scale, dist = self.scale, self.seen
         if self.told.all():
             atoms = torch.from_numpy(scale.encode(row[None]))
             return ContextPoints(atoms, atoms.new_ones(1), atoms[:0], levels=dist.levels)
         part = np.where(self.told, row, np.nan)
-        found = thinned(complete(part, scale.decode(dist.contexts.numpy()), dist.weights.numpy(), scale), COMPLETIONS)
+        found = thinned(complete(part, scale.decode(dist.atoms.numpy()), dist.weights.numpy(), scale), COMPLETIONS)
         atoms, weights = torch.from_numpy(found.contexts), torch.from_numpy(found.weights)
         return ContextPoints(atoms, weights / weights.sum(), atoms[:0], levels=dist.levels)
 
@@ -190,9 +206,11 @@ class _Finder:
         """The best design (d_x) where ``row`` (d_c) is known, and what the context may be."""
         points, known = self.given(row), self.known
         feasibility = known.posterior.feasibility
-        if feasibility is not None and feasibility.atoms.shape[1]:
-            feasibility = replace(feasibility, atoms=points.atoms, weights=points.weights)
-        goal = known.model_goal.given_context()
+        if feasibility is not None and (width := feasibility.atoms.shape[1]):
+            own = points.atoms[:, points.atoms.shape[1] - width :]
+            feasibility = replace(feasibility, atoms=own, weights=points.weights)
+        tolerances = known.tolerances
+        goal = known.model_goal.given_context() if tolerances is None else tolerances.goal(known.model_goal)
         posterior = replace(known.posterior, points=points, smooth=None, model_goal=goal, feasibility=feasibility)
         starts = known.training_data.starts()
         x = best_design(posterior, self.candidates, starts, known.seed, self.least_success)
@@ -222,7 +240,7 @@ class _Finder:
     def table(self, names: Sequence[str]) -> list[Array]:
         """Contexts (d_c each) of a grid over those of the distribution; or of many variables some of these."""
         space, scale = self.known.training_data.space, self.scale
-        seen = scale.decode(self.known.context_distribution.contexts.numpy())
+        seen = scale.decode(self.seen.atoms.numpy())
         variables, count = space.context, CURVE if len(names) == 1 else SIDE
         axes = []
         for k, name in enumerate(space.context_names):
@@ -236,7 +254,7 @@ class _Finder:
             else:
                 axes.append(np.unique(np.linspace(values.min(), values.max(), count)))
         if math.prod(len(axis) for axis in axes) > MOST_ROWS:
-            few = self.known.context_distribution.thinned(FEW_ROWS).contexts.numpy()
+            few = compress(self.seen.atoms, self.seen.weights, FEW_ROWS, discrete=self.seen.discrete).atoms.numpy()
             rows = np.unique(np.where(self.told, scale.decode(few), np.nan), axis=0)
             return list(rows)
         return [np.array(row) for row in itertools.product(*axes)]

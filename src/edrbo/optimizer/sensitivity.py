@@ -152,7 +152,7 @@ class _Sampler:
         self.known, self.space = known, space
         self.contexts, self.weights = known.context_distribution.contexts, known.context_distribution.weights
         self.meets = self.contexts.shape[1] > 0  # whether the model knows of contexts
-        self.names: Sequence[str] = [*space.design_names, *(space.context_names if self.meets else ())]
+        self.names: Sequence[str] = [*space.design_names, *known.varying]
         self.count = BASE if len(self.names) <= MANY else FEW_BASE
 
     def single(self) -> Tensor:

@@ -38,6 +38,7 @@ from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling, Warping
 from edrbo.surrogate.sparse import MIN_OBSERVATIONS, SparseGP, inducing_points
+from edrbo.surrogate.tolerance import Shift, ShiftedGP
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +291,10 @@ class ExpertEnsemble(GaussianModel):
         """Expert m alone."""
         return ExpertEnsemble(self.gp.expert(m), self.scaling, self.weighting, self.replicates)
 
+    def shifted(self, shift: Shift) -> ExpertEnsemble:
+        """Asked about what is set, where what comes out is off by tolerances."""
+        return ExpertEnsemble(ShiftedGP.of(self.gp, shift), self.scaling, self.weighting, self.replicates)
+
     def rougher(self, factor: Tensor | float) -> ExpertEnsemble:
         """The experts on the same data, their lengthscales times ``factor`` (d, or one for all)."""
         return ExpertEnsemble(
@@ -300,7 +305,7 @@ class ExpertEnsemble(GaussianModel):
         return self.expert(0)
 
     def sparse(self) -> GaussianModel:
-        return self if self.gp.x.shape[-2] < MIN_OBSERVATIONS else self._sparse
+        return self._sparse if self.gp.sparse and self.gp.x.shape[-2] >= MIN_OBSERVATIONS else self
 
     @cached_property
     def _sparse(self) -> SparseEnsemble:
