@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+from edrbo.surrogate.hyperparameters import LogNormal, Priors, ensemble_priors
 from torch import Tensor
 
 from edrbo.contexts.distributions import KDE, ContextDistribution
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.hyperparameters import LogNormal, Priors, ensemble_priors
 from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel, get_kernel, register
 
 

@@ -135,6 +135,75 @@ class FrontText(Protocol):
     def sure(self) -> bool: ...
 
 
+class PolicyRowText(Protocol):
+    """A context of a policy, as it is told."""
+
+    @property
+    def context(self) -> Mapping[str, Any]: ...
+    @property
+    def design(self) -> Mapping[str, Any]: ...
+    @property
+    def expected(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+
+
+class PolicyText(Protocol):
+    """A policy, as it is told."""
+
+    @property
+    def goal(self) -> str: ...
+    @property
+    def known(self) -> Sequence[str]: ...
+    @property
+    def rows(self) -> Sequence[PolicyRowText]: ...
+    @property
+    def one(self) -> Mapping[str, Any]: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def value_interval(self) -> tuple[float, float]: ...
+    @property
+    def one_value(self) -> float: ...
+    @property
+    def one_interval(self) -> tuple[float, float]: ...
+    @property
+    def worth(self) -> float: ...
+    @property
+    def worth_interval(self) -> tuple[float, float]: ...
+
+
+class ShareText(Protocol):
+    """A share of a variance, as it is told."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+
+
+class InfluenceText(Protocol):
+    """What a variable does, as it is told."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def first(self) -> ShareText: ...
+    @property
+    def total(self) -> ShareText: ...
+
+
+class SensitivityText(Protocol):
+    """What matters, as it is told."""
+
+    @property
+    def variables(self) -> Mapping[str, InfluenceText]: ...
+    @property
+    def shares(self) -> Mapping[str, ShareText]: ...
+    @property
+    def at_best(self) -> Mapping[str, ShareText]: ...
+
+
 class Fact(NamedTuple):
     label: str
     value: str
@@ -395,3 +464,83 @@ def describe_hypervolume(front: FrontText) -> str:
 def describe_doubt(front: FrontText) -> str | None:
     """What is to be said of limits that may not hold."""
     return None if front.sure else "No settings are known yet that keep all limits as surely as was asked for."
+
+
+# -------------------------------------------------------------------- a policy
+
+
+def policy_table(settings: Settings, found: PolicyText) -> tuple[list[str], list[list[str]]]:
+    """Headings, and the cells of each context: what is met, what to set then, and what to expect with its interval."""
+    space = settings.space
+    heads = [heading(name, space.context[name].unit) for name in found.known]
+    heads += [heading(name, variable.unit) for name, variable in space.design.items()]
+    heads += [heading(settings.outcome, settings.unit), "95 %"]
+    rows = []
+    for row in found.rows:
+        cells = [space.context[name].text(value) for name, value in row.context.items()]
+        cells += [space.design[name].text(value) for name, value in row.design.items()]
+        rows.append([*cells, rounded(row.expected, row.interval), range_text(row.interval)])
+    return heads, rows
+
+
+def policy_text(settings: Settings, found: PolicyText) -> list[str]:
+    """What it is worth to know the context before choosing, and whether that is sure."""
+    unit, names = parse_goal(found.goal).unit(settings.unit), " and ".join(found.known)
+    low, high = found.worth_interval
+    one = f"always set to {describe_design(settings.space, found.one)}"
+    if not math.isfinite(high - low):
+        return [f"Knowing {names} before choosing: {TOO_EARLY}."]
+    half = 0.5 * (high - low)
+    worth = f"{rounded(found.worth, (low, high))} ± {with_unit(rounded(half, (low, high)), unit)}"
+    values = [
+        with_unit(rounded(value, ends), unit)
+        for value, ends in ((found.value, found.value_interval), (found.one_value, found.one_interval))
+    ]
+    lines = [f"Knowing {names} before choosing is worth {worth} a run: {values[0]} against {values[1]} {one}."]
+    if low <= 0.0:
+        lines.append("It may as well be worth nothing: the 95 % interval begins at or below zero.")
+    return lines
+
+
+# -------------------------------------------------------------------- what matters
+
+NEGLIGIBLE = 0.05  # of the variance: too little to be worth a thought
+SHARES = {"designs": "settings", "contexts": "conditions", "both": "settings and conditions together", "noise": "noise"}
+
+
+def share_text(share: ShareText) -> str:
+    """A share of a variance with its interval: 31 % (22 to 40)."""
+    low, high = share.interval
+    return f"{percent(share.value)} ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def sensitivity_table(found: SensitivityText) -> tuple[list[str], list[list[str]]]:
+    """Headings, and the cells of each variable: what it is, by itself, and with the others."""
+    roles = {"design": "set", "context": "met"}
+    rows = [
+        [name, roles[one.role], share_text(one.first), share_text(one.total)] for name, one in found.variables.items()
+    ]
+    return ["variable", "is", "by itself", "with the others"], rows
+
+
+def sensitivity_text(found: SensitivityText) -> list[str]:
+    """Where the differences between results come from, and what follows for the conditions."""
+    parts = ", ".join(f"{SHARES[name]} {share_text(share)}" for name, share in found.shares.items())
+    lines = [f"Of the variance of results when settings are anywhere: {parts}."]
+    if found.at_best:
+        there = ", ".join(f"{SHARES[name]} {share_text(share)}" for name, share in found.at_best.items())
+        lines.append(f"At the recommended settings: {there}.")
+    if "both" in found.shares:
+        lines.append(_advice(found.shares["contexts"], found.shares["both"]))
+    return lines
+
+
+def _advice(contexts: ShareText, both: ShareText) -> str:
+    """Whether conditions are worth recording at all."""
+    if contexts.interval[1] + both.interval[1] < NEGLIGIBLE:
+        return "Conditions hardly matter: results would be as good without recording them."
+    if both.interval[1] < NEGLIGIBLE:
+        return "Conditions move results, but what is best hardly depends on them; recording them takes out their part."
+    if both.interval[0] > NEGLIGIBLE:
+        return "What is best depends on conditions: record them, and know them first if you can."
+    return "Whether what is best depends on conditions is not sure yet."

@@ -83,6 +83,37 @@ def test_the_frontier_on_the_command_line(study: Study, edrbo: Run, folder: Path
     assert "from the best on average to the best under the goal" in words
 
 
+def test_the_policy_on_the_command_line(study: Study, edrbo: Run, folder: Path) -> None:
+    found = edrbo("policy", "--goal", "expected", "--out", "policy.csv", "--json").json
+    assert found["known"] == ["c"]
+    assert found["worth_interval"][0] <= found["worth"] <= found["worth_interval"][1]
+    assert "Knowing c before choosing is worth" in found["facts"][0]
+    lines = (folder / "policy.csv").read_text().splitlines()
+    assert lines[0] == "c,x,expected,lower,upper"
+    assert [float(cell) for cell in lines[1].split(",")] == pytest.approx(
+        [found["rows"][0]["context"]["c"], found["rows"][0]["design"]["x"], found["rows"][0]["expected"]]
+        + found["rows"][0]["interval"]
+    )
+    same = study.policy(goal="expected")
+    assert [row.design["x"] for row in same.rows] == [row["design"]["x"] for row in found["rows"]]
+    words = edrbo("policy", "--known", "c").out
+    assert "Knowing c before choosing is worth" in words
+    assert "the best for each" in words
+    assert "name a .csv file" in edrbo("policy", "--out", "policy.docx").err
+    assert "exists already" in edrbo("policy", "--out", "policy.csv").err
+    assert "'d' is not a context variable" in edrbo("policy", "--known", "d").err
+
+
+def test_what_matters_on_the_command_line(study: Study, edrbo: Run) -> None:
+    found = edrbo("sensitivity", "--json").json
+    assert list(found["variables"]) == ["x", "c"]
+    assert sum(share["value"] for share in found["shares"].values()) == pytest.approx(1.0, abs=0.02)
+    words = edrbo("sensitivity").out
+    assert "what moves value" in words
+    assert "Of the variance of results" in words
+    assert "'weight' is not an outcome" in edrbo("sensitivity", "--outcome", "weight").err
+
+
 def test_a_report_says_which_goal(study: Study) -> None:
     page = report_page(study)
     assert "maximize value [mm]: mean of the worst 20 % of contexts" in page

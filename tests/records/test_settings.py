@@ -100,7 +100,7 @@ def test_every_argument_is_named_and_described(called: Any) -> None:
     assert described == [part.name for part in parameters]
 
 
-@pytest.mark.parametrize("name", ["ask", "recommend", "front", "predict", "tradeoff"])
+@pytest.mark.parametrize("name", ["ask", "recommend", "front", "predict", "policy", "sensitivity", "tradeoff"])
 def test_a_study_asks_as_an_optimizer_does(name: str) -> None:
     assert inspect.signature(getattr(Study, name)) == inspect.signature(getattr(Optimizer, name))
 

@@ -157,6 +157,34 @@ def test_the_answer_for_all_and_for_today(client: Client, study: Study) -> None:
     assert client.get("/api/v1/studies/coating/recommend?context.humidity=41").status == 422
 
 
+def test_the_policy(client: Client, study: Study) -> None:
+    for k in range(6):
+        study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + k, k], float(k))
+    address = "/api/studies/coating/policy?known=humidity"
+    result = client.until(address, lambda answer: answer.status == 200).json["result"]
+    found = study.policy(known="humidity")
+    assert [row["design"] for row in result["record"]["rows"]] == [row.design for row in found.rows]
+    assert result["record"]["worth"] == pytest.approx(found.worth)
+    assert len(result["rows"]) == len(found.rows)
+    assert result["facts"][0].startswith("Knowing humidity before choosing is worth")
+    wrong = client.until("/api/studies/coating/policy?known=wind", lambda answer: answer.status == 200).json
+    assert wrong["status"] == "failed"
+    assert "'wind' is not a context variable" in wrong["error"]
+
+
+def test_what_matters(client: Client, study: Study) -> None:
+    for k in range(6):
+        study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + k, k], float(k))
+    address = "/api/studies/coating/sensitivity"
+    result = client.until(address, lambda answer: answer.status == 200).json["result"]
+    found = study.sensitivity()
+    assert result["record"]["variables"]["speed"]["first"]["value"] == pytest.approx(
+        found.variables["speed"].first.value
+    )
+    assert [row[0] for row in result["rows"]] == ["speed", "layers", "kind", "humidity", "load"]
+    assert result["facts"][0].startswith("Of the variance of results")
+
+
 @pytest.mark.parametrize("screen", ["answer", "charts"])
 def test_what_is_shown_follows_new_results(client: Client, study: Study, screen: str) -> None:
     for k in range(3):

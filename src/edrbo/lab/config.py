@@ -43,7 +43,19 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 ABOUT = "A study of edrbo. Once it has begun, `edrbo amend` makes changes of this file official."
-VARIABLE_KEYS = ("low", "high", "log", "integer", "choices", "ordered", "unit", "step", "digits", "default")
+VARIABLE_KEYS = (
+    "low",
+    "high",
+    "log",
+    "integer",
+    "choices",
+    "ordered",
+    "unit",
+    "step",
+    "digits",
+    "tolerance",
+    "default",
+)
 HOW = "write [low, high], or {choices = [...]}"
 ALWAYS = ("direction", "method", "seed")  # written also when they are the defaults
 PLAIN = tuple(choice.name for choice in Settings.choices())

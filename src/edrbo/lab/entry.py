@@ -315,6 +315,7 @@ def _shown(given: Any) -> str:
 NUMBER = r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
 RANGE = re.compile(rf"\s*({NUMBER})?\s*(?::|\.\.+|…|–|—|-|\bto\b|\bbis\b)\s*({NUMBER})?(.*)", re.DOTALL)
 STEP = re.compile(rf"\b(?:in )?steps?(?: of|=| )\s*({NUMBER})")
+TOLERANCE = re.compile(rf"\btolerance(?: of|=| )\s*((?:±|\+/-|\+-)?\s*{NUMBER}\s*%?)")
 DEFAULT = re.compile(r"\bdefault[= ]\s*(\S+)")
 DIGITS = re.compile(r"\bdigits[= ](\d+)")
 UNIT = re.compile(r"\bunit=(\S+)")
@@ -396,15 +397,17 @@ def _whole(text: str | None) -> int:
 
 
 def _extras(rest: str) -> tuple[str, dict[str, Any]]:
-    """Step, digits and unit, and what is left of the text without them."""
+    """Step, digits, tolerance and unit, and what is left of the text without them."""
     extras: dict[str, Any] = {}
     if step := STEP.search(rest):
         extras["step"] = float(step[1].replace(",", "."))
     if digits := DIGITS.search(rest):
         extras["digits"] = int(digits[1])
+    if tolerance := TOLERANCE.search(rest):
+        extras["tolerance"] = tolerance[1].replace(",", ".").strip()
     if unit := UNIT.search(rest):
         extras["unit"] = unit[1]
-    for pattern in (STEP, DIGITS, UNIT):
+    for pattern in (STEP, DIGITS, TOLERANCE, UNIT):
         rest = pattern.sub("", rest)
     return rest, extras
 
@@ -418,6 +421,7 @@ def specification(variable: Variable) -> str:
     text = "" if ends == ["", ""] else ":".join(ends)
     text += ":int" * (record["kind"] == "integer") + ":log" * record["log"]
     text += f" step {record['step']:.17g}" if "step" in record else ""
+    text += f" tolerance {record['tolerance']}" if "tolerance" in record else ""
     unit = record.get("unit", "")
     return f"{text} {'unit=' if unit.casefold() in MARKS else ''}{unit}".rstrip()
 

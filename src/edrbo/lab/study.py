@@ -31,7 +31,9 @@ if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
     from edrbo.optimizer.answers import Prediction
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.pareto import ParetoFront
+    from edrbo.optimizer.policy import Policy
     from edrbo.optimizer.recommendation import Recommendation
+    from edrbo.optimizer.sensitivity import Sensitivity
     from edrbo.optimizer.tradeoff import Tradeoff
     from edrbo.records.goals import Goal
 
@@ -481,6 +483,42 @@ class Study(Recorder):
         """
         with self._inferred() as inference:
             return inference.predict(designs, goal=goal, forecast=forecast, context=context, outcome=outcome)
+
+    def policy(
+        self,
+        *,
+        known: str | Sequence[str] | None = None,
+        contexts: Any = None,
+        goal: Goal | str | None = None,
+        forecast: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Policy:
+        """The best design for each context, and what it is worth to know the context before choosing.
+
+        Args:
+            known: The context variables that are known before the design is chosen; by default all.
+            contexts: Those of the table, as dicts, rows or a data frame; by default a grid over those seen.
+            goal: Another goal than the study's own, for the same data.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
+        with self._inferred() as inference:
+            return inference.policy(
+                known=known, contexts=contexts, goal=goal, forecast=forecast, fixed=fixed, candidates=candidates
+            )
+
+    def sensitivity(self, *, outcome: str | None = None, forecast: Any = None) -> Sensitivity:
+        """What matters: Sobol' indices of every design and context variable, and what the variance of an outcome comes
+        from: designs, contexts, both together, noise.
+
+        Args:
+            outcome: One of several, the main one by default.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+        """
+        with self._inferred() as inference:
+            return inference.sensitivity(outcome=outcome, forecast=forecast)
 
     def tradeoff(self, goal: Goal | str | None = None, *, forecast: Any = None) -> Tradeoff:
         """Designs between the best on average and the best under a goal.

@@ -441,3 +441,54 @@ class GoalAnswers:
 def text_of(goal: Goal) -> str:
     """As stored, or the class of a goal of one's own."""
     return goal.to_text() if goal.registered else type(goal).__name__
+
+
+Estimate = tuple[float, tuple[float, float]]  # in the user's units, with a 95 % interval
+
+
+def paired_values(
+    model_goal: ModelGoal,
+    model: ExpertEnsemble,
+    points: ContextPoints,
+    effective: float,
+    first: Tensor,
+    second: Tensor,
+    trust: Trust,
+    seed: int,
+    groups: Tensor | None = None,
+) -> tuple[Estimate, Estimate, Estimate]:
+    """The goal's value when the design is ``first``, and when it is ``second``, and by how much the first is better;
+    each is a design for every one of ``points.all`` (n × d_x). Otherwise as ``goal_values``.
+
+    Both see the same f, drawn jointly, and the same distributions.
+    """
+    robust = isinstance(model_goal.goal, Robust)
+    count = FEW_DRAWS if robust else DRAWS
+    context_distribution = DistributionUncertainty(points.atoms, points.weights, effective, groups=groups)
+    worlds = _Worlds(
+        model, context_distribution, trust, count, seed, distributions=CONTEXT_DISTRIBUTIONS if robust else count
+    )
+    if model_goal.goal.of_outcomes:
+        worlds.stretch = worlds.stretch * TAIL_MARGIN
+    units = model_goal.units if model_goal.goal.of_outcomes else None
+    with torch.no_grad():
+        drawn = worlds.outcomes(torch.cat([first, second]), points.all.repeat(2, 1)).held(model_goal)
+        found = []
+        for half in (slice(None, len(points.all)), slice(len(points.all), None)):
+            mine = _Drawn(drawn.outcomes[..., half], drawn.means[:, half], drawn.sds[:, half])
+            values = worlds.under_distributions(model_goal, mine.outcomes, points)
+            center = worlds.under_mean_distribution(model_goal, mine, points)
+            held = _held(model_goal, values[0] - values[1].mean() + center)
+            found.append((held.numpy(), float(center)))
+    nothing = np.zeros(1)
+    one, other = (GoalValues(draws[None], np.array([mean]), units, nothing, nothing) for draws, mean in found)
+    scale = model_goal.sense if units is None else units.scale
+    gain = scale * (one.draws[0] - other.draws[0])
+    low, high = np.quantile(gain, [0.025, 0.975])
+    mean = float(scale * (one.mean[0] - other.mean[0]))
+    estimates = [(float(each.expected[0]), tuple(float(end[0]) for end in each.interval)) for each in (one, other)]
+    return (
+        (estimates[0][0], (estimates[0][1][0], estimates[0][1][1])),
+        (estimates[1][0], (estimates[1][1][0], estimates[1][1][1])),
+        (mean, (min(float(low), mean), max(float(high), mean))),
+    )

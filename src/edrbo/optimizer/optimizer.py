@@ -40,13 +40,15 @@ from edrbo.optimizer.outcome_forecast import OutcomeForecaster
 from edrbo.optimizer.outcome_model import OutcomeModel
 from edrbo.optimizer.outcome_posterior import OutcomePosterior, Posterior
 from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_front
+from edrbo.optimizer.policy import Policy, find_policy
 from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
+from edrbo.optimizer.sensitivity import Sensitivity, find_sensitivity
 from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.events import Asked, Event
 from edrbo.records.goals import CVaR, Expected, Goal
-from edrbo.records.input_reading import spell_checked
+from edrbo.records.input_reading import need_contexts, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.run import Suggestion
@@ -411,7 +413,7 @@ class Optimizer(Recorder):
             if posterior is None:
                 pending = [*self._state.pending.values(), *designs]
                 posterior = self._posterior(data, request.context_distribution, pending)
-                known = self._main.surrogate(data) or posterior.model
+                known = self._main.forecasting(data) or posterior.model
                 forecaster = OutcomeForecaster.by(known, posterior.points, data, request.context_distribution[0])
             under_way = len(self._state.pending) + len(designs)
             if self._is_exploring(posterior, data, under_way):
@@ -594,6 +596,56 @@ class Optimizer(Recorder):
         return trade_off(
             posteriors, x, self.settings, lambda some: self.predict(some, goal=model_goal.goal, forecast=forecast)
         )
+
+    @_one_at_a_time
+    @engine_threads()
+    def policy(
+        self,
+        *,
+        known: str | Sequence[str] | None = None,
+        contexts: Any = None,
+        goal: Goal | str | None = None,
+        forecast: Any = None,
+        fixed: Mapping[str, Any] | None = None,
+        candidates: Any = None,
+    ) -> Policy:
+        """The best design for each context, and what it is worth to know the context before choosing.
+
+        Args:
+            known: The context variables that are known before the design is chosen; by default all.
+            contexts: Those of the table, as dicts, rows or a data frame; by default a grid over those seen.
+            goal: Another goal than the optimizer's own, for the same data.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+            fixed: Variables that are held, values by name.
+            candidates: The only designs to choose from: dicts, rows or a data frame.
+        """
+        need_contexts(self.space)
+        if self.settings.outcomes is not None:
+            hint = "recommend(context=…) gives the best design for one context with every limit kept"
+            raise EdrboError("a policy is one of a single outcome", hint)
+        request, seed = self._answering(forecast, None, fixed, candidates)
+        recommender = self._main.knowledge(request.context_distribution, seed, goal)
+        one, _ = self._best_designs(recommender, request)
+        return find_policy(recommender, one, request.candidates, self.settings.least_success, known, contexts)
+
+    @_one_at_a_time
+    @engine_threads()
+    def sensitivity(self, *, outcome: str | None = None, forecast: Any = None) -> Sensitivity:
+        """What matters: Sobol' indices of every design and context variable, and what the variance of an outcome comes
+        from: designs, contexts, both together, noise.
+
+        Args:
+            outcome: One of several, the main one by default.
+            forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
+        """
+        if len(self) == 0:
+            raise EdrboError("nothing was reported yet, so nothing is known to matter", "tell at least two values")
+        request, seed = self._answering(forecast, None, None, None)
+        model, best = self._model_of(outcome), None
+        known = model.knowledge(request.context_distribution, seed)
+        if not self.settings.has_front:
+            best = torch.from_numpy(self.space.encode_designs(self.recommend(forecast=forecast).design)[0])
+        return find_sensitivity(known, best, outcome or self.settings.outcome)
 
     def _best_designs(self, known: Recommender, request: AskRequest) -> tuple[Tensor, Tensor]:
         """The best design (d_x) under the goal and the one for the mean."""

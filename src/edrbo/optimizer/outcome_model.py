@@ -16,6 +16,7 @@ from edrbo.optimizer.candidates import ForecastOrContext
 from edrbo.optimizer.outcome_posterior import OutcomePosterior, condition, conditioned
 from edrbo.optimizer.recommendation import Recommender, known_distribution_of
 from edrbo.optimizer.stored_fit import StoredFit
+from edrbo.optimizer.tolerance import Tolerances
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.goals import Goal, as_goal
 from edrbo.records.state import State
@@ -120,6 +121,24 @@ class OutcomeModel:
             pending: Designs (d_x each) that are being evaluated.
             asking: Whether a design is to be suggested.
         """
+        posterior = self._of_inputs(data, context_distribution, goal, pending=pending, asking=asking)
+        tolerances = Tolerances.of(self.state.space)
+        if tolerances is None:
+            return posterior
+        wanted = self.goal(data) if goal is None else goal
+        given = context_distribution[1] is not None
+        return tolerances.posterior(posterior, tolerances.goal(wanted) if given else None)
+
+    def _of_inputs(
+        self,
+        data: TrainingData,
+        context_distribution: ForecastOrContext,
+        goal: ModelGoal | None,
+        *,
+        pending: list[Array],
+        asking: bool,
+    ) -> OutcomePosterior:
+        """The same of what comes out: without tolerances."""
         forecast, fixed = context_distribution[0], context_distribution[1]
         model = self.surrogate(data)
         model_goal = self.goal(data) if goal is None else goal
@@ -145,15 +164,22 @@ class OutcomeModel:
         self, data: TrainingData, context_distribution: ForecastOrContext
     ) -> DistributionUncertainty:
         """The distribution to answer for, as far as it is known."""
-        return known_distribution_of(
+        found = known_distribution_of(
             data, self.method.context_distribution, self.state.settings.context_half_life, *context_distribution
         )
+        tolerances = Tolerances.of(self.state.space)
+        return found if tolerances is None else tolerances.distribution(found)
+
+    def forecasting(self, data: TrainingData) -> ExpertEnsemble | None:
+        """The surrogate, asked about what is set."""
+        model, tolerances = self.surrogate(data), Tolerances.of(self.state.space)
+        return model if model is None or tolerances is None else tolerances.model(model)
 
     def knowledge(
         self, context_distribution: ForecastOrContext, seed: int, goal: Goal | str | None = None
     ) -> Recommender:
         """Everything an answer under this goal and distribution is made from."""
-        data = self.data()
+        data, tolerances = self.data(), Tolerances.of(self.state.space)
         posterior = self.posterior(data, context_distribution, self.goal(data, goal), pending=[], asking=False)
         model = self.surrogate(data)
         surrogate = self.method.surrogate
@@ -161,6 +187,8 @@ class OutcomeModel:
             worlds, trust = posterior.model, earned_trust(posterior.model)
         else:
             members = doubted(surrogate, model)
-            worlds = conditioned(surrogate, members, data.extras([]), posterior.points)
+            points = posterior.points if tolerances is None else tolerances.contexts(posterior.points)
+            worlds = conditioned(surrogate, members, data.extras([]), points)
+            worlds = worlds if tolerances is None else tolerances.model(worlds)
             trust = earned_trust(members)
         return Recommender(data, posterior, worlds, self.known_distribution(data, context_distribution), trust, seed)

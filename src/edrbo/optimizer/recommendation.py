@@ -31,6 +31,7 @@ from edrbo.optimizer.goal_posterior import GoalAnswers, text_of
 from edrbo.optimizer.intervals import ValueIntervals, value_intervals
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Outlook, Rivals, outlook
+from edrbo.optimizer.tolerance import Tolerances
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.goals import Expected
 from edrbo.space.variables import format_value
@@ -148,6 +149,18 @@ class Recommender:
         return self.posterior.model_goal
 
     @cached_property
+    def tolerances(self) -> Tolerances | None:
+        """Of design variables: then contexts are pairs."""
+        return Tolerances.of(self.training_data.space)
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The names of what a context of the model is made of."""
+        count = self.context_distribution.contexts.shape[1]
+        own = () if self.tolerances is None else self.tolerances.titles
+        return own + (self.training_data.space.context_names if count > len(own) else ())
+
+    @cached_property
     def answers(self) -> GoalAnswers:
         return GoalAnswers(
             replace(self.posterior, model=self.worlds), self.context_distribution, self.trust, *self._box(), self.seed
@@ -201,8 +214,10 @@ class Recommender:
         """The ends of the box of those contexts that the model knows."""
         box = self.training_data.whole_box if self.model_goal.over_all_bounds else self.training_data.box
         lower, upper = box(self.training_data.scale())
-        count = self.context_distribution.contexts.shape[1]
-        return lower[:count], upper[:count]
+        tolerances, count = self.tolerances, self.context_distribution.contexts.shape[1]
+        if tolerances is None:
+            return lower[:count], upper[:count]
+        return tolerances.box(lower[: count - tolerances.count], upper[: count - tolerances.count])
 
     def prediction(self, x: Tensor) -> tuple[ValueIntervals, Prediction, dict[str, float]]:
         """Of designs ``x`` (N × d_x); and of the first one what the interval of its value is made of."""
@@ -438,8 +453,7 @@ class Recommendation:
         """Per context variable: standard deviation of f(x, c) due to it alone."""
         training_data = self._known.training_data
         effects = training_data.units.spread_to_user(context_effects(self._known.posterior, self._x)).tolist()
-        names = training_data.space.context_names if effects else ()  # none for a model of x alone
-        return dict(zip(names, effects, strict=True))
+        return dict(zip(self._known.varying, effects, strict=True))
 
     @_on_read
     def worst_case(self) -> float:

@@ -25,6 +25,7 @@ from edrbo.space.context_scale import ContextScale
 from edrbo.space.expressions import Constraint, Relation, read_constraints, stored_constraints
 from edrbo.space.feasible_region import Region
 from edrbo.space.point_tables import AnyArray, Array, close_match, read_columns
+from edrbo.space.tolerance import Tolerance
 from edrbo.space.variables import (
     Categorical,
     Column,
@@ -177,9 +178,12 @@ class Space:
         for name, variable in designs.items():
             if not variable.bounded:
                 raise InvalidSpaceError(f"design variable {name!r} lacks a bound", "write (lower, upper)")
-        for name in contexts:
+        for name, variable in contexts.items():
             if name in designs:
                 raise InvalidSpaceError(f"{name!r} is both a design and a context variable", "rename one")
+            if getattr(variable, "tolerance", None) is not None:
+                hint = "a tolerance is of what you set; what varies by itself is the context's distribution"
+                raise InvalidSpaceError(f"context variable {name!r} has a tolerance", hint)
         object.__setattr__(self, "_design", tuple(designs.items()))
         object.__setattr__(self, "_context", tuple(contexts.items()))
         constraints, relations = read_constraints(constraints, designs, contexts)
@@ -244,6 +248,12 @@ class Space:
     def columns(self) -> tuple[Column, ...]:
         """The place of each design variable in a coded design, in order."""
         return columns_of(self._design)
+
+    @cached_property
+    def tolerances(self) -> dict[str, Tolerance]:
+        """Of the design variables that have one."""
+        given = {name: getattr(variable, "tolerance", None) for name, variable in self._design}
+        return {name: Tolerance.read(one) for name, one in given.items() if one is not None}
 
     @property
     def continuous(self) -> bool:

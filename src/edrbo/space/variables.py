@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.space.context_scale import robust_range
 from edrbo.space.point_tables import AnyArray, Array, close_match, read_numbers
+from edrbo.space.tolerance import Tolerance, check_tolerance
 
 __all__ = [
     "Categorical",
@@ -116,7 +117,7 @@ def check_default(variable: Any) -> None:
 
 def given_extras(variable: Any) -> dict[str, Any]:
     """What is written only if it was given: records of version 0.1 lack it."""
-    parts = {name: getattr(variable, name, None) for name in ("unit", "digits", "step", "default")}
+    parts = {name: getattr(variable, name, None) for name in ("unit", "digits", "step", "tolerance", "default")}
     return {name: value for name, value in parts.items() if value not in (None, "")}
 
 
@@ -533,7 +534,8 @@ class Real(NumericVariable):
     """A real variable between ``lower`` and ``upper``; ``log=True`` codes its logarithm.
 
     ``None`` is an absent bound, which only context variables may have. Suggestions are multiples of ``step`` from the
-    lower bound; values are shown in their ``unit`` with ``digits`` after the point.
+    lower bound; values are shown in their ``unit`` with ``digits`` after the point. ``tolerance`` is how far what comes
+    out may be off what is set: a standard deviation as 1.0 or "2 %", a half-width as "±1.5" or "±2 %".
     """
 
     lower: float | None = None
@@ -543,6 +545,7 @@ class Real(NumericVariable):
     digits: int | None = None
     step: float | None = None
     default: float | None = field(default=None, compare=False)
+    tolerance: float | str | None = None
 
     kind: ClassVar[str] = "real"
 
@@ -564,6 +567,9 @@ class Real(NumericVariable):
         if self.step is not None:
             object.__setattr__(self, "step", real_bound(self.step))
             self._steps()
+        if self.tolerance is not None:
+            record = check_tolerance(self.tolerance, self.lower, self.upper, self.log)
+            object.__setattr__(self, "tolerance", record)
         check_default(self)
 
     def __repr__(self) -> str:
@@ -580,7 +586,8 @@ class Real(NumericVariable):
         else:
             text = f"{ends[0]} to {ends[1]}"
         steps = "" if self.step is None else f" in steps of {number_text(self.step)}"
-        return f"{text}{self.unit and ' ' + self.unit}{steps}{', on a logarithmic scale' if self.log else ''}"
+        off = "" if self.tolerance is None else f", {Tolerance.read(self.tolerance).describe(self.unit)}"
+        return f"{text}{self.unit and ' ' + self.unit}{steps}{', on a logarithmic scale' if self.log else ''}{off}"
 
     def text(self, value: Any) -> str:
         """``value`` as it is shown, without its unit."""

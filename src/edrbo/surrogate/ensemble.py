@@ -39,6 +39,7 @@ from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling, Warping
 from edrbo.surrogate.sparse import MIN_OBSERVATIONS, SparseGP, inducing_points
+from edrbo.surrogate.tolerance import Shift, ShiftedGP
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +298,10 @@ class ExpertEnsemble(GaussianModel):
         """Expert m alone."""
         return replace(self, gp=self.gp.expert(m))
 
+    def shifted(self, shift: Shift) -> ExpertEnsemble:
+        """Asked about what is set, where what comes out is off by tolerances."""
+        return ExpertEnsemble(ShiftedGP.of(self.gp, shift), self.scaling, self.weighting, self.replicates)
+
     def rougher(self, factor: Tensor | float) -> ExpertEnsemble:
         """The experts on the same data, their lengthscales times ``factor`` (d, or one for all)."""
         return replace(self, gp=self.gp.with_lengthscale(factor * self.gp.hyper.lengthscale), replicates=None)
@@ -305,7 +310,7 @@ class ExpertEnsemble(GaussianModel):
         return self.expert(0)
 
     def sparse(self) -> GaussianModel:
-        return self if self.gp.x.shape[-2] < MIN_OBSERVATIONS else self._sparse
+        return self._sparse if self.gp.sparse and self.gp.x.shape[-2] >= MIN_OBSERVATIONS else self
 
     @cached_property
     def _sparse(self) -> SparseEnsemble:

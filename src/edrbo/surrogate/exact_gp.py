@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -60,6 +61,7 @@ class ExactGP:
     noise_variance: Tensor
     chol: Tensor
     alpha: Tensor
+    sparse: ClassVar[bool] = True  # whether ``SparseGP`` can stand in for it
 
     @classmethod
     def condition(

@@ -1,5 +1,5 @@
-"""``edrbo recommend``, ``tradeoff``, ``front``: the design to use, what robustness costs on average, and the designs to
-choose from where several outcomes are the main one.
+"""``edrbo recommend``, ``policy``, ``sensitivity``, ``tradeoff``, ``front``: the design to use, that for each context,
+what matters, what robustness costs on average, and the designs to choose from where several outcomes are the main one.
 """
 
 from __future__ import annotations
@@ -67,6 +67,76 @@ def recommend(
         rows = [list(fact) for fact in text.price]
         print_table("the price of robustness", ["", "this answer", "best on average"], rows)
     say(text.nearest)
+
+
+def policy(
+    study: StudyOption = None,
+    name: NameOption = None,
+    known: Annotated[
+        list[str] | None,
+        typer.Option("--known", "-k", help="A context variable that is known before. Repeat for each. Default: all."),
+    ] = None,
+    goal: Annotated[str | None, typer.Option(help="Look at the same data under another goal: cvar:0.1, …")] = None,
+    forecast: ForecastOption = None,
+    fix: FixOption = None,
+    candidates: CandidatesOption = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the table to a .csv file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """The best design for each context, and what it is worth to know the context before choosing."""
+    from edrbo.text import policy_table, policy_text
+
+    if out is not None:
+        if out.suffix.lower() != ".csv":
+            raise StudyError(f"cannot write a table to {out.name}", "name a .csv file")
+        check_new(out, force)
+    with progress("looking for the best of each context", "policy"), opened(study, name) as opened_study:
+        space, settings = opened_study.space_now, opened_study.settings
+        request = read_request_options(space, forecast, fix, candidates)
+        found = opened_study.policy(
+            known=known or None,
+            goal=goal,
+            forecast=request["forecast"],
+            fixed=request["fixed"],
+            candidates=request["candidates"],
+        )
+    lines, table = policy_text(settings, found), policy_table(settings, found)
+    if out is not None:
+        from edrbo.lab.files import new_file
+        from edrbo.lab.tables.csv_export import policy_csv
+
+        with new_file(out, force=force) as file:
+            file.write(policy_csv(found).encode())
+    if as_json:
+        print_json({**found.to_dict(), "facts": lines})
+        return
+    print_table("the best for each", *table)
+    for line in lines:
+        say(line)
+    if out is not None:
+        say(f"table: {out}")
+
+
+def sensitivity(
+    study: StudyOption = None,
+    name: NameOption = None,
+    outcome: Annotated[str | None, typer.Option(help="One of several outcomes. Default: the main one.")] = None,
+    forecast: ForecastOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What matters: how much of the differences comes from each variable, and from noise."""
+    from edrbo.text import sensitivity_table, sensitivity_text
+
+    with progress("working out what matters", "sensitivity"), opened(study, name) as opened_study:
+        space = opened_study.space_now
+        found = opened_study.sensitivity(outcome=outcome, forecast=read_forecast(space, forecast))
+    if as_json:
+        print_json({**found.to_dict(), "facts": sensitivity_text(found)})
+        return
+    print_table(f"what moves {found.outcome}", *sensitivity_table(found))
+    for line in sensitivity_text(found):
+        say(line)
 
 
 def front(

@@ -280,7 +280,10 @@ def _one_of(names: list[str]) -> Callable[[str], str]:
     return read
 
 
-DESIGN_HELP = "What you set: 'speed=10:60 m/min step 0.5', rate=1e-4:1:log, layers=1:8:int, kind=a,b,c, 'size=s<m<l'."
+DESIGN_HELP = (
+    "What you set: 'speed=10:60 m/min step 0.5 tolerance 0.2', rate=1e-4:1:log, layers=1:8:int, kind=a,b,c, "
+    "'size=s<m<l'."
+)
 CONTEXT_HELP = "What the world sets: humidity=0:100, or just price if its bounds are not known. Repeat for each."
 
 CONSTRAINT_HELP = "What must hold between what you set: 'speed * dose <= 80', 'a + b + c == 1'. Repeat for each."
@@ -480,7 +483,7 @@ def _like(new: Variable, old: Variable | None) -> Variable:
         return new
     kept: dict[str, Any] = {
         name: getattr(old, name)
-        for name in ("unit", "digits", "step", "default")
+        for name in ("unit", "digits", "step", "tolerance", "default")
         if getattr(new, name, None) in (None, "") and getattr(old, name, None) not in (None, "")
     }
     return replace(new, **kept)

@@ -17,6 +17,7 @@ A table of one's own needs only the variables and ``value``; a row without a des
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
@@ -33,6 +34,7 @@ from edrbo.records.settings import Settings
 from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.space import Space
+from edrbo.text import PolicyText
 
 Array = NDArray[np.float64]
 Row = dict[str, str]
@@ -105,6 +107,19 @@ def _measured(settings: Settings, reported: Mapping[str, tuple[float, float]]) -
     place = {"outcome": 0, "noise_variance": 1}
     known = {head: reported[name][place[role]] for head, (role, name) in roles.items() if name in reported}
     return {head: "" if head not in known or math.isnan(known[head]) else _text(known[head]) for head in roles}
+
+
+def policy_csv(found: PolicyText) -> str:
+    """The table of a policy with exact numbers: what is met, what to set, what to expect with its 95 % interval."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    first = found.rows[0]
+    names = [*first.context, *first.design, "expected", "lower", "upper"]
+    writer.writerow(map(shielded, names))
+    for row in found.rows:
+        cells = [*row.context.values(), *row.design.values(), row.expected, *row.interval]
+        writer.writerow(shielded(_text(cell)) for cell in cells)
+    return text.getvalue()
 
 
 def _run(state: State, event: e.Asked | e.Reported | e.Failed) -> Row:

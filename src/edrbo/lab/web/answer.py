@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -15,7 +15,7 @@ from edrbo.lab.web.numbers import shown_of
 from edrbo.lab.web.variables import describe_variable, unit_of
 from edrbo.optimizer.recommendation import EXTRAPOLATION_DISTANCE
 from edrbo.records.state import State
-from edrbo.text import answer_text
+from edrbo.text import answer_text, policy_table, policy_text, sensitivity_table, sensitivity_text
 
 
 def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -36,6 +36,33 @@ def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]
         "goal": text.goal,
         "nearest": [{**run, "away": _away(run["distance"])} for run in record["nearest"]],
         "observations": found.observations,
+        "at": time.time(),
+    }
+
+
+def policy_of(study: Study, known: Sequence[str]) -> dict[str, Any]:
+    """Thinks: the best design for each context, where the variables of these names are known before, or all."""
+    found = study.policy(known=list(known) or None)
+    settings = study.state.settings
+    heads, rows = policy_table(settings, found)
+    return {
+        "record": plain(found.to_dict()),
+        "facts": policy_text(settings, found),
+        "heads": heads,
+        "rows": rows,
+        "at": time.time(),
+    }
+
+
+def sensitivity_of(study: Study, outcome: str | None) -> dict[str, Any]:
+    """Thinks: which variables matter, and what the variance of an outcome comes from."""
+    found = study.sensitivity(outcome=outcome)
+    heads, rows = sensitivity_table(found)
+    return {
+        "record": plain(found.to_dict()),
+        "facts": sensitivity_text(found),
+        "heads": heads,
+        "rows": rows,
         "at": time.time(),
     }
 

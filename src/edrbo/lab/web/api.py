@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
 from edrbo.lab.entry import read_amount, read_context, read_design, read_variances
@@ -77,13 +77,31 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
 
         `?context.humidity=0.4` fixes a context variable; name all of them, or none. It needs `X-Edrbo` or a bearer too.
         """
-        asker = request.scope["edrbo"]
-        if not asker["may_compute"]:
-            raise HTTPException(
-                403, "send X-Edrbo, from /api/v1/session, or a bearer token: this makes the server compute"
-            )
-        session = sessions.get(study)
-        job = session.answer(views.context_of_query(session.state.space, request.query_params), asker["who"])
+        who, session = _who_may_compute(request), sessions.get(study)
+        job = session.answer(views.context_of_query(session.state.space, request.query_params), who)
+        response.status_code = 202 if job.open else 200
+        return {**job_view(job, session), "result": job.result}
+
+    @api.get("/studies/{study}/policy")
+    def policy(
+        study: str, request: Request, response: Response, known: Annotated[list[str] | None, Query()] = None
+    ) -> dict[str, Any]:
+        """The best design for each context, and what it is worth to know the context before choosing. As `recommend`,
+        ask again while `status` is waiting or running.
+
+        `?known=humidity` says what is known before; by default every context variable is.
+        """
+        who, session = _who_may_compute(request), sessions.get(study)
+        job = session.policy(known or [], who)
+        response.status_code = 202 if job.open else 200
+        return {**job_view(job, session), "result": job.result}
+
+    @api.get("/studies/{study}/sensitivity")
+    def sensitivity(study: str, request: Request, response: Response, outcome: str | None = None) -> dict[str, Any]:
+        """Which variables matter, and what the variance of an outcome comes from. As `recommend`, ask again while
+        `status` is waiting or running."""
+        who, session = _who_may_compute(request), sessions.get(study)
+        job = session.sensitivity(outcome, who)
         response.status_code = 202 if job.open else 200
         return {**job_view(job, session), "result": job.result}
 
@@ -95,6 +113,14 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         if found is None:
             raise InvalidValueError("there is no such job", "the server was started again; look at what is pending")
         return job_view(found, session)
+
+
+def _who_may_compute(request: Request) -> str:
+    """Who asks; 403 for pages of others, which may not make the server compute."""
+    asker = request.scope["edrbo"]
+    if not asker["may_compute"]:
+        raise HTTPException(403, "send X-Edrbo, from /api/v1/session, or a bearer token: this makes the server compute")
+    return str(asker["who"])
 
 
 def _reporting(api: APIRouter, sessions: StudySessions) -> None:

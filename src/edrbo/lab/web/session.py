@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -144,6 +144,20 @@ class StudySession:
         mark = "" if context is None else repr(sorted(context.items()))
         key = f"answer {self.evidence(self.state)} {mark}"
         return self.worker.submit(key, "answer", "the answer", lambda: think(self.inference(), context), who)
+
+    def policy(self, known: Sequence[str], who: str) -> Job:
+        """The best design for each context, where the variables of these names are known before, or all."""
+        from edrbo.lab.web.answer import policy_of
+
+        key = f"policy {self.evidence(self.state)} {sorted(known)!r}"
+        return self.worker.submit(key, "answer", "the policy", lambda: policy_of(self.inference(), known), who)
+
+    def sensitivity(self, outcome: str | None, who: str) -> Job:
+        """What matters for an outcome, by default for the main one."""
+        from edrbo.lab.web.answer import sensitivity_of
+
+        key = f"sensitivity {self.evidence(self.state)} {outcome!r}"
+        return self.worker.submit(key, "answer", "what matters", lambda: sensitivity_of(self.inference(), outcome), who)
 
     def charts(self, who: str) -> Job:
         from edrbo.lab.web.pareto import front_pictures
