@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "edrbo"
 # A package imports only what stands above it; packages on one line do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "html_table", "palette", "streams"),
-    ("cancellation", "threads"),
+    ("cancellation", "charts", "threads"),
     ("space",),
     ("records",),
     ("lab.entry",),

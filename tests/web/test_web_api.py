@@ -200,7 +200,7 @@ def test_amendments_are_recorded(client: Client, study: Study) -> None:
     assert "goal: expected → cvar:0.2" in page
     assert "aim: operate → identify" in page
     assert "only the settings found in the end</td>" in page
-    assert "mean of the worst 20 % of contexts" in page
+    assert "mean of the worst 20\u202f% of conditions" in page
     assert "speed: 1 to 9 → 1 to 12.5" in page
     assert "a faster motor" in page
 

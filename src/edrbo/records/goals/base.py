@@ -81,7 +81,7 @@ class Goal(ABC):
         return None
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        """What the value is, in words: "mean of the worst 10 % of contexts"."""
+        """What the value is, in words: "mean of the worst 10 % of conditions"."""
         return self.name or type(self).__name__
 
     def unit(self, outcome_unit: str = "") -> str:

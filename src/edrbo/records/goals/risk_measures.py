@@ -39,7 +39,7 @@ class Expected(Goal):
         return (weights * outcomes).sum(-1)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return "mean over contexts"
+        return "mean over the conditions"
 
 
 @register_goal
@@ -63,7 +63,7 @@ class CVaR(Goal):
         return sign * (kept * ordered).sum(-1) / kept.sum(-1)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return f"mean of the worst {_percent(self.level)} of contexts"
+        return f"mean of the worst {_percent(self.level)} of conditions"
 
 
 @register_goal
@@ -91,7 +91,7 @@ class Quantile(Goal):
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
         how = "reached" if direction == "maximize" else "not exceeded"
-        return f"value {how} in {_percent(1.0 - self.level)} of contexts"
+        return f"value {how} in {_percent(1.0 - self.level)} of conditions"
 
 
 @register_goal
@@ -116,7 +116,7 @@ class WorstCase(Goal):
         return sign * module_of(outcomes).amin(sign * outcomes, -1)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return "worst case over all contexts" if self.over == "box" else "worst case over the contexts seen"
+        return "worst case over all conditions" if self.over == "box" else "worst case over the conditions seen"
 
 
 @register_goal
@@ -154,7 +154,7 @@ class Robust(Goal):
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
         if self.distance == "wasserstein":
-            return f"worst mean when contexts shift by {_percent(self.radius)} of their range"
+            return f"worst mean when conditions shift by {_percent(self.radius)} of their range"
         names = {"total-variation": "total variation", "kl": "KL divergence", "chi-square": "χ² divergence"}
         return f"worst mean over distributions within {self.radius:g} in {names.get(self.distance, 'MMD')}"
 

@@ -39,7 +39,7 @@ class ProbabilityBetterThan(Utility):
         return smooth_step(sign_of(direction) * (mean - self.spec) + gain, sd)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return f"share of contexts with {outcome} {'≥' if direction == 'maximize' else '≤'} {self.spec:g}"
+        return f"share of conditions with {outcome} {'≥' if direction == 'maximize' else '≤'} {self.spec:g}"
 
 
 @register_goal
@@ -69,7 +69,7 @@ class ProbabilityWithin(Utility):
         return smooth_step(self.high - mean + gain, sd) * smooth_step(mean + gain - self.low, sd)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return f"share of contexts with {outcome} from {self.low:g} to {self.high:g}"
+        return f"share of conditions with {outcome} from {self.low:g} to {self.high:g}"
 
 
 @register_goal
