@@ -304,6 +304,8 @@ def _next(found: RecommendationText, settings: Settings) -> str:
     """Whether to stop, to go on, or to try what is recommended."""
     if found.is_extrapolation or found.beats_observations:
         return "Next: try these settings, and enter the result."
+    if found.limits_hold is False or (found.success is not None and found.success < settings.least_success - ROUNDING):
+        return "Next: go on with suggestions until this is surer."
     if not math.isfinite(found.expected_improvement_10):
         return ""
     if found.expected_improvement_10 <= 0:

@@ -36,7 +36,7 @@ WIDTH, BROAD, HEIGHT = 440, 920, 264  # a broad one stands beside it for wide sc
 RIGHT, TOP, BOTTOM = 14, 10, 42  # with the name of the axis on one line; each further one takes
 LINE = 15
 LETTER = 7.4  # width of one on a tick, as large as on a phone
-ACROSS, UPWARD = 50, 28  # letters of a line of an axis' name
+ACROSS, UPWARD = 50, 32  # letters of a line of an axis' name
 LINES = 3  # at most
 WIDEST_TICK = 12  # letters
 SCALE, GAP = 12, 58  # width of the scale of a heat map, and the room of its numbers
@@ -69,7 +69,7 @@ def short(text: str, length: int) -> str:
 
 def lines(text: str, length: int) -> list[str]:
     """``text`` on lines of at most ``length`` characters; what does not fit on the last one is cut."""
-    found = wrap(one_line(text), length) or [""]
+    found = wrap(one_line(typeset(text)), length) or [""]  # the thin space keeps what it joins on one line
     return found if len(found) <= LINES else [*found[: LINES - 1], short(" ".join(found[LINES - 1 :]), length)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -159,9 +160,16 @@ def sorted_rows(state: State, rows: list[dict[str, Any]], key: str, down: bool) 
 
 
 def searched(state: State, rows: list[dict[str, Any]], words: str) -> list[dict[str, Any]]:
-    """Rows of which every word that was typed stands in some cell, a name, a note or a status."""
-    wanted = words.lower().split()
-    return [row for row in rows if all(word in text for text in [_text_of(state, row)] for word in wanted)]
+    """Rows of which every word that was typed stands in some cell, a name, a note or a status; a number as a whole, and
+    "run 3" is that run alone."""
+    if number := re.fullmatch(r"\s*run\s*(\d+)\s*", words, re.IGNORECASE):
+        return [row for row in rows if row["id"] == int(number[1])]
+    wanted = [
+        re.compile(rf"(?<![\d.]){re.escape(word)}(?![\d.])" if word[0].isdigit() else re.escape(word))
+        for word in words.lower().split()
+    ]
+    texts = [(row, _text_of(state, row)) for row in rows]
+    return [row for row, text in texts if all(word.search(text) for word in wanted)]
 
 
 def _text_of(state: State, row: Mapping[str, Any]) -> str:

@@ -97,12 +97,11 @@
     return found;
   }
 
-  function complain(form, words) {
+  function complain(form, words, field) {
     const place = form.querySelector(".form-said");
     place.textContent = words;
     place.hidden = !words;
     unmark(form);
-    const field = words && meant(form, words);
     if (field) mark(field, words);
     else if (words) place.scrollIntoView({ block: "nearest" });
   }
@@ -153,26 +152,20 @@
     form.querySelectorAll(".field-said.error").forEach((one) => one.remove());
   }
 
+  // What keeps the form from being sent, and where; nothing if nothing does.
   function ready(form) {
     const looks = Array.from(form.querySelectorAll("[data-number]"), (input) => [input, look(input)]);
     const wrong = looks.find(([, found]) => found.wrong);
-    if (wrong) {
-      wrong[0].focus();
-      return "A number cannot be read; write it as 1.7 or 1,7.";
-    }
+    if (wrong) return ["A number cannot be read; write it as 1.7 or 1,7.", wrong[0]];
     if (form.dataset.variables !== undefined && !variables(form, "design").length) {
-      form.querySelector('[data-variable="design"] [data-part="name"]').focus();
-      return "Add at least one setting: give it a name.";
+      return ["Add at least one setting: give it a name.", form.querySelector('[data-variable="design"] [data-part="name"]')];
     }
     const unmeasured = form.querySelector("#unmeasured");
     if (unmeasured && !unmeasured.checked) {
       const empty = Array.from(form.querySelectorAll("#conditions :is(input, select)")).find((input) => !input.value.trim());
-      if (empty) {
-        empty.focus();
-        return "Fill in every condition, or say that they are not measured yet.";
-      }
+      if (empty) return ["Fill in every condition, or say that they are not measured yet.", empty];
     }
-    return "";
+    return ["", null];
   }
 
   // The server says what looks mistyped; true if there is nothing, or somebody said that it is right.
@@ -212,8 +205,8 @@
   }
 
   async function send(form) {
-    const trouble = ready(form);
-    complain(form, trouble);
+    const [trouble, where] = ready(form);
+    complain(form, trouble, where);
     if (trouble || form.dataset.sending) return;
     form.dataset.sending = "yes"; // a second tap finds this
     if (!(await sound(form))) {
@@ -241,7 +234,8 @@
       form.querySelectorAll("button").forEach((button) => { if (button.classList.contains("main")) button.disabled = true; });
     } else {
       const said = answer.status === 0 ? "The server does not answer; try again." : answer.body.error;
-      complain(form, [said, answer.body.hint].filter(Boolean).join(" – "));
+      const all = [said, answer.body.hint].filter(Boolean).join(" – ");
+      complain(form, all, meant(form, all));
     }
   }
 
