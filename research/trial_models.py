@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from edrbo.surrogate.hyperparameters import LogNormal, Priors, ensemble_priors
 from torch import Tensor
 
 from edrbo.contexts.distributions import KDE, ContextDistribution
 from edrbo.surrogate.ensemble import Surrogate
-from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel, get_kernel, register
+from edrbo.surrogate.kernels import EXPERTS, KERNELS, Kernel, LogNormal, Priors, ensemble_priors, get_kernel, register
 
 
 def prior(**changes: object) -> Callable[[int], Priors]:

@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "edrbo"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "html_table", "palette", "streams"),
     ("client",),
-    ("cancellation", "threads"),
+    ("cancellation", "charts", "threads"),
     ("space",),
     ("records",),
     ("lab.entry",),

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import edrbo
 from edrbo.errors import InvalidSpaceError
 from edrbo.lab.cli import make_app
-from edrbo.lab.report.posterior_picture import draw_belief
 
 
 def test_the_demo_finds_the_order_and_draws_it(tmp_path: Path) -> None:
@@ -29,10 +28,10 @@ def test_the_demo_finds_the_order_and_draws_it(tmp_path: Path) -> None:
     assert picture.stat().st_size > 20_000
 
 
-def test_the_picture_needs_one_design_and_one_context_variable(tmp_path: Path) -> None:
+def test_the_picture_needs_one_design_and_one_context_variable() -> None:
     optimizer = edrbo.Optimizer(edrbo.Space(design={"x": (0, 1), "y": (0, 1)}, context={"c": (0, 1)}))
     with pytest.raises(InvalidSpaceError, match="one design"):
-        draw_belief(optimizer, tmp_path / "no.png")
+        edrbo.plot.belief(optimizer)
 
 
 @pytest.mark.parametrize("statement", ["import edrbo", "import edrbo.lab.cli", "import edrbo; edrbo.Space"])

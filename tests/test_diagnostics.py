@@ -74,7 +74,7 @@ def test_words_of_calibration() -> None:
     assert "can be trusted" not in describe_calibration(good, bad)
     wide = HeldOutPredictions(good.y, np.full(40, good.y.mean()), np.full(40, 100.0))
     assert "honest but wide" in describe_calibration(wide, wide)
-    assert describe_calibration(predicted(3, 0.5), good) == "With 3 outcomes it is too early to judge the model."
+    assert describe_calibration(predicted(3, 0.5), good) == "With 3 results it is too early to judge the model."
     nothing = HeldOutPredictions(good.y[:0], good.mean[:0], good.sd[:0])
     assert "too few runs in new places" in describe_calibration(good, nothing)
 

@@ -328,14 +328,16 @@ def test_a_ball_of_distributions_cannot_do_without_contexts() -> None:
 
 
 def test_words_for_people() -> None:
-    assert CVaR(0.1).title() == "mean of the worst 10 % of contexts"
-    assert Quantile(0.05).title("maximize") == "value reached in 95 % of contexts"
-    assert Quantile(0.05).title("minimize") == "value not exceeded in 95 % of contexts"
-    assert ProbabilityBetterThan(5).title("minimize", "roughness") == "share of contexts with roughness ≤ 5"
+    assert CVaR(0.1).title() == "mean of the worst 10 % of conditions"
+    assert Quantile(0.05).title("maximize") == "value reached in 95 % of conditions"
+    assert Quantile(0.05).title("minimize") == "value not exceeded in 95 % of conditions"
+    assert ProbabilityBetterThan(5).title("minimize", "roughness") == "share of conditions with roughness ≤ 5"
     assert MeanSd(2).title("minimize") == "mean plus 2 standard deviations"
-    assert Robust(0.1).title() == "worst mean when contexts shift by 10 % of their range"
-    assert CVaR(0.1).axis("maximize", "yield", "kg") == "yield, mean of the worst 10 % of contexts (kg)"
-    assert ProbabilityWithin(3, 5).axis("maximize", "thickness", "µm") == "share of contexts with thickness from 3 to 5"
+    assert Robust(0.1).title() == "worst mean when conditions shift by 10 % of their range"
+    assert CVaR(0.1).axis("maximize", "yield", "kg") == "yield, mean of the worst 10 % of conditions (kg)"
+    assert (
+        ProbabilityWithin(3, 5).axis("maximize", "thickness", "µm") == "share of conditions with thickness from 3 to 5"
+    )
     assert TargetLoss(50).axis("maximize", "thickness", "µm") == "mean squared distance from 50 (µm²)"
     titles = {goal.title(direction) for goal in TEXTS.values() for direction in ("maximize", "minimize")}
     assert len(titles) == len(TEXTS) + 3  # Quantile, MeanSd and Reach speak of the direction

@@ -227,7 +227,7 @@ def test_a_goal_of_ones_own_is_followed_and_not_stored_unless_registered() -> No
 def test_methods_with_a_functional_of_their_own_are_judged_by_the_goal(method: str) -> None:
     plain, aimed = (reported(edrbo.Optimizer(SPACE, method, seed=3, goal=g), 6) for g in ("expected", "reach:0"))
     assert np.array_equal(plain.observations.x, aimed.observations.x)
-    assert aimed.recommend().title == "share of contexts with value ≥ 0"
+    assert aimed.recommend().title == "share of conditions with value ≥ 0"
 
 
 @pytest.mark.parametrize("method", ["edrbo-mean", "edrbo-integrated"])

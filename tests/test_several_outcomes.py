@@ -153,7 +153,7 @@ def test_the_recommendation_keeps_its_limit(found: edrbo.Recommendation) -> None
     assert found.limits_hold
     assert answer.holds >= LIMIT.confidence
     assert EDGE - 0.1 < found.design["x"] <= EDGE
-    assert answer.aim == "g ≤ 0.5 in 90 % of contexts"
+    assert answer.aim == "g ≤ 0.5 in 90 % of conditions"
     assert answer.value_interval[0] < answer.value < answer.value_interval[1] <= 1.0
     assert answer.expected == pytest.approx(found.design["x"], abs=0.05)
     assert found.outcomes["y"].expected == found.expected

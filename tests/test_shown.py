@@ -62,7 +62,7 @@ def test_a_printed_recommendation_says_what_every_interface_says() -> None:
     lines = str(found).splitlines()
     text = answer_text(found, optimizer.settings)
     assert lines[0].startswith(f"x = {found.design['x']:.3g}"[:5])
-    assert lines[1] == "best for: mean over contexts"
+    assert lines[1] == "best for: mean over the conditions"
     assert lines[2:] == [
         *(f"{f.label}: {f.value} ({f.explanation})" for f in text.facts),
         *(f"! {d}" for d in text.doubts),

@@ -20,7 +20,7 @@ SETTINGS = Settings(Space({"speed": (1, 99)}, {"humidity": (0, 100)}), outcome="
 ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     design={"speed": 38.0},
     goal="expected",
-    title="mean over contexts",
+    title="mean over the conditions",
     value=94.1348,
     value_interval=(88.962, 99.287),
     value_parts={},
@@ -131,8 +131,8 @@ def test_a_bound_that_says_nothing_says_so() -> None:
 
 
 def test_the_goal_has_a_unit_of_its_own() -> None:
-    found = facts(goal="reach:90", title="share of contexts", value=0.871, value_interval=(0.6, 0.99))
-    assert found["share of contexts"] == ("0.87", "95 % sure: 0.60 to 0.99")
+    found = facts(goal="reach:90", title="share of conditions", value=0.871, value_interval=(0.6, 0.99))
+    assert found["share of conditions"] == ("0.87", "95 % sure: 0.60 to 0.99")
     assert found["left to gain"][0] == "at most 24"
     assert found["expected on average"][0] == "94 GU"
     assert answer_text(other(goal="reach:90"), SETTINGS).price == (("mean", "94 GU", "95 GU"),)

@@ -33,7 +33,7 @@ def test_from_the_best_on_average_to_the_best_under_the_goal(lever: edrbo.Optimi
     assert (np.diff(sign * found.mean) < 0).all()
     assert (np.diff(sign * found.value) > 0).all()
     assert found.goal == "cvar:0.2"
-    assert found.value_axis == "gain, mean of the worst 20 % of contexts (kg)"
+    assert found.value_axis == "gain, mean of the worst 20 % of conditions (kg)"
     found.save(tmp_path / "frontier.png")
     assert (tmp_path / "frontier.png").read_bytes()[:4] == b"\x89PNG"
     again = lever.predict(found.designs, goal="cvar:0.2")

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from edrbo.surrogate.lbfgs import minimize_lbfgs
 from numpy.typing import NDArray
 from scipy.stats import t as student
 from torch import Tensor
@@ -31,6 +30,7 @@ from edrbo.records.settings import DEFAULT, Purpose
 from edrbo.streams import in_turn, stream_seed
 from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.surrogate.gaussian_model import pairs
+from edrbo.surrogate.quasi_newton import minimize_lbfgs
 
 Array = NDArray[np.float64]
 

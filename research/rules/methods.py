@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from edrbo.surrogate.hyperparameters import LogNormal, Priors, ensemble_priors
-
 from edrbo import register
 from edrbo.acquisition.methods import Method
 from edrbo.acquisition.risk import Expectation
@@ -16,6 +14,7 @@ from edrbo.bench.learners.learner import Learner, OptimizerLearner, Setup
 from edrbo.contexts.distributions import Empirical
 from edrbo.records.settings import Purpose
 from edrbo.surrogate.ensemble import Surrogate
+from edrbo.surrogate.kernels import LogNormal, Priors, ensemble_priors
 from rules.hills import HillVisitor, Rule
 from rules.models import AskedBy, grid, laplace_draws
 from rules.scores import GrowingUCB, ImprovementLessCost, MixtureLogEI, SeekThenAvoid, TailUCB

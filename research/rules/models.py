@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from edrbo.surrogate.hyperparameters import Hyperparameters, ensemble_priors
 
 from edrbo.acquisition.acquisition import RobustAcquisition
 from edrbo.acquisition.risk import Expectation
@@ -18,6 +17,7 @@ from edrbo.contexts.distributions import ContextPoints, compress
 from edrbo.streams import stream_seed
 from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.kernels import Hyperparameters, ensemble_priors
 from edrbo.surrogate.marginal import marginalized
 from rules.hills import Array, HillVisitor, Rule
 

@@ -27,6 +27,21 @@ GRAY = "#555555"  # what is not the point: truths, bounds, distributions
 EITHER = "#848484"  # ink of pictures that stand on light and on dark pages: 3.7 to 1 on both
 GRID = "#E6E6E6"
 COLOR_MAP = "cividis"
+CIVIDIS = (  # the same map in ten steps, for pages
+    *("#00224E", "#123570", "#3B496C", "#575D6D", "#707173"),
+    *("#8A8678", "#A59C74", "#C3B369", "#E1CC55", "#FEE838"),
+)
+# as charts name them
+NAMED = {"blue": BLUE, "orange": VERMILION, "green": GREEN, "grey": GRAY, "purple": PURPLE, "white": "#FFFFFF"}
+
+
+def shade(share: float) -> str:
+    """The color of the map at ``share`` of the way from its dark end to its bright one."""
+    at = min(max(share, 0.0), 1.0) * (len(CIVIDIS) - 1)
+    k = min(int(at), len(CIVIDIS) - 2)
+    one, other = (tuple(int(color[i : i + 2], 16) for i in (1, 3, 5)) for color in CIVIDIS[k : k + 2])
+    mixed = (round(a + (at - k) * (b - a)) for a, b in zip(one, other, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
 @dataclass(frozen=True)

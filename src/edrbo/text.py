@@ -220,6 +220,7 @@ class AnswerText:
     doubts      what to check before relying on it
     price       what the goal costs and buys: a name, the answer's value, and that of the best on average
     nearest     the runs that were most like it, in a sentence
+    next        what to do now, in a sentence; empty where nobody can say yet
     """
 
     goal: str
@@ -228,6 +229,7 @@ class AnswerText:
     doubts: tuple[str, ...]
     price: tuple[Fact, ...]
     nearest: str
+    next: str
 
     def records(self) -> list[dict[str, str]]:
         """Facts and sources in JSON types."""
@@ -243,6 +245,7 @@ def answer_text(found: RecommendationText, settings: Settings) -> AnswerText:
         tuple(_doubts(found, settings)),
         tuple(_price(found, settings)),
         describe_nearest(settings, found),
+        _next(found, settings),
     )
 
 
@@ -398,6 +401,20 @@ def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
         asked = percent(settings.least_success)
         doubts.append(f"It may well fail: nothing that was tried succeeds with the {asked} asked for.")
     return doubts
+
+
+def _next(found: RecommendationText, settings: Settings) -> str:
+    """Whether to stop, to go on, or to try what is recommended."""
+    if found.is_extrapolation or found.beats_observations:
+        return "Next: try these settings, and enter the result."
+    if found.limits_hold is False or (found.success is not None and found.success < settings.least_success - ROUNDING):
+        return "Next: go on with suggestions until this is surer."
+    if not math.isfinite(found.expected_improvement_10):
+        return ""
+    if found.expected_improvement_10 <= 0:
+        return "Next: stop here, more runs would bring next to nothing."
+    more = with_unit(_two(found.expected_improvement_10), parse_goal(found.goal).unit(settings.unit))
+    return f"Next: use these settings, or go on if about {more} is worth ten more runs."
 
 
 def _price(found: RecommendationText, settings: Settings) -> list[Fact]:

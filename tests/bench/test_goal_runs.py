@@ -89,5 +89,5 @@ def test_pictures_and_pages_name_the_goal() -> None:
     results = replace(made_up(seeds=2), goal="cvar:0.1")
     assert any("under cvar:0.1" in axes.get_ylabel() for axes in draw_regret(results).axes)
     statistics = page_data(results, None, "title")["statistics"]
-    assert "under cvar:0.1 (mean of the worst 10 % of contexts)" in statistics["simple"]
+    assert "under cvar:0.1 (mean of the worst 10 % of conditions)" in statistics["simple"]
     assert "cvar" not in statistics["shift-up"]

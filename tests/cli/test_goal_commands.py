@@ -38,11 +38,11 @@ def test_a_study_keeps_and_follows_its_goal(study: Study, edrbo: Run) -> None:
     assert study.settings.goal == package.CVaR(0.2)
     found = edrbo("recommend", "--json").json
     assert found["design"]["x"] < 0.2
-    assert found["title"] == "mean of the worst 20 % of contexts"
+    assert found["title"] == "mean of the worst 20 % of conditions"
     assert found["value_interval"][0] <= found["value"] <= found["value_interval"][1]
     assert found["price"]["on average"]["mean"] > found["price"]["recommended"]["mean"] == found["expected"]
     words = edrbo("recommend").out
-    assert "mean of the worst 20 % of contexts" in words
+    assert "mean of the worst 20 % of conditions" in words
     assert "the price of robustness" in words
     other = edrbo("recommend", "--goal", "expected", "--json").json
     assert other["design"]["x"] > 0.9
@@ -116,8 +116,8 @@ def test_what_matters_on_the_command_line(study: Study, edrbo: Run) -> None:
 
 def test_a_report_says_which_goal(study: Study) -> None:
     page = report_page(study)
-    assert "maximize value [mm]: mean of the worst 20 % of contexts" in page
-    assert "mean of the worst 20 % of contexts along x" in page
+    assert "maximize value [mm]: mean of the worst 20 % of conditions" in page
+    assert "mean of the worst 20 % of conditions along x" in page
     assert "best on average" in page
     assert "Mean against the goal" in page
 

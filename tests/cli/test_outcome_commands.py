@@ -25,7 +25,7 @@ def test_a_study_of_several_outcomes(edrbo: Edrbo, folder: Path) -> None:
     )
     assert "gave roughness 0.4" in reported.out
     shown = edrbo("show")
-    assert "roughness ≤ 2 in 90 % of contexts" in shown.out
+    assert "roughness ≤ 2 in 90 % of conditions" in shown.out
     assert "gloss [GU]" in shown.out
     assert edrbo("edit", 1, "--value", "gloss=1.3", "--yes").code == 0
     runs = edrbo("show", "--json").json["runs"]
@@ -53,7 +53,7 @@ def test_every_outcome_is_answered_for(edrbo: Edrbo, folder: Path) -> None:
         words = ("-v", f"gloss={x * (1 + c)}", "-v", f"roughness={x + 0.2 * c}", "-c", f"humidity={c}")
         assert edrbo("tell", "-d", f"speed={x}", *words).code == 0
     shown = edrbo("recommend")
-    assert "roughness ≤ 0.9 um in 95 % of contexts" in shown.out
+    assert "roughness ≤ 0.9 um in 95 % of conditions" in shown.out
     assert "No settings are known yet that keep the limit on roughness" in shown.out
     found = edrbo("recommend", "--json").json
     assert found["limits_hold"] is False

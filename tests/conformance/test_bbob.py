@@ -149,9 +149,9 @@ def test_gradient_is_that_of_the_expectation(member: Member, problem: Problem) -
     np.testing.assert_allclose(values, problem.expected(x), rtol=1e-12)
     scale = problem.value_range
     for j in range(problem.d_x):
-        step = family.STEP * np.eye(problem.d_x)[j]
+        step = bbob.STEP * np.eye(problem.d_x)[j]
         near, far = (problem.expected(x + k * step) - problem.expected(x - k * step) for k in (1, 2))
-        slope = (8 * near - far) / (12 * family.STEP)
+        slope = (8 * near - far) / (12 * bbob.STEP)
         np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-6, atol=1e-8 * scale)
         if member.number not in (*ROUGH, *KINKED):
             step = 1e-5 * np.eye(problem.d_x)[j]

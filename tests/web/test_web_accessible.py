@@ -63,7 +63,20 @@ def test_accessible(axe: str, client: Client, study: Study, browsers: Browsers) 
     study.tell({"speed": 2, "layers": 1, "kind": "plain"}, failed=True, why="blocked")
     study.drop(0, "spilled")
     study.ask()
-    screens = ("", "enter/7", "enter", "runs", "run/0", "run/5", "answer", "charts", "import", "setup")
+    screens = (
+        "",
+        "enter/7",
+        "enter",
+        "runs",
+        "run/0",
+        "run/5",
+        "answer",
+        "charts",
+        "charts?x=speed&y=load",
+        "compare?run=0&run=1",
+        "import",
+        "setup",
+    )
     wrong: dict[str, list[str]] = {}
     page = browsers.open(home_of(client))
     for screen in (*screens, "../../new", "../../api/v1/docs"):

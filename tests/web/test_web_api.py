@@ -160,14 +160,14 @@ def test_the_answer_for_all_and_for_today(client: Client, study: Study) -> None:
 def test_the_policy(client: Client, study: Study) -> None:
     for k in range(6):
         study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + k, k], float(k))
-    address = "/api/studies/coating/policy?known=humidity"
+    address = "/api/v1/studies/coating/policy?known=humidity"
     result = client.until(address, lambda answer: answer.status == 200).json["result"]
     found = study.policy(known="humidity")
     assert [row["design"] for row in result["record"]["rows"]] == [row.design for row in found.rows]
     assert result["record"]["worth"] == pytest.approx(found.worth)
     assert len(result["rows"]) == len(found.rows)
     assert result["facts"][0].startswith("Knowing humidity before choosing is worth")
-    wrong = client.until("/api/studies/coating/policy?known=wind", lambda answer: answer.status == 200).json
+    wrong = client.until("/api/v1/studies/coating/policy?known=wind", lambda answer: answer.status == 200).json
     assert wrong["status"] == "failed"
     assert "'wind' is not a context variable" in wrong["error"]
 
@@ -175,7 +175,7 @@ def test_the_policy(client: Client, study: Study) -> None:
 def test_what_matters(client: Client, study: Study) -> None:
     for k in range(6):
         study.tell({"speed": 1 + k, "layers": 1 + k % 4, "kind": "plain"}, [40 + k, k], float(k))
-    address = "/api/studies/coating/sensitivity"
+    address = "/api/v1/studies/coating/sensitivity"
     result = client.until(address, lambda answer: answer.status == 200).json["result"]
     found = study.sensitivity()
     assert result["record"]["variables"]["speed"]["first"]["value"] == pytest.approx(
@@ -228,7 +228,7 @@ def test_amendments_are_recorded(client: Client, study: Study) -> None:
     assert "goal: expected → cvar:0.2" in page
     assert "aim: operate → identify" in page
     assert "only the settings found in the end</td>" in page
-    assert "mean of the worst 20 % of contexts" in page
+    assert "mean of the worst 20\u202f% of conditions" in page
     assert "speed: 1 to 9 → 1 to 12.5" in page
     assert "a faster motor" in page
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from edrbo.lab.web.numbers import shown
+from edrbo.lab.web.views import shown
 
 
 @pytest.mark.parametrize(

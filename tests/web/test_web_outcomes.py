@@ -19,7 +19,7 @@ def test_reported_and_corrected_by_name(tmp_path: Path) -> None:
         page = client.get(f"/s/coating/enter/{asked.id}").text
         assert 'name="outcomes.gloss"' in page
         assert 'name="outcomes.haze &lt;b&gt;"' in page
-        assert "in 95 % of contexts" in page
+        assert "in 95\u202f% of conditions" in page
         assert client.write("tell", id=0, outcomes={"gloss": "1,5", "haze <b>": ""}).status == 200
         assert client.write("tell", design={"speed": 3}, outcomes={"haze <b>": 0.5}).status == 200
         assert client.write("correct", id=0, outcomes={"haze <b>": "0,25"}, why="measured later").status == 200

@@ -466,10 +466,13 @@ def paired_values(
     count = FEW_DRAWS if robust else DRAWS
     context_distribution = DistributionUncertainty(points.atoms, points.weights, effective, groups=groups)
     worlds = _Worlds(
-        model, context_distribution, trust, count, seed, distributions=CONTEXT_DISTRIBUTIONS if robust else count
+        model,
+        context_distribution,
+        trust.under(model_goal.goal),
+        count,
+        seed,
+        distributions=CONTEXT_DISTRIBUTIONS if robust else count,
     )
-    if model_goal.goal.of_outcomes:
-        worlds.stretch = worlds.stretch * TAIL_MARGIN
     units = model_goal.units if model_goal.goal.of_outcomes else None
     with torch.no_grad():
         drawn = worlds.outcomes(torch.cat([first, second]), points.all.repeat(2, 1)).held(model_goal)

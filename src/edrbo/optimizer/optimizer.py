@@ -48,7 +48,7 @@ from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.events import Asked, Event
 from edrbo.records.goals import CVaR, Expected, Goal
-from edrbo.records.input_reading import need_contexts, spell_checked
+from edrbo.records.input_reading import need_contexts, read_one_context, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.run import Suggestion
@@ -389,9 +389,11 @@ class Optimizer(Recorder):
         costs = self._costs()
         found = self._designs(int(count), request, costs)
         first, version = self._state.next_id, self._state.version
+        known = None if context is None else read_one_context(self.space, context, partial=True)
         paid = [None if costs is None else float(costs.of(x[None])[0]) for x, _ in found]
         for i, (x, outcome_forecast) in enumerate(found):
-            self.apply(Asked(id=first + i, x=x, outcome_forecast=outcome_forecast, cost=paid[i], version=version))
+            more: dict[str, Any] = {"outcome_forecast": outcome_forecast, "cost": paid[i], "context": known}
+            self.apply(Asked(id=first + i, x=x, version=version, **more))
         names = self.space.decode_designs(np.stack([x for x, _ in found]))
         suggestions = [Suggestion(first + i, design, found[i][1], paid[i]) for i, design in enumerate(names)]
         return suggestions[0] if n is None else suggestions

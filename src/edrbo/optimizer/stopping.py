@@ -55,8 +55,8 @@ class Measure:
     """How good outcomes are: ``value`` takes them (... × n) in contexts of probabilities ``weights`` (... × n), and the
     contexts with their mean distribution; a larger one is better.
 
-    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one takes
-    the distribution from the contexts, one for all outcomes, and is asked less; one ``of_tails`` of fewer designs in
+    ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one
+    takes the distribution from the contexts, one for all outcomes, and is asked less; one ``of_tails`` of fewer designs in
     more contexts.
     """
 

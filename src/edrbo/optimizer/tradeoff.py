@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.charts import Axis, Chart, Line, Mark, Points, Shape, span
 from edrbo.contexts.distributions import sobol_points
 from edrbo.optimizer.answers import Prediction
 from edrbo.optimizer.goal_posterior import text_of
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
-from edrbo.palette import BLUE, GRID, VERMILION, notebook_figure
 from edrbo.records.goals import Expected
 from edrbo.records.settings import Settings
 from edrbo.space import Space
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 TRIED = 1024  # quasi-random designs looked at, beside those evaluated and the best ones
-AXIS_LETTERS = 48  # a line of an axis' label
 NEGLIGIBLE = 1e-3  # of what designs differ by at all
 MAX_SHOWN = 12  # of the frontier
 
@@ -47,29 +45,25 @@ class Tradeoff:
     mean_axis: str
     value_axis: str
 
+    def chart(self, tips: Sequence[str] = ()) -> Chart:
+        """The frontier as a picture, a dot a design; ``tips`` say what each of them is."""
+        mean, value = self.mean.tolist(), self.value.tolist()
+        said = list(tips) or [", ".join(f"{name} {part}" for name, part in design.items()) for design in self.designs]
+        shapes: tuple[Shape, Shape] = ("dot", "star")
+        ends = [
+            Points([mean[k]], [value[k]], "orange", words, [said[k]], shape=shape, size=5.5)
+            for k, words, shape in zip((0, -1), ("best on average", "best under the goal"), shapes, strict=True)
+        ]
+        between = Points(mean, value, "blue", "a choice between them", said, size=4.5)
+        marks: tuple[Mark, ...] = (Line(mean, value), between, *ends)
+        across, up = Axis.of(self.mean_axis, span(mean)), Axis.of(self.value_axis, span(value))
+        return Chart("The average against the goal", across, up, marks)
+
     def draw(self) -> Figure:
-        """The frontier as a picture."""
-        figure = notebook_figure()(figsize=(5.6, 4.2), layout="constrained", dpi=130)
-        axes = figure.subplots()
-        axes.plot(self.mean, self.value, "o-", color=BLUE, linewidth=1.6, markersize=5)
-        for end, words in ((0, "best on average"), (-1, "best under the goal")):
-            place = float(self.mean[end]), float(self.value[end])
-            axes.plot(*place, "o", color=VERMILION, markersize=8)
-            right = place[0] > self.mean.mean()  # words stand on the inner side of their dot
-            high = place[1] > self.value.mean()
-            axes.annotate(
-                words,
-                place,
-                (-10 if right else 10, -12 if high else 12),
-                textcoords="offset points",
-                fontsize=9,
-                horizontalalignment="right" if right else "left",
-                verticalalignment="top" if high else "bottom",
-            )
-        axes.set(xlabel=fill(self.mean_axis, AXIS_LETTERS), ylabel=fill(self.value_axis, AXIS_LETTERS))
-        axes.margins(0.08)
-        axes.grid(color=GRID)
-        return figure
+        """The frontier with matplotlib."""
+        from edrbo.charts.figure import draw_all
+
+        return draw_all([self.chart()])
 
     def save(self, path: str | Path) -> None:
         """Write the picture; the kind follows from the ending of ``path``."""

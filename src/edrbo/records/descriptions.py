@@ -71,6 +71,17 @@ def outcome_of(run: Run, name: str, settings: Settings) -> float | None:
     return run.value if name == settings.outcome else run.others.get(name)
 
 
+def broken_limits(run: Run, settings: Settings) -> list[str]:
+    """The outcomes of which a run's values break the limit."""
+    found = []
+    for name, limit in ({} if settings.outcomes is None else settings.outcomes.limits).items():
+        value = outcome_of(run, name, settings)
+        low, high = limit.ends
+        if value is not None and not low <= value <= high:
+            found.append(name)
+    return found
+
+
 def describe_design(space: Space, design: Mapping[str, Any]) -> str:
     """speed 38 m/min, kind plain"""
     known = space.design  # an answer may speak of more, in the words of its interface
@@ -246,6 +257,30 @@ def history_of(state: State, key: int) -> list[e.Event]:
         if isinstance(event, e.Undone) and event.of in own:
             own.add(event.ref)
     return [event for event in state.history if event.ref in own]
+
+
+def measured(state: State) -> dict[int, e.Event]:
+    """The event by which each run ended, of one that is being tried that by which it began: who and when. Later
+    corrections and notes are not meant."""
+    gone, found = undone(state.history), dict[int, e.Event]()
+    for event in state.history:
+        if event.ref in gone:
+            continue
+        if isinstance(event, e.Asked):
+            found.setdefault(event.id, event)
+        elif isinstance(event, e.Reported | e.Failed | e.Cancelled):
+            found[event.id] = event
+    return found
+
+
+def context_asked_for(state: State, key: int) -> dict[str, Any]:
+    """The context that was said to come when run ``key`` was asked for, by name, as far as the study still has it."""
+    gone = undone(state.history)
+    for event in state.history:
+        if isinstance(event, e.Asked) and event.id == key and event.ref not in gone and event.context is not None:
+            named = _space_of(state, event).name_contexts(event.context[None])[0]
+            return {name: value for name, value in named.items() if name in state.space.context}
+    return {}
 
 
 def remarks_of(state: State) -> dict[int, list[str]]:

@@ -59,6 +59,7 @@ class Asked(Event):
     x: Array
     outcome_forecast: Mapping[str, Any] | None = None  # what was believed of the outcome
     cost: float | None = None  # what its run was believed to cost
+    context: Array | None = None  # that was said to come, NaN: not known
     version: int = 0
 
 

@@ -188,7 +188,7 @@ class Goal(ABC):
         return None
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        """What the value is, in words: "mean of the worst 10 % of contexts"."""
+        """What the value is, in words: "mean of the worst 10 % of conditions"."""
         return self.name or type(self).__name__
 
     def unit(self, outcome_unit: str = "") -> str:
@@ -411,7 +411,7 @@ class Expected(Goal):
         return (weights * outcomes).sum(-1)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return "mean over contexts"
+        return "mean over the conditions"
 
 
 @register_goal
@@ -435,7 +435,7 @@ class CVaR(Goal):
         return sign * (kept * ordered).sum(-1) / kept.sum(-1)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return f"mean of the worst {_percent(self.level)} of contexts"
+        return f"mean of the worst {_percent(self.level)} of conditions"
 
 
 @register_goal
@@ -463,7 +463,7 @@ class Quantile(Goal):
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
         how = "reached" if direction == "maximize" else "not exceeded"
-        return f"value {how} in {_percent(1.0 - self.level)} of contexts"
+        return f"value {how} in {_percent(1.0 - self.level)} of conditions"
 
 
 @register_goal
@@ -488,7 +488,7 @@ class WorstCase(Goal):
         return sign * module_of(outcomes).amin(sign * outcomes, -1)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return "worst case over all contexts" if self.over == "box" else "worst case over the contexts seen"
+        return "worst case over all conditions" if self.over == "box" else "worst case over the conditions seen"
 
 
 @register_goal
@@ -526,7 +526,7 @@ class Robust(Goal):
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
         if self.distance == "wasserstein":
-            return f"worst mean when contexts shift by {_percent(self.radius)} of their range"
+            return f"worst mean when conditions shift by {_percent(self.radius)} of their range"
         names = {"total-variation": "total variation", "kl": "KL divergence", "chi-square": "χ² divergence"}
         return f"worst mean over distributions within {self.radius:g} in {names.get(self.distance, 'MMD')}"
 
@@ -634,7 +634,7 @@ class ProbabilityBetterThan(Utility):
         return smooth_step(sign_of(direction) * (mean - self.spec) + gain, sd)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return f"share of contexts with {outcome} {'≥' if direction == 'maximize' else '≤'} {self.spec:g}"
+        return f"share of conditions with {outcome} {'≥' if direction == 'maximize' else '≤'} {self.spec:g}"
 
 
 @register_goal
@@ -664,7 +664,7 @@ class ProbabilityWithin(Utility):
         return smooth_step(self.high - mean + gain, sd) * smooth_step(mean + gain - self.low, sd)
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        return f"share of contexts with {outcome} from {self.low:g} to {self.high:g}"
+        return f"share of conditions with {outcome} from {self.low:g} to {self.high:g}"
 
 
 @register_goal

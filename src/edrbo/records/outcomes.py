@@ -227,6 +227,11 @@ class Limit:
         return "maximize" if self.upper is None else "minimize"
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Of the values that keep it."""
+        return (-math.inf if self.lower is None else self.lower), (math.inf if self.upper is None else self.upper)
+
+    @property
     def goal(self) -> Goal:
         """The share of contexts in which it holds."""
         if self.lower is not None and self.upper is not None:
@@ -234,11 +239,11 @@ class Limit:
         return ProbabilityBetterThan(self.lower if self.upper is None else self.upper)  # type: ignore[arg-type]
 
     def describe(self, name: str) -> str:
-        """roughness ≤ 2 µm in 95 % of contexts"""
+        """roughness ≤ 2 µm in 95 % of conditions"""
         after = self.unit and f" {self.unit}"
         low = "" if self.lower is None else f"{self.lower:g} ≤ " if self.upper is not None else ""
         high = f" ≥ {self.lower:g}" if self.upper is None else f" ≤ {self.upper:g}"
-        return f"{low}{name}{high}{after} in {100 * self.probability:g} % of contexts"
+        return f"{low}{name}{high}{after} in {100 * self.probability:g} % of conditions"
 
 
 Aimed = Maximize | Minimize | Limit

@@ -152,6 +152,7 @@ class Draft:
         x = self._design(event)
         if x is None:
             raise InvalidEventError("a suggestion has no design", None)
+        self._context(event)  # one that cannot be is refused
         key = self._new_id(event.id)
         self.runs[key] = Run(key, x, outcome_forecast=event.outcome_forecast, cost_expected=event.cost)
         self.suggested += 1
@@ -360,7 +361,7 @@ class Draft:
         x = read_design(event.x, self._space(event.version))
         return recode_design(x, self._steps(event.version))
 
-    def _context(self, event: e.Reported | e.Failed | e.ContextReported | e.Corrected) -> Array | None:
+    def _context(self, event: e.Asked | e.Reported | e.Failed | e.ContextReported | e.Corrected) -> Array | None:
         if event.context is None:
             return None
         row = read_context(event.context, self._space(event.version))

@@ -28,7 +28,7 @@ def demo(
 
     from edrbo import Optimizer, Space
     from edrbo.bench import problems
-    from edrbo.lab.report.posterior_picture import draw_belief
+    from edrbo.plot import belief
     from edrbo.streams import stream
     from edrbo.text import answer_text
 
@@ -81,5 +81,5 @@ def demo(
         console.print(f"{fact.label}: {fact.value} ({fact.explanation})", highlight=False)
     for doubt in said.doubts:
         console.print(doubt)
-    draw_belief(optimizer, out, truth=lambda order: problem.expected(order[:, None]))
+    belief(optimizer, truth=lambda order: problem.expected(order[:, None])).savefig(out)
     console.print(f"picture: {out}", soft_wrap=True, highlight=False)

@@ -1,7 +1,8 @@
-"""What a report tells: everything is computed here, nothing is drawn."""
+"""What a report and the page of charts tell: everything is computed here, nothing is drawn."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,37 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.charts import Chart
 from edrbo.lab import Study
 from edrbo.lab.report.diagnostics import MIN_OUTCOMES, ContextShift, context_shift, describe_calibration
-from edrbo.optimizer.answers import Prediction
-from edrbo.optimizer.calibration import LeaveOneOut, leave_one_out, one_step_ahead, predicted_when_suggested
-from edrbo.optimizer.optimizer import Optimizer
+from edrbo.optimizer.calibration import one_step_ahead, predicted_when_suggested
+from edrbo.optimizer.pareto import ParetoFront
 from edrbo.optimizer.recommendation import Recommendation
-from edrbo.optimizer.training_data import TrainingData
-from edrbo.records.context_log import ContextLog
-from edrbo.records.goals import Expected
-from edrbo.records.outcomes import Units
-from edrbo.space import Space, Variable
-from edrbo.streams import stream
+from edrbo.plot import Pictures
+from edrbo.records.descriptions import describe_spending
+from edrbo.space import Space
+from edrbo.text import describe_hypervolume
 
 Array = NDArray[np.float64]
 
-POINTS = 49  # of a curve along a real variable
-LEVELS = 40  # values of an integer that are shown
-DRAWN = 2_000  # contexts that stand for a long history
 MIN_CONTEXTS = 8  # contexts before a shift can be looked for
-
-
-@dataclass(frozen=True, eq=False)
-class Slice:
-    """The expected value along one design variable, the others as recommended; ``observed`` (n) are reported values."""
-
-    name: str
-    variable: Variable
-    values: list[Any]
-    posterior: Prediction
-    recommended: Any
-    observed: list[Any]
+NOTE = (
+    "No settings are better than one of these in every main result; the best in the first one come first. Each value "
+    "is that of its goal, with the interval in which it lies with 95 %."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,54 +39,40 @@ class Advice:
     recommendation: Recommendation
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
-    study: Study
-    optimizer: Optimizer
-    recommendation: Recommendation
-    slices: list[Slice]
-    contexts: Array  # N × d_c in the order of arrival; summaries are drawn from
-    recent: int  # how many of them are recent
-    shift: ContextShift | None
-    calibration: LeaveOneOut | None
-    units: Units  # of the model
-    advice: Advice | None  # for one context
-    made: float  # when this was gathered, in seconds since 1970
-    trust: str  # how far the model can be trusted, in words
+class Facts(Pictures):
+    """The charts of a study, and what is said beside them."""
 
-    @property
-    def space(self) -> Space:
-        return self.study.space
+    def __init__(self, study: Study, context: Mapping[str, Any] | None = None) -> None:
+        study.recommend()  # the study reads what others wrote, and keeps the fit
+        super().__init__(study.optimizer)
+        self.study = study
+        self.made = time.time()  # in seconds since 1970
+        self.shift = None if not self.space.d_c else _shift_of(self.space, self.contexts)
+        self.trust = self._trust()  # how far the model can be trusted, in words
+        found = None if not context else self.optimizer.recommend(context=dict(context))
+        self.advice = None if found is None or not context else Advice(dict(context), found)
 
-    @property
-    def goal(self) -> str | None:
-        """The goal in words; None for the mean, which is shown in any case."""
-        return None if self.study.settings.goal == Expected() else self.recommendation.title
+    def _trust(self) -> str:
+        if self.calibration is None:
+            return ""
+        model = self.optimizer.model
+        before = predicted_when_suggested(self.state, self.units)
+        if model is not None and len(before.y) < MIN_OUTCOMES:
+            before = one_step_ahead(model)  # too few of its suggestions were made by a model
+        return describe_calibration(self.calibration, before)
 
 
 def gather(study: Study, context: Mapping[str, Any] | None = None) -> Facts:
     """Everything a report tells about ``study``; an error if nothing was reported yet."""
-    recommendation = study.recommend()
-    optimizer = study.optimizer
-    space = study.space
-    contexts = drawn_contexts(optimizer.context_log, space.d_c)
-    recent = min(max(len(contexts) // 4, MIN_CONTEXTS // 2), 200)
-    shift = None
+    return Facts(study, context)
+
+
+def _shift_of(space: Space, contexts: Array) -> ContextShift | None:
+    """Whether the last of the contexts are like those before; None where there are too few."""
     known = contexts[~np.isnan(contexts).any(axis=1)]
-    if space.d_c and len(known) >= MIN_CONTEXTS:
-        shift = _shift(space, known, min(max(len(known) // 4, MIN_CONTEXTS // 2), 200))
-    model = optimizer.model
-    calibration = None if model is None or len(optimizer) < 2 else leave_one_out(model)
-    slices = [_slice(optimizer, recommendation, name) for name in space.design_names]
-    units = TrainingData(optimizer.state, True).units
-    advice = None if not context else Advice(dict(context), optimizer.recommend(context=dict(context)))
-    made = time.time()
-    before = predicted_when_suggested(optimizer.state, units)
-    if model is not None and len(before.y) < MIN_OUTCOMES:
-        before = one_step_ahead(model)  # too few of its suggestions were made by a model
-    trust = "" if calibration is None else describe_calibration(calibration, before)
-    answers = (recommendation, slices, contexts, recent, shift, calibration, units, advice, made, trust)
-    return Facts(study, optimizer, *answers)
+    if len(known) < MIN_CONTEXTS:
+        return None
+    return _shift(space, known, min(max(len(known) // 4, MIN_CONTEXTS // 2), 200))
 
 
 def _shift(space: Space, contexts: Array, recent: int) -> ContextShift:
@@ -121,24 +95,131 @@ def _shift(space: Space, contexts: Array, recent: int) -> ContextShift:
     return context_shift(table[:-recent], table[-recent:], np.array(widths), tuple(names))
 
 
-def drawn_contexts(log: ContextLog, d_c: int) -> Array:
-    """The contexts in the order of arrival; a batch with weights gives a sample of its distribution."""
-    parts = [np.empty((0, d_c))]
-    for k, batch in enumerate(log.batches):
-        count = min(batch.count, DRAWN)
-        if batch.summary or not np.all(batch.weights == batch.weights[0]) or count < len(batch.rows):
-            chosen = stream(0, "report contexts", k).choice(
-                len(batch.rows), size=count, p=batch.weights / batch.weights.sum()
-            )
-            parts.append(batch.rows[chosen])
+# -------------------------------------------------------------------- charts with words
+
+
+@dataclass(frozen=True)
+class ChartSection:
+    """Charts of one question, with what is to be said of them; ``warnings`` stand out."""
+
+    title: str
+    note: str
+    charts: list[Chart]
+    warnings: tuple[str, ...] = ()
+
+
+def chart_sections(facts: Facts) -> list[ChartSection]:
+    """Of a study with one main outcome."""
+    parts = (_progress, _settings, _pair, _goal, _moved, _results, _conditions, _model, _when)
+    return [section for part in parts if (section := part(facts)) is not None]
+
+
+def front_sections(pictures: Pictures, front: ParetoFront) -> list[ChartSection]:
+    """Of a study with several main outcomes, of which there is no one best answer."""
+    pairs = [pictures.front(front, *pair) for pair in itertools.combinations(front.reference, 2)]
+    words = f"Settings of which none is better in every main result. {describe_hypervolume(front)}"
+    found = [
+        ChartSection("What can be had together", words, pairs),
+        ChartSection(
+            "Progress", "Every result, in its order.", [pictures.progress(name) for name in pictures.outcomes]
+        ),
+        _when(pictures),
+    ]
+    return [section for section in found if section is not None]
+
+
+def _progress(facts: Facts) -> ChartSection:
+    note = "Every result, and the best so far. What the answer gives on average lies in the green band: a single lucky "
+    note += "run may lie far above what can be had again."
+    drawn = [facts.progress(name) for name in facts.outcomes]
+    if (by_cost := facts.progress_by_cost()) is not None:
+        drawn.append(by_cost)
+        spent = describe_spending(facts.state) or ""
+        note += f" {spent[:1].upper()}{spent[1:]}."
+    return ChartSection("Progress", note, drawn)
+
+
+def _settings(facts: Facts) -> ChartSection:
+    note = "What is expected on average over the conditions along each setting, the others as in the answer. "
+    note += "Faint dots are runs, at whatever conditions they met."
+    if len(facts.optimizer.method.surrogate.experts) > 1:
+        note += " Where the line on the safe side leaves the other one, the models disagree."
+    drawn = [facts.along(part, name) for name in facts.outcomes for part in facts.slices if _known(facts, name)]
+    return ChartSection("Along each setting", note, drawn)
+
+
+def _known(facts: Facts, outcome: str) -> bool:
+    """Whether anything was measured of it."""
+    return outcome == facts.settings.outcome or outcome in facts.recommendation.outcomes
+
+
+def _pair(facts: Facts) -> ChartSection | None:
+    """A setting with a condition and with another setting, as far as there are two things."""
+    pairs = pairs_of(facts.space)
+    note = "What is expected over two of them, the other settings as in the answer, the other conditions as they come."
+    return ChartSection("Two at a time", note, [facts.surface(*pair) for pair in pairs]) if pairs else None
+
+
+def pairs_of(space: Space) -> list[tuple[str, str]]:
+    """Of two things at a time those that are shown first: a setting with a condition, and with another setting."""
+    settings = sorted(space.design_names, key=lambda name: not space.design[name].numeric)
+    others = [*space.context_names[:1], *settings[1:2]]
+    return [(settings[0], other) for other in others]
+
+
+def _goal(facts: Facts) -> ChartSection | None:
+    if facts.goal is None:
+        return None
+    drawn, note = [facts.goal_along(part) for part in facts.slices], f"The goal along each setting: {facts.goal}."
+    if facts.space.d_c and facts.settings.outcomes is None:
+        frontier = facts.optimizer.tradeoff()
+        if len(frontier.designs) > 1:
+            drawn.append(facts.tradeoff(frontier))
+            note += " In the end, settings between the best on average and the best under the goal."
         else:
-            parts.append(batch.rows)
-    return np.concatenate(parts)
+            note += " No settings are known that are better under the goal and worse on average."
+    return ChartSection("Under the goal", note, drawn)
 
 
-def _slice(optimizer: Optimizer, recommendation: Recommendation, name: str) -> Slice:
-    variable = optimizer.space.design[name]
-    values = variable.grid(POINTS if not variable.size else LEVELS)
-    posterior = optimizer.predict([{**recommendation.design, name: value} for value in values])
-    designs = optimizer.space.decode_designs(optimizer.observations.x)
-    return Slice(name, variable, values, posterior, recommendation.design[name], [design[name] for design in designs])
+def _moved(facts: Facts) -> ChartSection | None:
+    if len(facts.reported) < 2:
+        return None
+    note = "The answer as it was after each of these numbers of results. Once it stands still, more runs tell little."
+    return ChartSection("How the answer moved", note, facts.answers())
+
+
+def _results(facts: Facts) -> ChartSection | None:
+    if len(facts.reported) < 2:
+        return None
+    drawn = [chart for name in facts.outcomes for chart in (facts.ranked(name), facts.distribution_of_results(name))]
+    return ChartSection("Results", "From the best down, and how often each came.", drawn)
+
+
+def _conditions(facts: Facts) -> ChartSection | None:
+    if not facts.space.d_c or not len(facts.contexts):
+        return None
+    words = "Too few to look for a shift yet." if facts.shift is None else facts.shift.describe()
+    drawn = []
+    for k in range(facts.space.d_c):
+        drawn += [facts.context_over_time(k), facts.context_distribution(k)]
+        if np.isfinite(facts.optimizer.observations.c[:, k]).any():
+            drawn += [facts.outcome_by_context(k, name) for name in facts.outcomes]
+    warnings: tuple[str, ...] = ()
+    if facts.shift is not None and facts.shift.p_value < 0.05:
+        beyond = facts.shift.distance - facts.shift.usual > facts.recommendation.radius
+        advice = "The answer above is for all conditions seen. "
+        advice += "They have moved further than its worst case allows. " if beyond else ""
+        warnings = (f"{advice}Consider a forecast, or a study with forgetting.",)
+    return ChartSection("Conditions", words, drawn, warnings)
+
+
+def _model(facts: Facts) -> ChartSection | None:
+    if facts.calibration is None:
+        return None
+    return ChartSection("Can the model be trusted?", facts.trust, [facts.calibration_chart()])
+
+
+def _when(pictures: Pictures) -> ChartSection | None:
+    if (drawn := pictures.timeline()) is None:
+        return None
+    return ChartSection("Timeline", "When each run was suggested and when it ended.", [drawn])

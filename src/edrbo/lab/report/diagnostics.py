@@ -25,8 +25,8 @@ def describe_calibration(others: HeldOutPredictions, before: HeldOutPredictions)
     ``before`` predicted from those before them, of which the last that were new places count."""
     n = len(others.y)
     if n < MIN_OUTCOMES:
-        return f"With {n} outcomes it is too early to judge the model."
-    head = f"{round(n * others.coverage)} of {n} outcomes lie in the 95 % interval predicted for them from the others."
+        return f"With {n} results it is too early to judge the model."
+    head = f"{round(n * others.coverage)} of {n} results lie in the 95 % interval predicted for them from the others."
     if others.too_few:
         return f"{head} That is too few: the model is surer of itself than it should be."
     new = new_places(before)
@@ -75,15 +75,15 @@ class ContextShift:
 
     def describe(self) -> str:
         """The shift in a sentence or two."""
-        head = f"The last {self.recent} contexts against the {self.earlier} before:"
-        share = f"{100 * self.distance:.0f} % of the range apart, where chance alone makes {100 * self.usual:.0f} %"
-        chance = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
+        head = f"The last {self.recent} conditions against the {self.earlier} before:"
         if self.p_value >= P_LIKELY:
-            return f"{head} no sign of a shift. They are {share} ({chance})."
+            return f"{head} no sign of a shift."
+        share = f"{100 * self.distance:.0f} % of the range apart, where chance alone makes {100 * self.usual:.0f} %"
         way = "up" if self.moved > 0 else "down"
         surely = "have shifted" if self.p_value < P_CERTAIN else "have probably shifted"
-        change = f"{self.most_moved} went {way} by {abs(self.moved):.3g} on average"
-        return f"{head} they {surely}. They are {share} ({chance}); {change}."
+        return (
+            f"{head} they {surely}. They are {share}; {self.most_moved} went {way} by {abs(self.moved):.3g} on average."
+        )
 
 
 def context_shift(earlier: Array, recent: Array, scale: Array, names: tuple[str, ...], seed: int = 0) -> ContextShift:

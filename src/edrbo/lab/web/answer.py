@@ -1,4 +1,4 @@
-"""The recommendation as the answer page shows it: every number with what it means, none that is not there."""
+"""What the screens *Answer* and *Charts* show: every number with what it means, none that is not there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from edrbo.charts import chart_html
+from edrbo.lab.report.contents import NOTE, ChartSection, chart_sections, front_sections, gather
 from edrbo.lab.study import Study
-from edrbo.lab.web.numbers import shown_of
-from edrbo.lab.web.variables import describe_variable, unit_of
+from edrbo.lab.web.variables import unit_of
 from edrbo.optimizer.recommendation import EXTRAPOLATION_DISTANCE
+from edrbo.plot import Pictures
+from edrbo.records.descriptions import describe_context
 from edrbo.records.state import State
-from edrbo.text import answer_text, policy_table, policy_text, sensitivity_table, sensitivity_text
+from edrbo.text import (
+    answer_text,
+    describe_doubt,
+    describe_hypervolume,
+    front_table,
+    policy_table,
+    policy_text,
+    sensitivity_table,
+    sensitivity_text,
+)
 
 
 def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -25,7 +37,7 @@ def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]
     record = plain(found.to_dict())
     text = answer_text(found, settings)
     return {
-        "context": context,
+        **_asked(study.state, context),
         "design": record["design"],
         "settings": [_setting(study.state, name, value) for name, value in record["design"].items()],
         "record": record,
@@ -34,6 +46,7 @@ def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]
         "doubts": text.doubts,
         "price": text.price,
         "goal": text.goal,
+        "next": text.next,
         "nearest": [{**run, "away": _away(run["distance"])} for run in record["nearest"]],
         "observations": found.observations,
         "at": time.time(),
@@ -54,6 +67,21 @@ def policy_of(study: Study, known: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def front_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Thinks, for the learned distribution or for one context."""
+    found = study.front() if context is None else study.front(context=dict(context))
+    state, doubt = study.state, describe_doubt(found)
+    heads, rows = front_table(state.settings, found)
+    return {
+        **_asked(state, context),
+        "record": plain(found),
+        "front": {"words": NOTE, "volume": describe_hypervolume(found), "heads": heads, "rows": rows},
+        "doubts": [] if doubt is None else [doubt],
+        "observations": len(state.reported),
+        "at": time.time(),
+    }
+
+
 def sensitivity_of(study: Study, outcome: str | None) -> dict[str, Any]:
     """Thinks: which variables matter, and what the variance of an outcome comes from."""
     found = study.sensitivity(outcome=outcome)
@@ -65,6 +93,29 @@ def sensitivity_of(study: Study, outcome: str | None) -> dict[str, Any]:
         "rows": rows,
         "at": time.time(),
     }
+
+
+def _asked(state: State, context: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The conditions that were asked about."""
+    return {"context": context, "conditions": "" if not context else describe_context(state.space, context)}
+
+
+def charts_of(study: Study) -> list[dict[str, Any]]:
+    """Thinks; gives sections with their charts as HTML."""
+    if study.settings.has_front:
+        front = study.front()
+        return [_drawn(section) for section in front_sections(Pictures(study.optimizer), front)]
+    return [_drawn(section) for section in chart_sections(gather(study))]
+
+
+def pair_of(study: Study, x: str, y: str) -> str:
+    """Thinks; the map of two variables as HTML."""
+    study.recommend()  # the study reads what others wrote
+    return chart_html(Pictures(study.optimizer).surface(x, y))
+
+
+def _drawn(section: ChartSection) -> dict[str, Any]:
+    return {**vars(section), "charts": [chart_html(chart) for chart in section.charts]}
 
 
 def plain(value: Any) -> Any:
@@ -87,7 +138,7 @@ def _setting(state: State, name: str, value: Any) -> dict[str, Any]:
     return {
         "name": name,
         "value": value,
-        "text": shown_of(value, describe_variable(name, variable)),
+        "text": variable.text(value),
         "unit": unit_of(variable),
     }
 

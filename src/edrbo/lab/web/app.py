@@ -51,8 +51,9 @@ class Assets(StaticFiles):
     """Scripts and styles. Pages name them with a ``mark`` of what is in them, so browsers may keep them."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(directory=directory)
-        everything = b"".join(path.read_bytes() for path in sorted(directory.iterdir()))
+        super().__init__(directory=directory, packages=[("edrbo.charts", "static")])  # those of charts are the report's
+        folders = [directory, Path(str(files("edrbo.charts") / "static"))]
+        everything = b"".join(path.read_bytes() for folder in folders for path in sorted(folder.iterdir()))
         self.mark = f"{zlib.crc32(everything):x}"
 
     def file_response(self, full_path: Any, stat_result: Any, scope: Scope, status_code: int = 200) -> Response:
@@ -123,6 +124,8 @@ def _errors(app: FastAPI, pages: Pages) -> None:
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, problem: RequestValidationError) -> Response:
         first = problem.errors()[0]
+        if first["loc"][-1] == "design" and first["type"] == "too_short":
+            return answer(request, 422, "there is no setting yet", "add at least one setting")
         where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
         return answer(request, 422, f"{where or 'the request'}: {first['msg']}"[:300], "")
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from edrbo import __version__
+from edrbo.charts import typeset
+from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.lab.entry import levels_text
 from edrbo.lab.web import views
 from edrbo.lab.web.jobs import Job
-from edrbo.lab.web.numbers import shown, shown_of, when
 from edrbo.lab.web.session import StudySession, StudySessions
-from edrbo.lab.web.setup import amendments_of, goals_of, more_settings, setup_of
-from edrbo.records.descriptions import STATUSES, describe_aim, describe_spending
+from edrbo.lab.web.setup import amendments_of, goal_choices, more_settings, setup_of
+from edrbo.lab.web.views import shown, shown_of, when
+from edrbo.records.descriptions import context_asked_for, describe_aim, describe_outcomes, describe_spending
 from edrbo.records.state import State
 
 PATIENCE = 0.3  # seconds a page waits for what may be known already
@@ -34,10 +37,11 @@ class Pages:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            finalize=_typeset,
         )
         self._templates.filters |= {"shown": shown, "shown_of": shown_of, "when": when}
         self._templates.filters |= {"describe_aim": describe_aim, "types": _types, "levels": levels_text}
-        self._templates.filters["status"] = lambda status: "left out" if status == "dropped" else STATUSES[status]
+        self._templates.filters["status"] = views.status_words
         self._templates.globals |= {"edrbo_version": __version__, "assets": assets}
 
     def render(self, request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -70,7 +74,8 @@ class Pages:
             if len(names) == 1 and not problems:
                 return RedirectResponse(f"/s/{next(iter(names))}/", 303)
             title = self.sessions.places.title
-            return self.render(request, "studies.html", names=names, problems=problems, title=title)
+            listed = [self._listed(word, name) for word, name in names.items()]
+            return self.render(request, "studies.html", listed=listed, problems=problems, title=title)
 
         @router.get("/api/v1/docs")
         def docs(request: Request) -> Response:
@@ -87,14 +92,24 @@ class Pages:
             name = "now_live.html" if part else "now.html"
             return self.render(request, name, here="now", oob=bool(part), **self._now(session, state))
 
+    def _listed(self, word: str, name: str) -> dict[str, Any]:
+        """A study in the list of all: how far it is, or why that cannot be said."""
+        try:
+            session = self.sessions.get(word)
+            state = session.state
+        except EdrboError as problem:
+            return {"word": word, "name": name, "trouble": problem.message, "facts": []}
+        return {"word": word, "name": session.title, "trouble": "", "facts": views.glance(state)}
+
     def _now(self, session: StudySession, state: State) -> dict[str, Any]:
-        stamps = views.stamps_of(state)
         asked = {event.id: event for event in state.history if event.kind == "asked"}  # type: ignore[attr-defined]
         notes = {event.id: event.note for event in state.history if event.kind == "noted"}  # type: ignore[attr-defined]
         pending = [
             {
-                **views.run_row(state, state.runs[key], stamps),
+                **views.row_of(state, state.runs[key]),
                 "asked": asked.get(key),
+                "expected": views.expected_of(state, state.runs[key]),
+                "known": context_asked_for(state, key),
                 "prepared": (notes.get(key) or "").startswith("prepared while") and notes[key],
             }
             for key in state.pending
@@ -108,7 +123,8 @@ class Pages:
             "jobs": jobs,
             "trouble": session.worker.last_failed("ask"),
             "variables": views.variables_of(state.space),
-            "latest": views.runs_of(state, "reported")[:3],
+            "latest": _latest(state),
+            "glance": views.glance(state),
             "late": sum(1 for row in views.runs_of(state, "late")),
             "last_context": views.last_context(state),
             "spent": describe_spending(state),
@@ -132,22 +148,43 @@ class Pages:
             return self.render(request, "enter.html", here="now", **_entry(session, state, number, kind))
 
         @router.get("/s/{study}/runs")
-        def runs(request: Request, study: str, status: str = "", seen: str = "", part: str = "") -> Response:
+        def runs(
+            request: Request,
+            study: str,
+            status: str = "",
+            q: str = "",
+            sort: str = "",
+            down: bool = False,
+            seen: str = "",
+            part: str = "",
+        ) -> Response:
             session = self.sessions.get(study)
             state = session.state
             if part and seen == session.version(state):
                 return Response(status_code=204)
             status = status if status in views.STATUSES else ""
-            values: dict[str, Any] = {"rows": views.runs_of(state, status), "statuses": views.STATUSES}
+            rows = views.searched(state, views.runs_of(state, status), q[:200])
+            values: dict[str, Any] = {"rows": views.sorted_rows(state, rows, sort, down), "statuses": views.STATUSES}
             values |= {"session": session, "state": state, "version": session.version(state), "chosen": status}
+            values |= {"q": q[:200], "sort": sort, "down": down, "columns": views.columns_of(state)}
+            values["columns"] = views.aligned(values["columns"], values["rows"], state.settings.outcome)
+            values |= {"marks": views.marks_of(state), "cell": views.cell}
             name = "runs_live.html" if part else "runs.html"
             return self.render(request, name, here="runs", variables=views.variables_of(state.space), **values)
+
+        @router.get("/s/{study}/compare")
+        def compare(request: Request, study: str, run: Annotated[list[int], Query()] = []) -> Response:  # noqa: B006
+            session = self.sessions.get(study)
+            if len(set(run)) != 2:
+                raise InvalidValueError("two runs are compared", "choose two of the list")
+            lines = views.compared(session.state, run)
+            return self.render(request, "compare.html", here="runs", session=session, keys=run, lines=lines)
 
         @router.get("/s/{study}/run/{number}")
         def run(request: Request, study: str, number: int) -> Response:
             session = self.sessions.get(study)
             state = session.state
-            row = views.run_row(state, views.the_run(state, number), views.stamps_of(state))
+            row = views.row_of(state, views.the_run(state, number))
             values: dict[str, Any] = {"row": row, "history": views.history_of(state, number)}
             values |= {"variables": views.variables_of(state.space), "session": session, "state": state}
             return self.render(request, "run.html", here="runs", **values)
@@ -166,7 +203,18 @@ class Pages:
         @router.get("/s/{study}/charts")
         def charts(request: Request, study: str, part: str = "", seen: str = "") -> Response:
             session = self.sessions.get(study)
-            return self._inferred(request, "charts", session, session.charts, part, seen)
+            chosen = _pair(session.state, request.query_params)
+            return self._inferred(request, "charts", session, session.charts, part, seen, pair=chosen)
+
+        @router.get("/s/{study}/pair")
+        def pair(request: Request, study: str, part: str = "", seen: str = "") -> Response:
+            session = self.sessions.get(study)
+            chosen = _pair(session.state, request.query_params)
+            if chosen is None:
+                raise InvalidValueError("the map of two variables needs two", "choose two of the study's own")
+            return self._inferred(
+                request, "pair", session, lambda who: session.pair(chosen, who), "live", seen, pair=chosen
+            )
 
     def _inferred(
         self,
@@ -225,7 +273,29 @@ class Pages:
 
         @router.get("/new")
         def new(request: Request) -> Response:
-            return self.render(request, "new.html", here="new", goals=goals_of(), more=more_settings(None))
+            return self.render(request, "new.html", here="new", goals=goal_choices(None), more=more_settings(None))
+
+
+def _typeset(value: Any) -> Any:
+    """What a template shows; what is HTML already stays."""
+    return typeset(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _latest(state: State) -> list[dict[str, Any]]:
+    """The last results, each in a sentence with what was set."""
+    found = views.runs_of(state, "reported")
+    found.sort(key=lambda row: row["at"] or 0.0, reverse=True)
+    return [
+        {**row, "words": describe_outcomes(state.settings, row["value"], state.runs[row["id"]].others)}
+        for row in found[:3]
+    ]
+
+
+def _pair(state: State, query: Mapping[str, str]) -> tuple[str, str] | None:
+    """Two variables of an address, as ?x=speed&y=humidity."""
+    names = (query.get("x", ""), query.get("y", ""))
+    known = (*state.space.design_names, *state.space.context_names)
+    return names if names[0] != names[1] and set(names) <= set(known) else None
 
 
 def _types(schema: Mapping[str, Any]) -> str:
@@ -238,8 +308,10 @@ def _types(schema: Mapping[str, Any]) -> str:
 def _entry(session: StudySession, state: State, number: int | None, kind: str) -> dict[str, Any]:
     """The form for a result of a suggestion, or of a design of one's own."""
     run = None if number is None else state.runs[number]
-    row = None if run is None else views.run_row(state, run, views.stamps_of(state))
+    row = None if run is None else views.row_of(state, run)
     return {
+        "known": {} if number is None else context_asked_for(state, number),
+        "expected": "" if run is None else views.expected_of(state, run),
         "session": session,
         "state": state,
         "row": row,

@@ -137,8 +137,7 @@ class StudySession:
 
     def answer(self, context: Mapping[str, float] | None, who: str) -> Job:
         """The recommendation for the learned distribution, or for one context."""
-        from edrbo.lab.web.answer import answer_of
-        from edrbo.lab.web.pareto import front_of
+        from edrbo.lab.web.answer import answer_of, front_of
 
         think = front_of if self.study.settings.has_front else answer_of
         mark = "" if context is None else repr(sorted(context.items()))
@@ -160,12 +159,17 @@ class StudySession:
         return self.worker.submit(key, "answer", "what matters", lambda: sensitivity_of(self.inference(), outcome), who)
 
     def charts(self, who: str) -> Job:
-        from edrbo.lab.web.pareto import front_pictures
-        from edrbo.lab.web.pictures import pictures_of
+        from edrbo.lab.web.answer import charts_of
 
-        draw = front_pictures if self.study.settings.has_front else pictures_of
         key = f"charts {self.evidence(self.state)}"
-        return self.worker.submit(key, "charts", "the charts", lambda: draw(self.inference()), who)
+        return self.worker.submit(key, "charts", "the charts", lambda: charts_of(self.inference()), who)
+
+    def pair(self, names: tuple[str, str], who: str) -> Job:
+        """The map of two variables."""
+        from edrbo.lab.web.answer import pair_of
+
+        key = f"pair {self.evidence(self.state)} {names!r}"
+        return self.worker.submit(key, "charts", "the map", lambda: pair_of(self.inference(), *names), who)
 
 
 class StudySessions:

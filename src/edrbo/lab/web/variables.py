@@ -74,6 +74,8 @@ def _variable(part: bodies.Variable, old: Any) -> Any:
         given: dict[str, Any] = {"choices": _choices(part, old)}
     else:
         low, high = (_bound(b, part, part.name) for b in (part.low, part.high))
+        if low is not None and high is not None and not low < high:
+            raise InvalidSpaceError(f"{part.name}: From ({low:g}) must be below To ({high:g})", "change one of them")
         given = {"lower": _whole(kind, low), "upper": _whole(kind, high), "log": part.log}
     if "unit" in known:
         given["unit"] = part.unit.strip()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,12 +15,31 @@ from edrbo.lab.entry import read_context
 from edrbo.lab.web.session import StudySession
 from edrbo.lab.web.variables import constraints_of, describe_variable
 from edrbo.records import events as e
-from edrbo.records.descriptions import VERBS, describe_event, outcomes_of
+from edrbo.records.descriptions import (
+    STATUSES as RUN_STATUSES,
+)
+from edrbo.records.descriptions import (
+    VERBS,
+    broken_limits,
+    describe_context,
+    describe_design,
+    describe_event,
+    describe_outcomes,
+    measured,
+    outcome_headings,
+    outcome_of,
+    outcomes_of,
+    plural,
+    remarks_of,
+)
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
+from edrbo.records.sanity import implausible
 from edrbo.records.spending import spending
 from edrbo.records.state import State
 from edrbo.space import Space
+from edrbo.space.variables import number_text
+from edrbo.text import Fact, range_text
 
 STATUSES = ("reported", "pending", "failed", "cancelled", "dropped", "late")
 
@@ -35,8 +57,8 @@ def variables_of(space: Space) -> dict[str, list[Any]]:
     }
 
 
-def run_row(state: State, run: Run, stamps: Mapping[int, e.Event]) -> dict[str, Any]:
-    """A run as a table shows it; values are exact, for programs too."""
+def run_row(state: State, run: Run, stamps: Mapping[int, e.Event], notes: Mapping[int, list[str]]) -> dict[str, Any]:
+    """A run as a table shows it; values are exact, for programs too. ``stamps`` say who measured it and when."""
     space, last = state.space, stamps.get(run.id)
     context = None if run.context is None else space.name_contexts(run.context[None])[0]
     return {
@@ -48,6 +70,7 @@ def run_row(state: State, run: Run, stamps: Mapping[int, e.Event]) -> dict[str, 
         "rows": 0 if run.series is None else len(run.series),
         "value": run.value,
         "outcomes": outcomes_of(run, state.settings) if state.settings.outcomes else {},
+        "breaks": broken_limits(run, state.settings),
         "noise_variance": run.noise_variance,
         "cost": run.cost,
         "cost_expected": run.cost_expected,
@@ -55,28 +78,188 @@ def run_row(state: State, run: Run, stamps: Mapping[int, e.Event]) -> dict[str, 
         "why": run.why,
         "by": None if last is None else last.by,
         "at": None if last is None else last.at,
-        "note": None if last is None else last.note,
+        "note": "; ".join(notes.get(run.id, ())) or None,
     }
 
 
-def stamps_of(state: State) -> dict[int, e.Event]:
-    """Who said last what became of each run, and when; of notes the last stays."""
-    gone, found = undone(state.history), dict[int, e.Event]()
-    for event in state.history:
-        number = getattr(event, "id", None)
-        if number is None or event.ref in gone:
-            continue
-        found[number] = event
-    return found
+def row_of(state: State, run: Run) -> dict[str, Any]:
+    """One run by itself."""
+    return run_row(state, run, measured(state), remarks_of(state))
 
 
 def runs_of(state: State, status: str = "") -> list[dict[str, Any]]:
     """All runs, newest first; ``status`` picks some."""
-    stamps = stamps_of(state)
-    rows = [run_row(state, run, stamps) for run in reversed(list(state.runs.values()))]
+    stamps, notes = measured(state), remarks_of(state)
+    rows = [run_row(state, run, stamps, notes) for run in reversed(list(state.runs.values()))]
     if status == "late":
         return [row for row in rows if row["late"]]
     return [row for row in rows if not status or row["status"] == status]
+
+
+# -------------------------------------------------------------------- the list of runs
+
+
+def columns_of(state: State) -> list[dict[str, Any]]:
+    """What the list of runs can be sorted by: ``key`` for addresses, name and unit for people."""
+
+    def column(key: str, name: str, unit: str, kind: str, variable: Any = None) -> dict[str, Any]:
+        shown_as = None if variable is None else describe_variable(name, variable)
+        return {"key": key, "name": name, "unit": unit, "kind": kind, "variable": shown_as}
+
+    space = state.space
+    return [
+        column("run", "Run", "", "run"),
+        *(column(f"y.{n}", n, unit_of_outcome(state, n), "outcome") for n in outcome_headings(state.settings)),
+        *(column(f"x.{n}", n, v.unit, "design", v) for n, v in space.design.items()),
+        *(column(f"c.{n}", n, v.unit, "context", v) for n, v in space.context.items()),
+        column("at", "When, who", "", "when"),
+    ]
+
+
+def aligned(columns: list[dict[str, Any]], rows: Sequence[Mapping[str, Any]], outcome: str) -> list[dict[str, Any]]:
+    """Columns with the digits after the point that all their numbers are shown with: those of the longest."""
+    found = []
+    for column in columns:
+        own = (column["variable"] or {}).get("digits")
+        values = [cell(row, column["key"], outcome) for row in rows]
+        texts = [number_text(value) for value in values if isinstance(value, float) and math.isfinite(value)]
+        short = texts and not any("e" in text for text in texts)
+        digits = max(len(text.partition(".")[2]) for text in texts) if short and own is None else own
+        found.append({**column, "digits": digits})
+    return found
+
+
+def unit_of_outcome(state: State, name: str) -> str:
+    outcomes = state.settings.outcomes
+    own = state.settings.unit if name == state.settings.outcome else ""
+    return own or ("" if outcomes is None else outcomes[name].unit)
+
+
+def cell(row: Mapping[str, Any], key: str, outcome: str) -> Any:
+    """What a row holds in a column; None where it is not known."""
+    letter, _, name = key.partition(".")
+    if letter == "y":
+        return row["value"] if name == outcome else row["outcomes"].get(name)
+    if letter == "x":
+        return row["design"].get(name)
+    if letter == "c":
+        return (row["context"] or {}).get(name)
+    return row["id"] if key == "run" else row["at"]
+
+
+def sorted_rows(state: State, rows: list[dict[str, Any]], key: str, down: bool) -> list[dict[str, Any]]:
+    """By a column, what is not known last; numbers by size and choices by name."""
+    if key not in {column["key"] for column in columns_of(state)}:
+        return rows
+    values = [(cell(row, key, state.settings.outcome), row) for row in rows]
+    known = [pair for pair in values if pair[0] is not None and pair[0] == pair[0]]
+    words = any(isinstance(value, str) for value, _ in known)
+    known.sort(key=lambda pair: str(pair[0]).lower() if words else float(pair[0]), reverse=down)
+    unknown = [row for value, row in values if value is None or value != value]
+    return [*(row for _, row in known), *unknown]
+
+
+def searched(state: State, rows: list[dict[str, Any]], words: str) -> list[dict[str, Any]]:
+    """Rows of which every word that was typed stands in some cell, a name, a note or a status; a number as a whole, and
+    "run 3" is that run alone."""
+    if number := re.fullmatch(r"\s*run\s*(\d+)\s*", words, re.IGNORECASE):
+        return [row for row in rows if row["id"] == int(number[1])]
+    wanted = [
+        re.compile(rf"(?<![\d.]){re.escape(word)}(?![\d.])" if word[0].isdigit() else re.escape(word))
+        for word in words.lower().split()
+    ]
+    texts = [(row, _text_of(state, row)) for row in rows]
+    return [row for row, text in texts if all(word.search(text) for word in wanted)]
+
+
+def _text_of(state: State, row: Mapping[str, Any]) -> str:
+    run = state.runs[row["id"]]
+    parts = [f"run {row['id']}", describe_design(state.space, row["design"])]
+    parts.append(describe_outcomes(state.settings, run.value, run.others))
+    parts.append("" if not row["context"] else describe_context(state.space, row["context"]))
+    parts += [status_words(row["status"]), when(row["at"]), row["by"] or "", row["why"] or "", row["note"] or ""]
+    return " ".join(parts).lower()
+
+
+def status_words(status: str) -> str:
+    return "left out" if status == "dropped" else RUN_STATUSES[status]
+
+
+def marks_of(state: State) -> dict[str, Any]:
+    """Which runs stand out: the best of each main outcome, and those that look mistyped."""
+    return {
+        "best": {run.id for run in best_runs(state).values()},
+        "doubtful": {one.run: "; ".join(one.reasons) for one in implausible(state)},
+    }
+
+
+def best_runs(state: State) -> dict[str, Run]:
+    """The best run of each main outcome, among those that keep every limit."""
+    settings, found = state.settings, dict[str, Run]()
+    mains = [settings.outcome] if settings.outcomes is None else settings.outcomes.mains
+    for name in mains:
+        direction = settings.direction if settings.outcomes is None else settings.outcomes[name].direction
+        sign = 1.0 if direction == "maximize" else -1.0
+        kept = [
+            (sign * value, -run.id, run)
+            for run in state.runs.values()
+            if run.status == "reported" and not run.dropped and not broken_limits(run, settings)
+            if (value := outcome_of(run, name, settings)) is not None
+        ]
+        if kept:
+            found[name] = max(kept, key=lambda part: part[:2])[2]
+    return found
+
+
+def glance(state: State) -> list[Fact]:
+    """How far a study is, in a few facts: a label, a value, and what it means."""
+    reported, late = len(state.reported), sum(run.late for run in state.runs.values())
+    facts = [Fact("results", str(reported), plural(len(state.failed), "run") + " failed" if state.failed else "")]
+    for name, run in best_runs(state).items():
+        several = "" if len(best_runs(state)) == 1 else f": {name}"
+        value = outcome_of(run, name, state.settings)
+        assert value is not None
+        unit = unit_of_outcome(state, name)
+        facts.append(Fact(f"best so far{several}", f"{number_text(value)} {unit}".strip(), f"run {run.id}"))
+    stamps = measured(state)
+    ended = [event for key, event in stamps.items() if key in state.reported and event.at is not None]
+    if ended:
+        last = max(ended, key=lambda event: event.at or 0.0)
+        facts.append(Fact("last result", when(last.at), last.by or ""))
+    facts.append(Fact("being tried", str(len(state.pending)), ""))
+    if late:
+        facts.append(Fact("conditions missing", str(late), "results wait for them"))
+    return facts
+
+
+def expected_of(state: State, run: Run) -> str:
+    """What the result of a run that is being tried is expected to be; empty where no model chose it."""
+    found = run.outcome_forecast
+    if not found or not {"low", "high"} <= found.keys():
+        return ""
+    return range_text((float(found["low"]), float(found["high"])), state.settings.unit)
+
+
+def compared(state: State, keys: Sequence[int]) -> list[dict[str, Any]]:
+    """Runs side by side: a line for each thing, with what each run has and whether they differ."""
+    rows = [row_of(state, the_run(state, key)) for key in keys]
+    lines = []
+    for column in columns_of(state)[1:-1]:
+        variable = {**state.space.design, **state.space.context}.get(column["name"])
+        values = [cell(row, column["key"], state.settings.outcome) for row in rows]
+        texts = ["" if v is None else number_text(v) if variable is None else variable.text(v) for v in values]
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        apart = ""
+        if len(numbers) == len(values) == 2 and numbers[0] != numbers[1]:
+            change = numbers[1] - numbers[0]
+            apart = f"{'+' if change > 0 else '−'}{number_text(abs(change))}"
+        lines.append({**column, "texts": texts, "differ": len(set(texts)) > 1, "apart": apart})
+    for name, key in (("status", "status"), ("when", "at"), ("who", "by"), ("why", "why"), ("note", "note")):
+        values = [row[key] for row in rows]
+        texts = [status_words(v) if key == "status" else when(v) if key == "at" else v or "" for v in values]
+        if any(texts):
+            lines.append({"name": name, "unit": "", "texts": texts, "differ": False, "apart": ""})
+    return lines
 
 
 def the_run(state: State, number: int) -> Run:
@@ -159,3 +342,31 @@ def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] |
     if missing:
         raise InvalidContextError(f"{missing[0]!r} is missing", "name every context variable, or none")
     return read_context(space, given)
+
+
+# -------------------------------------------------------------------- numbers and times as people read them
+
+
+def shown(value: Any, figures: int = 6) -> str:
+    """A value for people, as everywhere; with more ``figures`` in forms, which send back what they show."""
+    if isinstance(value, bool) or not isinstance(value, float):
+        return str(value)
+    if not math.isfinite(value):
+        return "not known"
+    return number_text(value) if figures == 6 else f"{value:.{figures}g}"
+
+
+def shown_of(value: Any, variable: Mapping[str, Any]) -> str:
+    """A value of a variable, with its digits if they were said."""
+    digits = variable.get("digits")
+    if digits is not None and isinstance(value, float) and math.isfinite(value):
+        return number_text(value, digits)
+    return shown(value)
+
+
+def when(at: float | None) -> str:
+    """A time as it is on the clock here."""
+    if at is None:
+        return ""
+    then = datetime.fromtimestamp(at)
+    return then.strftime("%d %b %H:%M" if then.year == datetime.now().year else "%d %b %Y %H:%M").lstrip("0")

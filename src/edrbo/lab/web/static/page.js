@@ -1,4 +1,4 @@
-// Forms become JSON for the API; numbers are looked at while they are typed; sliders, tips, names.
+// Forms become JSON for the API; numbers are looked at while they are typed; sliders, names, the list of runs.
 "use strict";
 (() => {
   // The number that a text begins with, for the range beside a field. What a text means is for the server to say.
@@ -37,7 +37,7 @@
   function collect(form) {
     const body = Object.create(null);
     for (const input of form.elements) {
-      if (!input.name || input.disabled) continue;
+      if (!input.name || input.disabled || input.dataset.goalKind !== undefined) continue;
       if (input.type === "checkbox" && !input.checked) continue;
       let value = input.dataset.integer !== undefined ? parseInt(input.value, 10) : input.value.trim();
       if (input.dataset.true !== undefined) value = true;
@@ -65,10 +65,23 @@
         if (input.name.startsWith("context.") && input.value.trim()) body.context[input.name.slice(8)] = input.value.trim();
       }
     }
+    const goal = form.querySelector("[data-goal]");
+    if (goal && goalText(goal)) body.goal = goalText(goal);
     if (form.dataset.variables !== undefined) {
       for (const role of ["design", "context"]) body[role] = variables(form, role);
     }
     return body;
+  }
+
+  // A goal as records name it, cvar:0.1; nothing where it was left as it is.
+  function goalText(field) {
+    const kind = field.querySelector("[data-goal-kind]");
+    const numbers = field.querySelector(`[data-goal-of="${CSS.escape(kind.value)}"]`);
+    const inputs = numbers ? Array.from(numbers.querySelectorAll("input")) : [];
+    const same = Array.from(kind.options).some((one) => one.defaultSelected && one.selected);
+    if (same && inputs.every((input) => input.value === input.defaultValue)) return "";
+    const per = numbers && numbers.dataset.perCent !== undefined ? 100 : 1;
+    return [kind.value, inputs.map((input) => Number((number(input.value) / per).toPrecision(12))).join(",")].filter(Boolean).join(":");
   }
 
   function variables(form, role) {
@@ -84,29 +97,75 @@
     return found;
   }
 
-  function complain(form, words) {
+  function complain(form, words, field) {
     const place = form.querySelector(".form-said");
     place.textContent = words;
     place.hidden = !words;
-    if (words) place.scrollIntoView({ block: "nearest" });
+    unmark(form);
+    if (field) mark(field, words);
+    else if (words) place.scrollIntoView({ block: "nearest" });
   }
 
+  // ---- the field that an error is about
+
+  // What people and the server call a field: its label, and its name or that of its variable.
+  function namesOf(input) {
+    const label = input.labels && input.labels[0] ? input.labels[0].firstChild.textContent.trim() : "";
+    const set = input.closest(".variable");
+    const variable = set ? set.querySelector('[data-part="name"]').value.trim() : "";
+    const own = (input.name || "").replace(/^(design|context|outcomes|settings)\./, "");
+    if (variable) return input.dataset.part === "low" || input.dataset.part === "choices" ? [variable] : [];
+    return [label, own, own.replaceAll("_", " ")].filter((text) => text.length > 1);
+  }
+
+  function meant(form, words) {
+    const said = words.toLowerCase();
+    let found = null;
+    let longest = 0;
+    for (const input of form.elements) {
+      if (!input.checkVisibility || !input.checkVisibility() || ["hidden", "checkbox", "submit", "button"].includes(input.type)) continue;
+      for (const name of namesOf(input)) {
+        const at = said.indexOf(name.toLowerCase());
+        const whole = at >= 0 && !/[\p{L}\p{N}]/u.test(said[at - 1] || " ") && !/[\p{L}\p{N}]/u.test(said[at + name.length] || " ");
+        if (whole && name.length > longest) [found, longest] = [input, name.length];
+      }
+    }
+    return found;
+  }
+
+  function mark(input, words) {
+    input.classList.add("marked");
+    input.setAttribute("aria-invalid", "true");
+    const said = document.createElement("span");
+    said.className = "field-said error";
+    said.textContent = words;
+    (input.closest(".field") || input.parentNode).append(said);
+    input.focus();
+    input.scrollIntoView({ block: "center" });
+  }
+
+  function unmark(form) {
+    for (const input of form.querySelectorAll(".marked")) {
+      input.classList.remove("marked");
+      input.removeAttribute("aria-invalid");
+    }
+    form.querySelectorAll(".field-said.error").forEach((one) => one.remove());
+  }
+
+  // What keeps the form from being sent, and where; nothing if nothing does.
   function ready(form) {
     const looks = Array.from(form.querySelectorAll("[data-number]"), (input) => [input, look(input)]);
     const wrong = looks.find(([, found]) => found.wrong);
-    if (wrong) {
-      wrong[0].focus();
-      return "A number cannot be read; write it as 1.7 or 1,7.";
+    if (wrong) return ["A number cannot be read; write it as 1.7 or 1,7.", wrong[0]];
+    if (form.dataset.variables !== undefined && !variables(form, "design").length) {
+      return ["Add at least one setting: give it a name.", form.querySelector('[data-variable="design"] [data-part="name"]')];
     }
     const unmeasured = form.querySelector("#unmeasured");
     if (unmeasured && !unmeasured.checked) {
       const empty = Array.from(form.querySelectorAll("#conditions :is(input, select)")).find((input) => !input.value.trim());
-      if (empty) {
-        empty.focus();
-        return "Fill in every condition, or say that they are not measured yet.";
-      }
+      if (empty) return ["Fill in every condition, or say that they are not measured yet.", empty];
     }
-    return "";
+    return ["", null];
   }
 
   // The server says what looks mistyped; true if there is nothing, or somebody said that it is right.
@@ -123,14 +182,31 @@
     box.querySelector(".doubts").replaceChildren(...doubts.map((words) => {
       const line = document.createElement("li");
       line.textContent = words;
+      const meantAs = /did you mean ([-+\d.,eE]*\d)\?/.exec(words);
+      const field = meantAs && meant(form, words);
+      if (field) line.append(yes(form, field, meantAs[1]));
       return line;
     }));
     return !doubts.length || sure.checked;
   }
 
+  // One tap puts in what was probably meant.
+  function yes(form, field, text) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = `Yes, ${text}`;
+    button.addEventListener("click", () => {
+      field.value = text;
+      look(field);
+      sound(form);
+      field.focus();
+    });
+    return button;
+  }
+
   async function send(form) {
-    const trouble = ready(form);
-    complain(form, trouble);
+    const [trouble, where] = ready(form);
+    complain(form, trouble, where);
     if (trouble || form.dataset.sending) return;
     form.dataset.sending = "yes"; // a second tap finds this
     if (!(await sound(form))) {
@@ -151,18 +227,27 @@
       location.href = form.dataset.after === "study" ? `/s/${answer.body.study}/` : form.dataset.after;
     } else if ((answer.status === 0 || answer.status >= 500) && form.dataset.queue !== undefined) {
       queue.add({ url: form.dataset.api, body, words, typed: Date.now() });
+      form.dataset.queued = body.key; // the queue leaves the form when it has sent it
       delete form.dataset.key;
       const why = answer.body.title ? `This cannot be stored now: ${answer.body.title}.` : "The server does not answer.";
       complain(form, `${why} The entry is kept on this device and sent as soon as it can be.`);
       form.querySelectorAll("button").forEach((button) => { if (button.classList.contains("main")) button.disabled = true; });
     } else {
       const said = answer.status === 0 ? "The server does not answer; try again." : answer.body.title;
-      complain(form, [said, answer.body.detail].filter(Boolean).join(" – "));
+      const all = [said, answer.body.detail].filter(Boolean).join(" – ");
+      complain(form, all, meant(form, all));
     }
+  }
+
+  // While a suggestion is worked out another tap would ask for one more.
+  function quiet() {
+    const button = document.getElementById("ask");
+    if (button) button.disabled = Boolean(document.querySelector('#live .thinking[data-kind="ask"]'));
   }
 
   function asked(form) {
     form.reset();
+    document.getElementById("ask").disabled = true;
     const live = document.getElementById("live");
     if (live && window.htmx) htmx.ajax("GET", live.getAttribute("hx-get"), { target: "#live", swap: "outerHTML" });
   }
@@ -223,6 +308,10 @@
     const input = event.target;
     if (input.dataset.submits !== undefined) input.form.submit();
     if (input.dataset.part === "kind") kinds(input.closest(".variable"));
+    if (input.dataset.goalKind !== undefined) {
+      for (const one of input.closest("[data-goal]").querySelectorAll("[data-goal-of]")) one.hidden = one.dataset.goalOf !== input.value;
+    }
+    if (input.form && input.form.dataset.pick) picked(input.form);
     if (input.dataset.clears) {
       for (const field of document.querySelectorAll(`#${input.dataset.clears} :is(input, select)`)) {
         field.disabled = input.checked;
@@ -230,7 +319,26 @@
       }
     }
   });
+  // Two runs are compared: a third tick takes the first away.
+  let ticked = [];
+  function picked(form) {
+    const now = Array.from(form.querySelectorAll("input[name=run]:checked"), (input) => input.value);
+    ticked = [...ticked.filter((run) => now.includes(run)), ...now.filter((run) => !ticked.includes(run))].slice(-2);
+    tick();
+  }
+  function tick() {
+    for (const input of document.querySelectorAll("[data-pick] input[name=run]")) input.checked = ticked.includes(input.value);
+    const button = document.getElementById("compare");
+    if (button) button.disabled = ticked.length !== 2;
+  }
+
+  document.addEventListener("htmx:afterSettle", () => {
+    quiet();
+    tick();
+  });
   document.addEventListener("click", (event) => {
+    const row = event.target.closest("tr[data-href]");
+    if (row && !event.target.closest("a, input, button") && !String(getSelection())) location.href = row.dataset.href;
     const target = event.target.closest("button");
     if (!target) return;
     if (target.dataset.undo) undo(target);
@@ -252,18 +360,6 @@
   document.addEventListener("htmx:configRequest", (event) => { event.detail.headers["X-Edrbo"] = edrbo.token().content; });
   document.addEventListener("htmx:beforeRequest", (event) => { if (edrbo.waits()) event.preventDefault(); });
   document.addEventListener("htmx:responseError", (event) => edrbo.answered(event.detail.xhr.status));
-  // The numbers of a chart, while a mouse is over them and after a tap.
-  const point = (event) => {
-    const tip = document.getElementById("tip");
-    const text = event.target.dataset && event.target.dataset.tip;
-    tip.hidden = !text;
-    if (!text) return;
-    tip.textContent = text;
-    tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4))}px`;
-    tip.style.top = `${Math.max(4, event.clientY - tip.offsetHeight - 10)}px`;
-  };
-  document.addEventListener("pointermove", point);
-  document.addEventListener("pointerdown", point);
   document.addEventListener("htmx:sendError", () => edrbo.online(false));
   document.addEventListener("htmx:timeout", () => edrbo.online(false));
   document.addEventListener("htmx:afterOnLoad", (event) => {

@@ -107,7 +107,9 @@ const queue = {
         if (answer.ok) {
           this.drop(entry.body.key);
           edrbo.say(`Sent now: ${answer.body.words || entry.words}`, answer.body);
-          showSaid();
+          const form = document.querySelector(`form[data-queued="${entry.body.key}"]`);
+          if (form) location.href = form.dataset.after; // what it says of waiting is not true any more
+          else showSaid();
         } else if (answer.status === 0 || answer.status >= 500 || answer.status === 429 || answer.status === 401) {
           break; // not the entry's fault: later
         } else {
