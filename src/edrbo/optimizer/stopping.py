@@ -56,8 +56,8 @@ class Measure:
     contexts with their mean distribution; a larger one is better.
 
     ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one
-    takes the distribution from the contexts, one for all outcomes, and is asked less; one ``of_tails`` of fewer designs in
-    more contexts.
+    takes the distribution from the contexts, one for all outcomes, and is asked less; one ``of_tails`` of fewer designs
+    in more contexts.
     """
 
     value: Value = average
