@@ -19,7 +19,7 @@ import torch
 from edrbo import Optimizer, Space
 from edrbo.bench import problems
 from edrbo.streams import stream
-from edrbo.surrogate.refit import fit_sizes
+from edrbo.surrogate.ensemble import fit_sizes
 
 OBSERVATIONS, SEEDS, LEFT_OUT = 306, 5, "reflux"  # 306: the first number above 300 at which a run refits
 

@@ -35,7 +35,7 @@ from edrbo import Optimizer
 from edrbo.acquisition.methods import METHODS
 from edrbo.bench import problems
 from edrbo.streams import stream
-from edrbo.surrogate.refit import fit_sizes
+from edrbo.surrogate.ensemble import fit_sizes
 
 BAR = 1.3  # of the CPU of one thread, what the default may need beside busy processes (issue 31)
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "EDRBO_THREADS")

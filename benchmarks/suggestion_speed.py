@@ -17,7 +17,7 @@ from states import space_of
 
 from edrbo import Optimizer
 from edrbo.bench import problems
-from edrbo.surrogate.refit import fit_sizes
+from edrbo.surrogate.ensemble import fit_sizes
 
 STATES = (
     *((200, name, 5) for name in ("ackley", "modified-branin")),

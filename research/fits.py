@@ -20,10 +20,9 @@ from torch import Tensor
 from edrbo.bench import problems
 from edrbo.bench.problems.oracle.shift import with_noise
 from edrbo.streams import stream
-from edrbo.surrogate.ensemble import Surrogate
+from edrbo.surrogate.ensemble import FittedModel, Surrogate, advance, fit_sizes
 from edrbo.surrogate.fit import Likelihood, default_theta, fit, pack
 from edrbo.surrogate.kernels import get_kernel
-from edrbo.surrogate.refit import FittedModel, advance, fit_sizes
 from edrbo.surrogate.scaling import Scaling
 
 RUNS = Path(__file__).parent / "results" / "calibration-runs.npz"

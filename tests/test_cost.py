@@ -12,7 +12,7 @@ from edrbo.acquisition.search.maximizer import maximize
 from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.outcomes import Limit, Maximize, Minimize
-from edrbo.records.spending import spending
+from edrbo.records.state import spending
 from edrbo.space import Integer, Real, Space
 from edrbo.space.cost_function import Cost, as_cost
 from edrbo.surrogate.cost_model import learn_cost

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from edrbo.errors import ImplausibleWarning
 from edrbo.optimizer.calibration import earned_trust, student_quantile
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.optimizer.outcome_forecast import OutcomeForecaster
+from edrbo.optimizer.outcome_model import OutcomeForecaster
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.sanity import read_outcome_forecast
 from edrbo.space import Space

@@ -18,11 +18,10 @@ from edrbo import Integer, Optimizer, Space, Study
 from edrbo.contexts.partial import Completion, Donors, complete, completed, conditional, thinned
 from edrbo.errors import EdrboError, InvalidContextError
 from edrbo.lab.report import report_page
-from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_export import export_csv, minimal_events
 from edrbo.lab.tables.csv_import import import_file
 from edrbo.optimizer.outcome_posterior import Extras, Spread, _with_missing
 from edrbo.optimizer.training_data import TrainingData
-from edrbo.records.compaction import minimal_events
 from edrbo.records.state import State, same_state
 from edrbo.surrogate.ensemble import Surrogate
 

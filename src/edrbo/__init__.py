@@ -33,9 +33,9 @@ if TYPE_CHECKING:
         Utility,
         WorstCase,
     )
-    from edrbo.records.observations import Observations
     from edrbo.records.outcomes import Limit, Maximize, Minimize
     from edrbo.records.run import Suggestion
+    from edrbo.records.state import Observations
     from edrbo.space import Categorical, Integer, Real, Space
     from edrbo.surrogate.ensemble import Surrogate
 
@@ -56,7 +56,7 @@ _HOME = {
     "MeanSd": "edrbo.records.goals",
     "Method": "edrbo.acquisition.methods",
     "Minimize": "edrbo.records.outcomes",
-    "Observations": "edrbo.records.observations",
+    "Observations": "edrbo.records.state",
     "Optimizer": "edrbo.optimizer.optimizer",
     "Quantile": "edrbo.records.goals",
     "ProbabilityBetterThan": "edrbo.records.goals",

@@ -44,8 +44,7 @@ from edrbo.records.outcomes import Limit, Units
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
-from edrbo.records.spending import spending
-from edrbo.records.state import State
+from edrbo.records.state import State, spending
 from edrbo.space import Space, Variable
 from edrbo.space.point_tables import close_match
 from edrbo.space.variables import format_value

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError
-from edrbo.records.observations import Observations
+from edrbo.records.state import Observations
 
 
 def three() -> Observations:

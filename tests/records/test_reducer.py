@@ -16,8 +16,8 @@ from notebook import Notebook
 
 from edrbo import Space
 from edrbo.errors import EdrboError, InvalidContextError, InvalidEventError, InvalidValueError, UnknownSuggestionError
+from edrbo.lab.tables.csv_export import minimal_events
 from edrbo.records import events as e
-from edrbo.records.compaction import minimal_events
 from edrbo.records.reducer import undone
 from edrbo.records.settings import Settings
 from edrbo.records.state import DerivedTables, State, same_state

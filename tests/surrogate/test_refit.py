@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from reference import random_data, uniform
 from torch import Tensor
 
-from edrbo.surrogate import refit
-from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
+from edrbo.surrogate import ensemble
+from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, Surrogate, advance, fit_sizes
 from edrbo.surrogate.kernels import Hyperparameters
-from edrbo.surrogate.refit import FittedModel, advance, fit_sizes
 
 pytestmark = pytest.mark.torch_numeric
 
@@ -39,7 +38,7 @@ def first(noise_variance: Tensor | None) -> Callable[[int], Tensor | None]:
 def sparse_fits() -> Iterator[None]:
     """Fits at 1 to 7, 9, 11, 14 and 18 observations: small data that still grow by rows between fits."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refit, "GROWTH", 1.3)
+        patch.setattr(ensemble, "GROWTH", 1.3)
         assert fit_sizes(N) == [1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 18]
         yield
 
@@ -66,9 +65,9 @@ def test_fit_sizes(n: int) -> None:
     sizes = fit_sizes(n)
     assert sizes[0] == 1
     assert sizes[-1] <= n
-    assert all(a < b <= max(a + 1, refit.GROWTH * a) for a, b in itertools.pairwise(sizes))
+    assert all(a < b <= max(a + 1, ensemble.GROWTH * a) for a, b in itertools.pairwise(sizes))
     assert fit_sizes(n + 500)[: len(sizes)] == sizes  # more data do not move earlier fits
-    assert n < max(sizes[-1] + 1, int(refit.GROWTH * sizes[-1]))  # and the last one is not long ago
+    assert n < max(sizes[-1] + 1, int(ensemble.GROWTH * sizes[-1]))  # and the last one is not long ago
 
 
 @pytest.mark.parametrize("noise_variance", [None, YVAR], ids=["learnt noise", "known noise"])

@@ -257,7 +257,7 @@ class Study(Recorder):
     def _inference(self) -> Optimizer:
         """The optimizer of the state read last, with the latest fit that any process made."""
         from edrbo.optimizer.optimizer import Optimizer
-        from edrbo.optimizer.stored_fit import StoredFit
+        from edrbo.optimizer.outcome_model import StoredFit
 
         if self._thinking is None:
             self._thinking = Optimizer.of(self._state)

@@ -11,7 +11,7 @@ from typing import Any
 
 from edrbo.acquisition.methods import get_method
 from edrbo.errors import EdrboError, InvalidValueError
-from edrbo.optimizer.stored_fit import StoredFit
+from edrbo.optimizer.outcome_model import StoredFit
 from edrbo.records.events import from_dict
 from edrbo.records.settings import Settings
 from edrbo.records.state import State

@@ -36,14 +36,12 @@ from edrbo.optimizer.candidates import (
 )
 from edrbo.optimizer.constrained import need_one_main, recommend_under_limits
 from edrbo.optimizer.joint_posterior import JointPosterior, OutcomePart
-from edrbo.optimizer.outcome_forecast import OutcomeForecaster
-from edrbo.optimizer.outcome_model import OutcomeModel
+from edrbo.optimizer.outcome_model import OutcomeForecaster, OutcomeModel, StoredFit
 from edrbo.optimizer.outcome_posterior import OutcomePosterior, Posterior
 from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_front
 from edrbo.optimizer.policy import Policy, find_policy
 from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
 from edrbo.optimizer.sensitivity import Sensitivity, find_sensitivity
-from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.events import Asked, Event

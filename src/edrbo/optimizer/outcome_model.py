@@ -1,29 +1,46 @@
-"""The model of one outcome: its data, the surrogate refitted as they grow, and posteriors conditioned on both."""
+"""The model of one outcome: its data, the surrogate refitted as they grow, and posteriors conditioned on both.
+
+``StoredFit`` keeps hyper-parameters between processes. A fit belongs to the observations it was made on: it is used
+only where these come first, bit for bit, in the present ones; then going on from it and computing everything anew give
+the same numbers (surrogate/ensemble.py). ``OutcomeForecaster`` is the predictive distribution of the next outcome of a
+design by context.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from edrbo import __version__
 from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import Method
+from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.optimizer.calibration import earned_trust
+from edrbo.errors import InvalidValueError
+from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.candidates import ForecastOrContext
+from edrbo.optimizer.intervals import mixture_quantiles
 from edrbo.optimizer.outcome_posterior import OutcomePosterior, condition, conditioned
 from edrbo.optimizer.recommendation import Recommender, known_distribution_of
-from edrbo.optimizer.stored_fit import StoredFit
 from edrbo.optimizer.tolerance import Tolerances
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.goals import Goal, as_goal
+from edrbo.records.outcomes import Units
+from edrbo.records.sanity import LARGEST_TABLE, MAX_MAGNITUDE, Interval, OutcomeForecast
 from edrbo.records.state import State
+from edrbo.space import Space
+from edrbo.space.context_scale import ContextScale
 from edrbo.streams import stream_seed
-from edrbo.surrogate.ensemble import ExpertEnsemble
+from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, advance
+from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.marginal import doubted
-from edrbo.surrogate.refit import FittedModel, advance
 
 Array = NDArray[np.float64]
 
@@ -192,3 +209,201 @@ class OutcomeModel:
             worlds = worlds if tolerances is None else tolerances.model(worlds)
             trust = earned_trust(members)
         return Recommender(data, posterior, worlds, self.known_distribution(data, context_distribution), trust, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredFit:
+    """``hyper`` were fitted on the first ``rows`` observations; ``digest`` is that of the first ``count``.
+
+    ``others`` are the fits of outcomes besides the main one.
+    """
+
+    rows: int
+    hyper: Hyperparameters
+    count: int
+    digest: str
+    others: Mapping[str, StoredFit] = field(default_factory=dict)
+
+    def usable(self, training_data: TrainingData) -> tuple[int, Hyperparameters] | None:
+        """(rows, hyper-parameters), or None if they were fitted to other data."""
+        same = self.count <= len(training_data.training) and self.digest == training_data.digest(self.count)
+        return (self.rows, self.hyper) if same else None
+
+    def suits(self, method: Method, space: Space) -> bool:
+        """Whether it has the experts and the inputs of the model of ``method``."""
+        inputs = space.d_x + (space.context_width if method.score.uses_context else 0)
+        return self.hyper.lengthscale.shape == (len(method.surrogate.experts), inputs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {
+            "version": __version__,
+            "observations": self.count,
+            "digest": self.digest,
+            "rows": self.rows,
+            **self.hyper.to_dict(),
+            **({"others": {name: fit.to_dict() for name, fit in self.others.items()}} if self.others else {}),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Any) -> StoredFit | None:
+        """The inverse of ``to_dict``; None for a fit of another version, which may have fitted otherwise."""
+        if record is None:
+            return None
+        if not isinstance(record, Mapping):
+            raise InvalidValueError("the stored fit is not an object")
+        if record.get("version") != __version__:
+            return None
+        hyper = Hyperparameters.from_dict(record)
+        _check(hyper)
+        rows, count = record["rows"], record["observations"]
+        whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (rows, count))
+        if not whole or not 1 <= rows <= count or not isinstance(record["digest"], str):
+            raise InvalidValueError("the stored fit does not fit together")
+        others = record.get("others", {})
+        if not isinstance(others, Mapping):
+            raise InvalidValueError("the stored fits of other outcomes are not an object")
+        read = {name: cls.from_dict(part) for name, part in others.items()}
+        return cls(rows, hyper, count, record["digest"], {name: fit for name, fit in read.items() if fit is not None})
+
+
+def _check(hyper: Hyperparameters) -> None:
+    positive = (hyper.lengthscale, hyper.outputscale, hyper.noise_variance, hyper.shape)
+    experts = hyper.outputscale.shape
+    shapes = hyper.lengthscale.ndim == 2 and hyper.lengthscale.shape[:1] == experts
+    shapes = (
+        shapes
+        and len(experts) == 1
+        and all(part.shape == experts for part in (hyper.noise_variance, hyper.mean, hyper.shape))
+    )
+    numbers = all(bool(part.isfinite().all()) and bool((part > 0).all()) for part in positive)
+    power = isinstance(hyper.power, int | float) and math.isfinite(hyper.power)
+    if not (shapes and numbers and power and bool(hyper.mean.isfinite().all())):
+        raise InvalidValueError("the hyper-parameters of the stored fit make no sense")
+
+
+# Points on the axis of each context variable, by how many there are; with more variables the distribution alone is
+# expected.
+INNER = {1: 9, 2: 3, 3: 3}
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeForecaster:
+    """``model`` of (x, c), or of x alone, with what it deserves; ``points`` is the distribution of the next context,
+    ``seen`` (n × d_c) are coded contexts that the table is made for."""
+
+    model: ExpertEnsemble
+    trust: Trust
+    points: ContextPoints
+    seen: Array
+    scale: ContextScale
+    names: tuple[str, ...]
+    units: Units
+
+    @classmethod
+    def by(
+        cls, model: ExpertEnsemble, points: ContextPoints, training_data: TrainingData, forecast: Array | None
+    ) -> OutcomeForecaster:
+        """From what an ask is made from; ``forecast`` (n × d_c) are the contexts to come, if the user said so."""
+        scale = training_data.scale()
+        seen = training_data.history(scale, None, forecast).contexts.numpy()
+        if training_data.space.tolerances:  # at no context is what comes out known: the distribution alone is expected
+            seen = seen[:0]
+        names = training_data.space.context_names
+        return cls(model, earned_trust(model), points, seen, scale, names, training_data.units)
+
+    def of(self, x: Array) -> dict[str, Any] | None:
+        """What to store with the design ``x`` (d_x); None if there is no scale to say it in."""
+        found = self.outcome(x)
+        return None if found is None else found.to_dict()
+
+    def outcome(self, x: Array) -> OutcomeForecast | None:
+        """What to expect of the design ``x`` (d_x), in the user's units."""
+        reach = self.trust.reach
+        levels = any(self.scale.whole)
+        axes = self._level_axes() if levels else self._axes()
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes)) if axes else np.zeros((0, 0))
+        grid = self.scale.encode(grid) if levels and len(grid) else grid
+        atoms, weights = self.points.atoms, self.points.weights
+        contexts = torch.cat([atoms, torch.from_numpy(grid)]) if len(grid) else atoms
+        with torch.no_grad():
+            mean, sd = self._outcomes(torch.from_numpy(x), contexts, reach)
+            shares = mean.new_full((len(mean),), 1.0 / len(mean)) if self.model.weights is None else self.model.weights
+            count = len(atoms)
+            by_atom = mean[:, :count].reshape(1, -1), sd[:, :count].reshape(1, -1)
+            overall = self._interval(*by_atom, (shares[:, None] * weights).flatten())[0]
+            if not (np.abs(overall) < MAX_MAGNITUDE).all():
+                return None
+            if not len(grid):
+                return OutcomeForecast(Interval(*overall.tolist()))
+            table = self._interval(mean[:, count:].mT, sd[:, count:].mT, shares)
+            center = self._user(shares @ mean[:, :count])
+        table = table.reshape(*(len(axis) for axis in axes), 3)
+        named = tuple(zip(self.names, axes, strict=True)) if levels else self._named(axes)
+        if named is None or not (np.abs(table) < MAX_MAGNITUDE).all():
+            return OutcomeForecast(Interval(*overall.tolist()))
+        drawn = OutcomeForecast(Interval(*overall.tolist()), named, table)
+        return self._widened(drawn, atoms.numpy(), center)
+
+    def _outcomes(self, x: Tensor, contexts: Tensor, reach: float) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of a single outcome in each context by each expert (M × K)."""
+        model, joint = self.model, torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
+        modelled, spread = model.gp.moments(joint)
+        mean, sd = model.scaling.moments(modelled, spread)
+        slope = model.scaling.slope(modelled)
+        return mean, ((reach / Z95 * sd).square() + self.trust.noise_variance[:, None] * slope.square()).sqrt()
+
+    def _interval(self, mean: Tensor, sd: Tensor, weights: Tensor) -> Array:
+        """Mean, low and high (N × 3) of mixtures (N × K) in the user's units."""
+        ends = mixture_quantiles((0.025, 0.975), mean, sd, weights)
+        center, *both = self._user(torch.cat([(mean @ weights)[None], ends]))
+        low, high = np.sort(both, axis=0)
+        return np.stack([center, np.minimum(low, center), np.maximum(high, center)], axis=1)
+
+    def _user(self, values: Tensor) -> Array:
+        found: Array = self.units.to_user(values.numpy())
+        return found
+
+    def _axes(self) -> list[Array]:
+        """Coded points: quantiles of the contexts seen, and the ends of the ordinary range."""
+        d_c = self.points.atoms.shape[1]
+        if d_c not in INNER or not len(self.seen):
+            return []
+        levels = np.linspace(0.0, 1.0, INNER[d_c])
+        quantiles = np.quantile(self.seen, levels, axis=0)
+        ends = [] if d_c > 2 else [np.zeros((1, d_c)), np.ones((1, d_c))]
+        return [np.unique(column.round(9)) for column in np.concatenate([*ends, quantiles]).T]
+
+    def _level_axes(self) -> list[Array]:
+        """Points in the user's units where some variables have levels: all choices, and numbers as in ``_axes``."""
+        d_c = len(self.names)
+        if d_c not in INNER or not len(self.seen):
+            return []
+        spread = np.quantile(self.seen, np.linspace(0.0, 1.0, INNER[d_c]), axis=0)
+        ends = [] if d_c > 2 else [np.zeros((1, self.scale.width)), np.ones((1, self.scale.width))]
+        numbers = self.scale.decode(np.concatenate([*ends, spread]))
+        axes = [
+            np.arange(float(count)) if count else np.unique(numbers[:, k]) for k, count in enumerate(self.scale.choices)
+        ]
+        return axes if np.prod([float(len(axis)) for axis in axes]) < LARGEST_TABLE else []
+
+    def _named(self, axes: list[Array]) -> tuple[tuple[str, Array], ...] | None:
+        """The axes in the user's units; None if points cannot be told apart there."""
+        named = []
+        for k, (name, axis) in enumerate(zip(self.names, axes, strict=True)):
+            rows = np.zeros((len(axis), len(axes)))
+            rows[:, k] = axis
+            points = self.scale.decode(rows)[:, k]
+            if not (np.diff(points) > 0).all():
+                return None
+            named.append((name, points))
+        return tuple(named)
+
+    def _widened(self, drawn: OutcomeForecast, atoms: Array, center: Array) -> OutcomeForecast:
+        """Intervals made longer by how far the table is off at the atoms (m × d_c), where the mean is ``center``."""
+        assert drawn.table is not None
+        off = drawn.values(self.scale.decode(atoms)) - center
+        square = float(self.points.weights.numpy() @ off**2)
+        middle, low, high = np.moveaxis(drawn.table, -1, 0)
+        ends = [middle + side * np.sqrt((end - middle) ** 2 + Z95**2 * square) for side, end in ((-1, low), (1, high))]
+        return OutcomeForecast(drawn.overall, drawn.axes, np.stack([middle, *ends], axis=-1))

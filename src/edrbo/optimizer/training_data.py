@@ -15,13 +15,12 @@ from edrbo.contexts.distributions import ContextHistory, Levels
 from edrbo.contexts.known_distribution import known_contexts
 from edrbo.contexts.partial import Donors, complete, completed, equally_likely
 from edrbo.optimizer.outcome_posterior import Extras, Runs, Spread
-from edrbo.records.observations import Observations
 from edrbo.records.outcomes import Units
 from edrbo.records.sanity import outliers
-from edrbo.records.state import State
+from edrbo.records.state import Observations, State
 from edrbo.space import Space
 from edrbo.space.context_scale import ContextScale
-from edrbo.surrogate.refit import fit_sizes
+from edrbo.surrogate.ensemble import fit_sizes
 
 
 def reconciled(inputs: Array, y: Array, noise_variance: Array) -> Array:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from edrbo.errors import MissingExtraError
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
-from edrbo.records.spending import spending
-from edrbo.records.state import State
+from edrbo.records.state import State, spending
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -34,7 +34,6 @@ from edrbo.records.input_reading import (
     really_set,
 )
 from edrbo.records.known_distribution import KnownDistribution
-from edrbo.records.observations import Observations
 from edrbo.records.reported import is_empty, reported, reported_series
 from edrbo.records.run import Run, Suggestion
 from edrbo.records.sanity import (
@@ -47,8 +46,7 @@ from edrbo.records.sanity import (
     warn,
 )
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.spending import Spending, spending
-from edrbo.records.state import State
+from edrbo.records.state import Observations, Spending, State, spending
 from edrbo.space import Space
 
 if TYPE_CHECKING:

@@ -243,8 +243,11 @@ class Settings:
             )
         for choice in self.choices():
             object.__setattr__(self, choice.name, choice.metadata["read"](getattr(self, choice.name)))
-        object.__setattr__(self, "context_distribution", as_known_distribution(self.context_distribution, self.space))
-        object.__setattr__(self, "cost", as_cost(self.cost, self.space))
+        if self.context_distribution is not None:
+            known = as_known_distribution(self.context_distribution, self.space)
+            object.__setattr__(self, "context_distribution", known)
+        if self.cost is not None:
+            object.__setattr__(self, "cost", as_cost(self.cost, self.space))
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
 

@@ -28,7 +28,7 @@ from edrbo.space import Categorical, Real, Space, Variable
 from edrbo.space.point_tables import close_match
 
 if TYPE_CHECKING:
-    from edrbo.lab import Study
+    from edrbo.lab.study import Study
 
 
 SEVERAL = "Of several, what each is for: gloss=maximize, cost=minimize,weight=0.1, roughness=limit,upper=2. Repeat."
@@ -406,7 +406,7 @@ def amend(
     Without any change on the command line, what was changed in the .toml file is made official. The change is recorded,
     shown as old → new, and can be undone; the .toml file follows.
     """
-    from edrbo.lab import Study
+    from edrbo.lab.study import Study
     from edrbo.lab.config import rewrite_toml
     from edrbo.records.descriptions import changes
 

@@ -20,7 +20,7 @@ from edrbo.errors import StudyError
 from edrbo.lab.cli.output import plain_warnings, printable, say, wants_json
 
 if TYPE_CHECKING:
-    from edrbo.lab import Study
+    from edrbo.lab.study import Study
     from edrbo.lab.config import Description
 
 
@@ -109,7 +109,7 @@ def open_place(
     *,
     asks: bool = True,
 ) -> Study:
-    from edrbo.lab import Study
+    from edrbo.lab.study import Study
 
     if not where.endswith(".toml"):
         return Study.open(where, name=name, by=by)

@@ -145,7 +145,7 @@ def series_records(state: State, series: Series) -> list[dict[str, Any]]:
 
 
 def _record(study: Study, state: State) -> dict[str, Any]:
-    from edrbo.records.spending import spending
+    from edrbo.records.state import spending
 
     by_id, spent = {key: run_record(state, run) for key, run in state.runs.items()}, spending(state)
     runs = list(by_id.values())
@@ -209,7 +209,7 @@ def _print(study: Study, state: State, every: bool) -> None:
 def print_runs(title: str, state: State, runs: list[Run]) -> None:
     """Runs under their variables' names and units."""
     from edrbo.records.descriptions import STATUSES, heading, outcome_headings, outcome_of, remarks_of
-    from edrbo.records.spending import spending
+    from edrbo.records.state import spending
     from edrbo.space.variables import number_text
 
     space, settings, said = state.space, state.settings, remarks_of(state)

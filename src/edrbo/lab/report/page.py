@@ -32,8 +32,7 @@ from edrbo.records.descriptions import (
     remarks_of,
 )
 from edrbo.records.run import Run
-from edrbo.records.spending import spending
-from edrbo.records.state import State
+from edrbo.records.state import State, spending
 from edrbo.space.variables import format_value
 from edrbo.surrogate.kernels import get_kernel
 from edrbo.text import Fact, answer_text, describe_doubt, describe_hypervolume, front_table, with_unit

@@ -35,8 +35,7 @@ from edrbo.records.descriptions import (
 from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.sanity import implausible
-from edrbo.records.spending import spending
-from edrbo.records.state import State
+from edrbo.records.state import State, spending
 from edrbo.space import Space
 from edrbo.space.variables import number_text
 from edrbo.text import Fact, range_text
