@@ -20,7 +20,7 @@ from mcp_types import CallToolResult
 from edrbo import Limit, Maximize, Space, Study
 from edrbo.errors import InvalidValueError, StudyError
 from edrbo.integrations.mcp import READING, WRITING, make_server
-from edrbo.lab.cli import mcp as command
+from edrbo.lab.cli import serve as command
 from edrbo.lab.web.registry import StudyRegistry
 
 pytestmark = pytest.mark.filterwarnings("ignore::edrbo.errors.EdrboWarning")  # as in the process of the server

@@ -22,8 +22,7 @@ from edrbo import Optimizer, Space, Study
 from edrbo.cancellation import cancellable
 from edrbo.errors import StoppedError
 from edrbo.lab.web.jobs import GONE_AFTER, PATIENCE, Threads, Worker
-from edrbo.lab.web.rate_limit import Allowance, Guesses
-from edrbo.lab.web.security import MOST_AT_ONCE, Rules
+from edrbo.lab.web.security import MOST_AT_ONCE, Allowance, Guesses, Rules
 from edrbo.lab.web.server import LogFormatter
 
 OLD, NEW = "the-token-before-it", "the-token-of-today"

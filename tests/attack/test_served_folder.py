@@ -167,7 +167,7 @@ def test_a_file_of_a_stranger_is_asked_about(
 
 
 def test_a_yes_is_remembered_until_the_file_leads_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from edrbo.lab.cli.location import described_at
+    from edrbo.lab.cli.read_arguments import described_at
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "lab").mkdir()

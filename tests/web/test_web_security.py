@@ -11,9 +11,8 @@ from live import Client, new_key, study_server
 
 from edrbo import Space, Study
 from edrbo.errors import EdrboError
-from edrbo.lab.web.rate_limit import Allowance, Guesses
 from edrbo.lab.web.registry import StudyRegistry, word_of
-from edrbo.lab.web.security import LARGEST_BODY, LARGEST_IMPORT, Rules
+from edrbo.lab.web.security import LARGEST_BODY, LARGEST_IMPORT, Allowance, Guesses, Rules
 from edrbo.lab.web.server import addresses, is_loopback, listen, rules_for
 
 TOKEN = "a-token-of-our-own"

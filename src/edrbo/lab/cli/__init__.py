@@ -18,11 +18,11 @@ from edrbo.lab.cli.output import print_json, printable, wants_json
 
 # name → where its function or its own program is, in the order of the help
 COMMANDS = {
-    "demo": "demo:demo",
+    "demo": "run:demo",
     "new": "describe:new",
-    "ask": "ask:ask",
+    "ask": "answers:ask",
     "tell": "entries:tell",
-    "context": "context:app",
+    "context": "entries:context_app",
     "recommend": "answers:recommend",
     "policy": "answers:policy",
     "sensitivity": "answers:sensitivity",
@@ -39,10 +39,10 @@ COMMANDS = {
     "amend": "describe:amend",
     "import": "tables:import_table",
     "export": "tables:export",
-    "report": "report:report",
+    "report": "answers:report",
     "serve": "serve:serve",
-    "token": "token:app",
-    "mcp": "mcp:mcp",
+    "token": "serve:token_app",
+    "mcp": "serve:mcp",
     "run": "run:run",
     "check": "places:check",
     "backup": "places:backup",

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
-from edrbo.lab.cli.location import described_at, only_toml, remember
 from edrbo.lab.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.lab.cli.output import confirm, plain_warnings, print_json, print_table, say
-from edrbo.lab.cli.read_arguments import split_argument
+from edrbo.lab.cli.read_arguments import described_at, only_toml, remember, split_argument
 from edrbo.lab.entry import HELP, NUMBER, RANGE, read_specification, read_variable_argument, specification
 from edrbo.records.descriptions import format_setting, heading
 from edrbo.records.settings import Settings
@@ -406,8 +405,8 @@ def amend(
     Without any change on the command line, what was changed in the .toml file is made official. The change is recorded,
     shown as old → new, and can be undone; the .toml file follows.
     """
-    from edrbo.lab.study import Study
     from edrbo.lab.config import rewrite_toml
+    from edrbo.lab.study import Study
     from edrbo.records.descriptions import changes
 
     where = study or str(only_toml())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edrbo.errors import EdrboError
-from edrbo.lab.cli.location import only_toml, open_place
+from edrbo.lab.cli.read_arguments import only_toml, open_place
 
 if TYPE_CHECKING:
     from edrbo.records.state import State

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from edrbo.lab.cli.location import find_place
 from edrbo.lab.cli.options import JsonOption, NameOption, StudyOption
 from edrbo.lab.cli.output import plain_warnings, print_json, print_table, say
 from edrbo.lab.cli.progress import progress
+from edrbo.lab.cli.read_arguments import find_place
 
 
 def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
@@ -84,7 +84,7 @@ def copy(
 ) -> None:
     """Copy studies with their whole history, between files and databases."""
     from edrbo.lab import maintenance
-    from edrbo.lab.cli.location import find_place
+    from edrbo.lab.cli.read_arguments import find_place
     from edrbo.lab.store.place import describe
     from edrbo.records.descriptions import plural
 

@@ -1,8 +1,9 @@
-"""``edrbo serve``: the lab page."""
+"""``edrbo serve``, ``token``, ``mcp``: studies for others, as page, API and for agents, and who may use them."""
 
 from __future__ import annotations
 
 import threading
+import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from edrbo.errors import InvalidValueError, MissingExtraError, StudyError
-from edrbo.lab.cli.location import described_at
-from edrbo.lab.cli.output import say
+from edrbo.errors import EdrboWarning, InvalidValueError, MissingExtraError, StudyError
+from edrbo.lab.cli.options import ByOption, JsonOption, YesOption
+from edrbo.lab.cli.output import confirm, print_json, print_table, say
+from edrbo.lab.cli.read_arguments import described_at
 
 
 def serve(
@@ -130,3 +132,94 @@ def _warm_up() -> None:
     """The first suggestion should not wait for imports."""
     import edrbo.lab.report.page
     import edrbo.optimizer.optimizer  # noqa: F401
+
+
+TokensOption = Annotated[
+    Path | None,
+    typer.Option("--tokens", envvar="EDRBO_TOKENS", help="The file that keeps them, hashed. Default: one of your own."),
+]
+NameArgument = Annotated[str, typer.Argument(help="The person or machine that uses it; it signs what they enter.")]
+
+
+def create_token(
+    name: NameArgument,
+    role: Annotated[
+        str, typer.Option(help="read looks on; run asks and reports too; setup also makes and changes studies.")
+    ] = "run",
+    tokens: TokensOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a token and print it. It cannot be shown again."""
+    from edrbo.errors import InvalidValueError
+    from edrbo.lab.web.tokens import ROLES, Tokens, default_path
+
+    chosen = next((one for one in ROLES if one == role), None)
+    if chosen is None:
+        raise InvalidValueError(f"there is no role {role!r}", f"choose one of {', '.join(ROLES)}")
+    keeper = Tokens(tokens or default_path())
+    token = keeper.create(name, chosen)
+    if as_json:
+        print_json({"name": name, "role": chosen, "token": token})
+        return
+    say(token, style="bold")
+    say(f"for {name}, who may {_MAY[chosen]}; it is not shown again", err=True)
+    say(f"edrbo serve … --tokens {keeper.path} lets them in; for the page add /?token= and it to the address", err=True)
+
+
+def list_tokens(tokens: TokensOption = None, as_json: JsonOption = False) -> None:
+    """Who has a token, with which role, since when."""
+    from edrbo.lab.entry import local_text
+    from edrbo.lab.web.tokens import Tokens, default_path
+
+    keeper = Tokens(tokens or default_path())
+    people = keeper.people()
+    if as_json:
+        print_json([{"name": one.name, "role": one.role, "created": one.created} for one in people])
+        return
+    rows = [(one.name, one.role, local_text(one.created)) for one in people]
+    print_table(f"tokens in {keeper.path}", ["name", "role", "since"], rows)
+
+
+def revoke_token(name: NameArgument, tokens: TokensOption = None, yes: YesOption = False) -> None:
+    """Let somebody in no longer; a server that is running knows at once."""
+    from edrbo.lab.web.tokens import Tokens, default_path
+
+    confirm(f"Take the token of {name} away?", yes=yes)
+    Tokens(tokens or default_path()).revoke(name)
+    say(f"{name} has no token any more")
+
+
+_MAY = {"read": "look on", "run": "ask and report", "setup": "do everything"}
+
+token_app = typer.Typer(help="Who may use the page and the API of a server.", no_args_is_help=True)
+token_app.command("create")(create_token)
+token_app.command("list")(list_tokens)
+token_app.command("revoke")(revoke_token)
+
+
+def mcp(
+    study: Annotated[str, typer.Argument(help="A .toml or .db file, a folder of them, or a PostgreSQL URL.")],
+    write: Annotated[
+        bool, typer.Option("--write", help="Let the agent ask for suggestions and enter results.")
+    ] = False,
+    by: ByOption = None,
+    database: Annotated[
+        list[str] | None,
+        typer.Option(help="A PostgreSQL URL that the TOML files of a folder may name. Repeat for each."),
+    ] = None,
+) -> None:
+    """Let an agent read a study, over the Model Context Protocol on standard input and output."""
+    if find_spec("mcp") is None:
+        raise MissingExtraError("the server needs the package mcp", "pip install 'edrbo[mcp]'")
+    from edrbo.integrations.mcp import make_server
+    from edrbo.lab.study import login
+    from edrbo.lab.web.registry import StudyRegistry
+
+    if study.endswith(".toml"):
+        described_at(Path(study))
+    places = StudyRegistry(study, tuple(database or ()))
+    for file, reason in places.problems().items():
+        say(f"not served: {file}: {reason}", err=True)
+    server = make_server(places, by or login() or "somebody", writes=write)
+    warnings.simplefilter("ignore", EdrboWarning)  # they are in the answers; the filter is the process's
+    server.run()

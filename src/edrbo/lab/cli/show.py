@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edrbo.lab.cli.location import opened
 from edrbo.lab.cli.options import JsonOption, NameOption, StudyOption, complete_ids
 from edrbo.lab.cli.output import print_json, print_table, say
+from edrbo.lab.cli.read_arguments import opened
 
 if TYPE_CHECKING:
     from edrbo.lab import Study
@@ -163,7 +163,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
 
 
 def _print(study: Study, state: State, every: bool) -> None:
-    from edrbo.lab.cli.ask import print_suggestions
+    from edrbo.lab.cli.answers import print_suggestions
     from edrbo.lab.store.place import describe
     from edrbo.records.descriptions import describe_aim, describe_purpose, describe_spending, plural
     from edrbo.records.input_reading import pending_of

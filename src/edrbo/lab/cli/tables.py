@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edrbo.errors import ContextBoundsWarning, StudyError
-from edrbo.lab.cli.location import opened
 from edrbo.lab.cli.options import ByOption, JsonOption, NameOption, StudyOption, YesOption
 from edrbo.lab.cli.output import check_new, print_json, say, wants_json, warn
 from edrbo.lab.cli.progress import progress
-from edrbo.lab.cli.read_arguments import settle
+from edrbo.lab.cli.read_arguments import opened, settle
 
 if TYPE_CHECKING:
     from edrbo.lab.tables.csv_import import Import
