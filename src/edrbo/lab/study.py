@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import threading
 import time
@@ -13,17 +14,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, StudyError
-from edrbo.lab.store.event_store import EventStore, StoredStudy, checked_name
+from edrbo.lab.store.event_store import Also, EventStore, StoredStudy, checked_name
 from edrbo.lab.store.place import describe, is_url
-from edrbo.lab.store.turns import is_taken, turn
+from edrbo.lab.store.turns import claim, claims, is_taken, new_holder, release, turn
 from edrbo.records.events import Amended, Asked, Event, Undone
-from edrbo.records.input_reading import spell_checked
+from edrbo.records.input_reading import pending_of, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
+from edrbo.records.reported import Function
 from edrbo.records.run import Suggestion
 from edrbo.records.scipy_distributions import check_distribution
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
+from edrbo.records.validation import read_number
 from edrbo.space import Space
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
@@ -39,10 +42,15 @@ if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
 
 Creation = Literal["never", "first", "always"]  # make a study that is missing: only in a new place, or anywhere
 MATTERS = (Asked, Amended, Undone)  # what a suggestion that is being computed must know of
+STALE = 60.0  # seconds without a sign of life after which a worker is taken for dead
 
 
 class _OvertakenError(Exception):
     """Another suggestion was handed out, or the settings changed, while one was computed."""
+
+
+class _EnoughError(Exception):
+    """As many suggestions as are wanted have been evaluated, or are being evaluated."""
 
 
 class Study(Recorder):
@@ -342,7 +350,12 @@ class Study(Recorder):
         found = [self._ask(compute) for _ in range(count)]
         return found[0] if n is None else found
 
-    def _ask(self, compute: Callable[[Optimizer], Suggestion]) -> Suggestion:
+    def _ask(
+        self,
+        compute: Callable[[Optimizer], Suggestion],
+        admit: Callable[[State], None] = lambda state: None,
+        holder: str | None = None,
+    ) -> Suggestion:
         """Compute, then store, if nothing came in between that the suggestion must know of. A process that is killed
         while it computes leaves nothing behind.
 
@@ -352,24 +365,130 @@ class Study(Recorder):
             overtaken = is_taken(self._store, self._id)
             while True:
                 with turn(self._store, self._id) if overtaken else nullcontext(), suppress(_OvertakenError):
-                    return self._suggest(compute)
+                    return self._suggest(compute, admit, holder)
                 overtaken = True
 
-    def _suggest(self, compute: Callable[[Optimizer], Suggestion]) -> Suggestion:
+    def _suggest(
+        self,
+        compute: Callable[[Optimizer], Suggestion],
+        admit: Callable[[State], None],
+        holder: str | None,
+    ) -> Suggestion:
         with self._inferred() as inference:
+            admit(self._state)  # before it costs time …
             known = len(self._state.history)
             suggestion = compute(inference)
             asked = inference.state.history[-1]
             assert isinstance(asked, Asked)
+            number = suggestion.id
 
             def make(state: State) -> list[Event]:
+                nonlocal number
+                admit(state)  # … and when it counts
                 if any(isinstance(event, MATTERS) for event in state.history[known:]):
                     raise _OvertakenError
-                return [replace(asked, id=state.next_id)]  # a run of somebody's own may have taken its number
+                number = state.next_id  # a run of somebody's own may have taken that of the suggestion
+                return [replace(asked, id=number)]
 
-            (stored,) = self._append(make)
-            assert isinstance(stored, Asked)
-            return replace(suggestion, id=stored.id)
+            self._append(make, lambda run: None if holder is None else claim(run, self._id, number, holder))
+            return replace(suggestion, id=number)
+
+    # ---------------------------------------------------------------- workers
+
+    def optimize(
+        self,
+        f: Function,
+        evaluations: int,
+        *,
+        workers: int = 1,
+        stale_after: float = STALE,
+        most_errors: int | None = 3,
+        progress: Callable[[Study], None] | None = None,
+    ) -> int:
+        """Evaluate suggestions with ``f`` until so many of this study have been evaluated, together with whoever else
+        calls this: any number of threads, processes and machines. Never more are evaluated than that.
+
+        What a process was evaluating that was killed is evaluated by another one, or by the next call. Suggestions that
+        were asked for otherwise are left alone (``claim`` takes them up). Ctrl-C ends it after the evaluations that are
+        being made, whose outcomes are kept.
+
+        Args:
+            f: Takes a design and returns ``(context, value)``, both as the world gave them; for a space without
+                contexts, the value alone. An exception, and a number that is NaN or infinite, count as a failed
+                evaluation and are passed on as a warning.
+            evaluations: How many suggestions are to be evaluated in all, those before this call included; failed ones
+                count.
+            workers: Threads that call ``f`` at the same time, for a function that waits or computes outside of Python.
+                For others start the program several times.
+            stale_after: So many seconds without a sign of life, and a worker on another machine is taken for dead; on
+                this machine that is known at once.
+            most_errors: So many failures in a row end it; None: never.
+            progress: Called with the study after every evaluation.
+
+        Returns:
+            How many evaluations this call made.
+        """
+        from edrbo.lab.runner import FunctionRunner
+
+        runner = FunctionRunner(
+            self, f, workers=workers, stale_after=stale_after, most_errors=most_errors, progress=progress
+        )
+        return runner.run(evaluations)
+
+    def claim(self, *, stale_after: float = STALE) -> Suggestion | None:
+        """A suggestion that waits for its outcome and that nobody seems to evaluate, to be evaluated here.
+
+        None if there is none. Nobody else gets it for the next ``stale_after`` seconds.
+
+        Args:
+            stale_after: Passed over is what was handed out less than so many seconds ago, and what a worker evaluates
+                that gave a sign of life since.
+        """
+        return self._take_up(new_holder(), read_seconds(stale_after), asked_by_others=True)
+
+    def _take_up(self, holder: str, stale_after: float, *, asked_by_others: bool = False) -> Suggestion | None:
+        """The first pending suggestion whose holder is gone; or, if wanted, that was asked for long enough ago."""
+        found: list[Suggestion] = []
+
+        def look(state: State) -> list[Event]:
+            held = claims(self._store, self._id)
+            old = time.time() - stale_after
+            asked = {e.id: e.at for e in state.history if isinstance(e, Asked)} if asked_by_others else {}
+            for one in pending_of(state):
+                mine = held.get(one.id)
+                if mine.is_stale(stale_after) if mine else asked_by_others and (asked.get(one.id) or 0.0) < old:
+                    found[:] = [one]
+                    break
+            return []
+
+        self._append(look, lambda run: None if not found else claim(run, self._id, found[0].id, holder))
+        return found[0] if found else None
+
+    def _next_for(self, holder: str, evaluations: int, stale_after: float) -> tuple[Suggestion | None, bool]:
+        """What a worker of ``optimize`` is to evaluate next; if nothing, whether others still evaluate something, which
+        they may leave behind.
+
+        holder        who evaluates it, of ``new_holder``
+        evaluations   how many are wanted in all
+        stale_after   seconds without a sign of life after which a worker is taken for dead
+        """
+
+        def admit(state: State) -> None:
+            held = claims(self._store, self._id).keys() & state.pending.keys()
+            if count_evaluated(state) + len(held) >= evaluations:
+                raise _EnoughError
+
+        left = self._take_up(holder, stale_after)
+        if left is not None:
+            return left, False
+        with suppress(_EnoughError):
+            return self._ask(lambda inference: inference.ask(), admit, holder), False
+        held = claims(self._store, self._id)
+        return None, any(held[key].holder != holder for key in held.keys() & self.state.pending.keys())
+
+    def _release(self, suggestion: Suggestion, holder: str) -> None:
+        """Its outcome is recorded."""
+        release(self._store, self._id, suggestion.id, holder)
 
     # ---------------------------------------------------------------- record
 
@@ -390,8 +509,8 @@ class Study(Recorder):
         """
         return self._append(make)
 
-    def _append(self, make: Callable[[State], Sequence[Event]]) -> Sequence[Event]:
-        """Check by applying, and store, in one transaction."""
+    def _append(self, make: Callable[[State], Sequence[Event]], also: Also = lambda run: None) -> Sequence[Event]:
+        """Check by applying, and store, in one transaction, with what ``also`` writes beside the events."""
         with self._lock:
             after, count = self._state, 0
 
@@ -402,7 +521,7 @@ class Study(Recorder):
                 after, count = state.apply(*events), len(events)
                 return after.history[len(after.history) - count :]  # in plain types
 
-            self._store.append(self._id, len(self._state.history), decide)
+            self._store.append(self._id, len(self._state.history), decide, also)
             self._state = after
             return after.history[len(after.history) - count :]
 
@@ -548,6 +667,17 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     check_distribution(settings.context_distribution, settings.space)
     return store.make(name, settings)
+
+
+def count_evaluated(state: State) -> int:
+    """Suggestions that gave an outcome, or failed."""
+    return sum(run.suggested and run.status in ("reported", "failed") for run in state.runs.values())
+
+
+def read_seconds(given: Any) -> float:
+    if not (math.isfinite(seconds := read_number(given)) and seconds > 0):
+        raise InvalidValueError(f"stale_after is {given!r}", "give seconds above zero")
+    return seconds
 
 
 def all_studies(where: str | Path) -> list[Study]:

@@ -17,8 +17,9 @@ from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.goals import Goal
 from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
+from edrbo.records.reported import Function, evaluate
+from edrbo.records.sanity import not_typed
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
-from edrbo.records.validation import holds_unusable
 from edrbo.space import Space
 from edrbo.space.variables import number_text
 
@@ -92,8 +93,6 @@ def describe_best(optimizer: Optimizer) -> str:
     return f"best {number_text(float(best))}"
 
 
-Function = Callable[[dict[str, Any]], Any]
-LONGEST_REASON = 200  # characters of an error that are kept with the run
 MOST_NAMED = 5  # runs that a summary names
 
 
@@ -300,30 +299,17 @@ def _evaluate(
         with watched(progress, evaluations) as advance:
             for _ in range(evaluations):
                 suggestion = optimizer.ask()
-                problem: Exception | str | None = None
-                context: Any = None
-                try:
-                    answer = f(dict(suggestion.design))
-                except Exception as raised:
-                    problem, words = raised, repr(raised)[:LONGEST_REASON]
-                else:
-                    context, value = _read_answer(answer, optimizer.space)
-                    if holds_unusable(context):
-                        problem = words = f"the context is {context!r}"[:LONGEST_REASON]
-                        context = None
-                    elif holds_unusable(value):
-                        problem = words = f"the value is {value!r}"[:LONGEST_REASON]
-                if problem is None:
+                found = evaluate(f, suggestion.design, optimizer.space)
+                if found.problem is None:
                     errors = 0
-                    with warnings.catch_warnings():  # nobody typed these numbers: one summary in the end
-                        warnings.simplefilter("ignore", ImplausibleWarning)
-                        optimizer.tell(suggestion, context, value)
+                    with not_typed():  # one summary in the end
+                        optimizer.tell(suggestion, found.context, found.value)
                 else:
                     errors += 1
-                    warnings.warn(f"evaluation {suggestion.id} failed: {words}", EdrboWarning, stacklevel=5)
-                    optimizer.tell(suggestion, context, failed=True, why=words)
+                    warnings.warn(f"evaluation {suggestion.id} failed: {found.why}", EdrboWarning, stacklevel=5)
+                    optimizer.tell(suggestion, found.context, failed=True, why=found.why)
                     if errors == most_errors:
-                        _give_up(optimizer, errors, problem)
+                        _give_up(optimizer, errors, found.problem)
                         break
                 advance(optimizer)
     except KeyboardInterrupt:
@@ -348,11 +334,3 @@ def _give_up(optimizer: Optimizer, errors: int, problem: Exception | str) -> Non
             problem if isinstance(problem, Exception) else None
         )
     warnings.warn(f"{words}; stopped after {len(optimizer)} outcomes", EdrboWarning, stacklevel=6)
-
-
-def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:
-    if not space.d_c:
-        return None, answer
-    if not isinstance(answer, tuple) or len(answer) != 2:
-        raise InvalidValueError(f"the function returned {answer!r}", "return the pair (context, value)")
-    return answer

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from edrbo.records import events as e
 from edrbo.records.outcomes import Outcomes
 from edrbo.records.run import ONE_BY_ONE, Run, Series, checked
 from edrbo.records.settings import Settings
-from edrbo.records.validation import read_noise, read_value
+from edrbo.records.validation import holds_unusable, read_noise, read_value
+from edrbo.space import Space
 
 ReportedOutcomes = dict[str, Any]  # value, noise, others and others_noise, as events and runs have them
 NUMBER = "it is one number; the context comes first: tell(suggestion, context, value)"
+LONGEST_REASON = 200  # characters of an error that are kept with the run
+Function = Callable[[dict[str, Any]], Any]
 
 
 def reported(settings: Settings, value: Any, noise_variance: Any) -> ReportedOutcomes:
@@ -185,3 +189,44 @@ def _variances(noise_variance: Any, count: int) -> Array:
     if len(given) != count:
         raise InvalidValueError(f"{len(given)} noise variances for {count} values", "give one for each row, or one")
     return np.array([np.nan if (one := read_noise(part)) is None else one for part in given], dtype=np.float64)
+
+
+# -------------------------------------------------------------------- by a function of the user's
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a function gave for a design; ``problem`` says why there is no value."""
+
+    context: Any = None
+    value: Any = None
+    problem: Exception | str | None = None
+
+    @property
+    def why(self) -> str | None:
+        """The problem in words, to be kept with the run."""
+        words = self.problem if isinstance(self.problem, str | None) else repr(self.problem)
+        return None if words is None else words[:LONGEST_REASON]
+
+
+def evaluate(f: Function, design: Mapping[str, Any], space: Space) -> Evaluation:
+    """Call ``f``, which gives ``(context, value)``, or the value alone where there are no contexts.
+
+    An exception, and a number that is NaN or infinite, are problems; another answer is an InvalidValueError.
+    """
+    try:
+        answer = f(dict(design))
+    except Exception as raised:
+        return Evaluation(problem=raised)
+    context, value = _read_answer(answer, space)
+    if holds_unusable(context):
+        return Evaluation(problem=f"the context is {context!r}")
+    return Evaluation(context, value, f"the value is {value!r}" if holds_unusable(value) else None)
+
+
+def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:
+    if not space.d_c:
+        return None, answer
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise InvalidValueError(f"the function returned {answer!r}", "return the pair (context, value)")
+    return answer

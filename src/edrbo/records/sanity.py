@@ -25,6 +25,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -600,10 +602,24 @@ def exact_conflict(
     return [ImplausibleWarning(f"{text}; their difference is taken for noise")]
 
 
+_typed: ContextVar[bool] = ContextVar("typed", default=True)
+
+
+@contextmanager
+def not_typed() -> Iterator[None]:
+    """Within, in this thread, numbers come from a program: nobody is asked whether they are slips."""
+    before = _typed.set(False)
+    try:
+        yield
+    finally:
+        _typed.reset(before)
+
+
 def warn(found: Sequence[Warning]) -> None:
     """For a method that the user called."""
     for warning in found:
-        warnings.warn(warning, stacklevel=3)
+        if _typed.get() or not isinstance(warning, ImplausibleWarning):
+            warnings.warn(warning, stacklevel=3)
 
 
 def narrow_contexts(state: State, contexts: Array | None = None) -> dict[str, str]:

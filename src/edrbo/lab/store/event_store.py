@@ -4,6 +4,7 @@
     edrbo_events    study_id, seq from 0, key (the writer's own, if any), kind, who, at, body as JSON, checksum
     edrbo_fits      study_id, the last fit of the surrogate: a cache, which may be dropped at any time
     edrbo_turns     study_id, who computes a suggestion at the moment (turns.py)
+    edrbo_claims    study_id, run_id, who evaluates it at the moment, and the last sign of life
 
 The order of events is ``seq``; "what is new" is ``seq >= ?``. A writer decides within the transaction that stores,
 from all that came before: nobody can come in between. ``kind``, ``who`` and ``at`` repeat the body for those who look
@@ -42,10 +43,14 @@ SCHEMA = (
     study_id BIGINT PRIMARY KEY REFERENCES edrbo_studies (id), body TEXT NOT NULL, checksum TEXT NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS edrbo_turns (
     study_id BIGINT PRIMARY KEY REFERENCES edrbo_studies (id), holder TEXT NOT NULL, beat BIGINT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS edrbo_claims (
+    study_id BIGINT NOT NULL REFERENCES edrbo_studies (id), run_id BIGINT NOT NULL, holder TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL, PRIMARY KEY (study_id, run_id))""",
 )
 EVENTS = "SELECT seq, body, checksum FROM edrbo_events WHERE study_id = ? AND seq >= ? ORDER BY seq"
 INSERT = "INSERT INTO edrbo_events (study_id, seq, key, kind, who, at, body, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 Decide = Callable[[list[Event]], Sequence[Event]]
+Also = Callable[[Statement], None]
 
 
 @dataclass(frozen=True)
@@ -124,10 +129,11 @@ class EventStore:
         rows = self.database.read("SELECT events FROM edrbo_studies WHERE id = ?", study)
         return self._after(self.database.read, study, start, rows)
 
-    def append(self, study: int, start: int, decide: Decide) -> None:
+    def append(self, study: int, start: int, decide: Decide, also: Also = lambda run: None) -> None:
         """Store the events that ``decide`` gives for those from ``start`` on, all of them or none.
 
-        ``decide`` runs within the transaction: what it sees is all there is until its events are stored.
+        ``decide`` runs within the transaction: what it sees is all there is until its events are stored. ``also``
+        writes what belongs to them.
         """
         for last in (False, True):
             wanted: list[tuple[int, str]] = []
@@ -138,6 +144,7 @@ class EventStore:
                     events = decide(new)
                     wanted = [self._insert(run, study, start + len(new) + k, event) for k, event in enumerate(events)]
                     run("UPDATE edrbo_studies SET events = events + ? WHERE id = ?", len(events), study)
+                    also(run)
                 return
             except ConnectionLostError:
                 if self._are_stored(study, wanted):  # it broke while the commit was acknowledged

@@ -1,10 +1,14 @@
-"""Whose turn it is to compute a suggestion, where several processes ask at once.
+"""Whose turn it is to compute a suggestion, where several processes ask at once; and who evaluates which.
 
-Nothing depends on it but time. A suggestion is checked when it is stored (``Study.ask``): if another one was handed out
-meanwhile, it is computed again, knowing that one. Where many ask at once that alone would compute each suggestion many
-times over, so whoever was overtaken takes a turn, and who finds one taken waits for it. Who computes gives a sign of
-life every two seconds. A process of this machine that has ended is passed over at once; any other after ``PATIENCE``
-seconds without a sign.
+**Turns.** Nothing depends on it but time. A suggestion is checked when it is stored (``Study.ask``): if another one was
+handed out meanwhile, it is computed again, knowing that one. Where many ask at once that alone would compute each
+suggestion many times over, so whoever was overtaken takes a turn, and who finds one taken waits for it. Who computes
+gives a sign of life every two seconds. A process of this machine that has ended is passed over at once; any other after
+``PATIENCE`` seconds without a sign.
+
+**Claims.** A worker of ``Study.optimize`` holds a claim on what it evaluates, from the transaction that handed it out,
+and gives signs of life. A claim whose holder is gone, or silent for too long, is taken over by another worker, in a
+transaction as well. Outcomes do not depend on it: a run is reported once, whoever held it.
 """
 
 from __future__ import annotations
@@ -17,9 +21,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from edrbo.errors import StudyError
-from edrbo.lab.store.database import Row
+from edrbo.lab.store.database import Row, Statement
 from edrbo.lab.store.event_store import EventStore
 
 PATIENCE = 10.0  # seconds without a sign of life
@@ -35,10 +40,15 @@ def is_taken(store: EventStore, study: int) -> bool:
     return bool(store.database.read("SELECT holder FROM edrbo_turns WHERE study_id = ?", study))
 
 
+def new_holder() -> str:
+    """A name for somebody of this process, of which others can tell whether it lives."""
+    return f"process {os.getpid()} on {socket.gethostname()} {uuid.uuid4().hex}"
+
+
 @contextmanager
 def turn(store: EventStore, study: int) -> Iterator[None]:
     """Within, other processes leave computing to this one."""
-    me = f"process {os.getpid()} on {socket.gethostname()} {uuid.uuid4().hex}"
+    me = new_holder()
     _wait(store, study, me)
     done = threading.Event()
     heart = threading.Thread(target=_beat, args=(store, study, me, done), daemon=True)
@@ -107,3 +117,61 @@ def _has_ended(holder: str) -> bool:
     except OSError:  # it lives, under another user
         return False
     return False
+
+
+# -------------------------------------------------------------------- claims
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Who evaluates a suggestion, and the last sign of life, in seconds since 1970."""
+
+    holder: str
+    at: float
+
+    def is_stale(self, after: float) -> bool:
+        """Whether whoever holds it is gone, or was silent for longer than so many seconds."""
+        return time.time() - self.at > after or _has_ended(self.holder)
+
+
+def claims(store: EventStore, study: int) -> dict[int, Claim]:
+    """By run; those of runs that were reported since are there until their holders look again."""
+    rows = store.database.read("SELECT run_id, holder, at FROM edrbo_claims WHERE study_id = ?", study)
+    return {int(run): Claim(str(holder), float(at)) for run, holder, at in rows}
+
+
+def claim(run: Statement, study: int, number: int, holder: str) -> None:
+    """Within a transaction: run ``number`` is evaluated by ``holder`` from now on."""
+    run("DELETE FROM edrbo_claims WHERE study_id = ? AND run_id = ?", study, number)
+    run("INSERT INTO edrbo_claims VALUES (?, ?, ?, ?)", study, number, holder, time.time())
+
+
+def release(store: EventStore, study: int, number: int, holder: str) -> None:
+    """What was reported needs no holder; a claim that stays is passed over."""
+    with suppress(StudyError), store.database.transaction() as run:
+        run("DELETE FROM edrbo_claims WHERE study_id = ? AND run_id = ? AND holder = ?", study, number, holder)
+
+
+@contextmanager
+def at_work(store: EventStore, study: int, holder: str) -> Iterator[None]:
+    """Within, ``holder`` gives signs of life. What it holds in the end can be taken over at once."""
+    done = threading.Event()
+    heart = threading.Thread(target=_signs, args=(store, study, holder, done), daemon=True)
+    heart.start()
+    try:
+        yield
+    finally:
+        done.set()
+        heart.join()
+        _sign(store, study, holder, 0.0)
+
+
+def _signs(store: EventStore, study: int, holder: str, done: threading.Event) -> None:
+    while not done.wait(HEARTBEAT):
+        _sign(store, study, holder, time.time())
+
+
+def _sign(store: EventStore, study: int, holder: str, at: float) -> None:
+    """One that cannot be given is no reason to stop."""
+    with suppress(StudyError), store.database.transaction() as run:
+        run("UPDATE edrbo_claims SET at = ? WHERE study_id = ? AND holder = ?", at, study, holder)
