@@ -1,4 +1,4 @@
-"""Evaluate suggestions: by running a command for each, or with a function (``Study.optimize``).
+"""Evaluate suggestions by running a command for each.
 
 The command is a list of arguments; ``{name}`` in one is replaced by the value of a design variable, and no shell ever
 sees it. The design also comes as JSON on standard input. The last line of standard output that is JSON gives the
@@ -14,7 +14,6 @@ a command wrote lies in the pipe when it has ended, and is read until nothing is
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 import re
@@ -23,26 +22,14 @@ import signal
 import subprocess
 import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import IO, Any
 
-from edrbo.errors import (
-    EdrboError,
-    EdrboWarning,
-    InvalidContextError,
-    InvalidValueError,
-    StudyError,
-    UnknownNameError,
-    UnknownSuggestionError,
-)
-from edrbo.lab.store.turns import at_work, new_holder
-from edrbo.lab.study import Study, count_evaluated, read_seconds
-from edrbo.records.reported import Function, evaluate
+from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnknownNameError, UnknownSuggestionError
+from edrbo.lab.study import Study
 from edrbo.records.run import Suggestion
-from edrbo.records.sanity import not_typed
 from edrbo.records.validation import read_number
 from edrbo.space import Space
 from edrbo.space.point_tables import close_match
@@ -51,9 +38,6 @@ OUTPUT, ERRORS = 1_000_000, 20_000  # bytes kept of what a command says: the las
 CHUNK = 65_536
 LOOK = 0.02  # seconds between looks whether it has ended, while it says nothing
 LONGEST_WORDS = 500
-WAIT = 0.2  # seconds between looks whether others are done, or dead
-
-logger = logging.getLogger("edrbo.lab")
 
 
 @dataclass(frozen=True)
@@ -345,95 +329,3 @@ def _json(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
-
-
-# -------------------------------------------------------------------- a function
-
-
-class FunctionRunner:
-    """Calls ``f`` for suggestions of ``study``, in several threads; the arguments are those of ``Study.optimize``."""
-
-    def __init__(
-        self,
-        study: Study,
-        f: Function,
-        *,
-        workers: int,
-        stale_after: float,
-        most_errors: int | None,
-        progress: Callable[[Study], None] | None,
-    ) -> None:
-        for name, given in (("workers", workers), ("most_errors", most_errors)):
-            if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
-                raise InvalidValueError(f"{name} is {given!r}", "it is a whole number from 1")
-        if workers is None:
-            raise InvalidValueError("workers is None", "it is a whole number from 1")
-        self._study, self._f, self._workers = study, f, workers
-        self._stale_after, self._most_errors, self._progress = read_seconds(stale_after), most_errors, progress
-        self._holder = new_holder()
-        self._lock = threading.Lock()
-        self._stopped = threading.Event()
-        self.made, self._errors = 0, 0  # evaluations; failures in a row
-
-    def run(self, evaluations: int) -> int:
-        """Until so many suggestions have been evaluated, by whomever; gives how many were evaluated here."""
-        if isinstance(evaluations, bool) or not isinstance(evaluations, int) or evaluations < 1:
-            raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
-        study = self._study
-        before = count_evaluated(study.state)
-        if before >= evaluations:
-            logger.warning("nothing is left to do: %d suggestions of %s have been evaluated", before, study.name)
-            return 0
-        with at_work(study._store, study._id, self._holder), ThreadPoolExecutor(self._workers) as pool:
-            futures = [pool.submit(self._work, evaluations) for _ in range(self._workers)]
-            try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-            except KeyboardInterrupt:
-                logger.warning("stopping after the evaluations that are being made")
-            finally:
-                self._stopped.set()
-        for future in futures:
-            future.result()
-        return self.made
-
-    def _work(self, evaluations: int) -> None:
-        while not self._stopped.is_set():
-            suggestion, others = self._study._next_for(self._holder, evaluations, self._stale_after)
-            if suggestion is not None:
-                self._evaluate(suggestion)
-            elif not others:
-                return
-            else:
-                self._stopped.wait(WAIT)
-
-    def _evaluate(self, suggestion: Suggestion) -> None:
-        study = self._study
-        found = evaluate(self._f, suggestion.design, study.space_now)
-        try:
-            with not_typed():
-                study.tell(
-                    suggestion,
-                    found.context,
-                    None if found.problem is not None else found.value,
-                    failed=found.problem is not None,
-                    why=found.why,
-                )
-        except UnknownSuggestionError:
-            logger.warning("run %d was reported by somebody else, who took it up meanwhile", suggestion.id)
-            return
-        finally:
-            if suggestion.id not in study.state_now.pending:
-                study._release(suggestion, self._holder)
-        if found.problem is not None:
-            warnings.warn(f"evaluation {suggestion.id} failed: {found.why}", EdrboWarning, stacklevel=2)
-        with self._lock:
-            self.made += 1
-            self._errors = 0 if found.problem is None else self._errors + 1
-            if self._progress is not None:
-                self._progress(study)
-            if self._errors == self._most_errors:
-                self._stopped.set()
-                words = f"the function failed {self._errors} times in a row, last with {found.why}"
-                if not len(study):  # as ``maximize``: outcomes are worth an answer
-                    raise EdrboError(words, "mend it, or say most_errors=None if most designs may fail")
-                warnings.warn(f"{words}; stopped", EdrboWarning, stacklevel=2)

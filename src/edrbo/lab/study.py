@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import operator
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, StudyError
+from edrbo.errors import (
+    EdrboError,
+    EdrboWarning,
+    InvalidValueError,
+    RecordedAlreadyError,
+    StudyError,
+    UnknownSuggestionError,
+)
 from edrbo.lab.store.event_store import Also, EventStore, StoredStudy, checked_name
 from edrbo.lab.store.place import describe, is_url
-from edrbo.lab.store.turns import claim, claims, is_taken, new_holder, release, turn
+from edrbo.lab.store.turns import at_work, claim, claims, is_taken, new_holder, release, turn
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
-from edrbo.records.reported import Function
+from edrbo.records.reported import Function, evaluate
 from edrbo.records.run import Suggestion
+from edrbo.records.sanity import not_typed
 from edrbo.records.scipy_distributions import check_distribution
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
@@ -42,7 +53,10 @@ if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
 
 Creation = Literal["never", "first", "always"]  # make a study that is missing: only in a new place, or anywhere
 MATTERS = (Asked, Amended, Undone)  # what a suggestion that is being computed must know of
+WAIT = 0.2  # seconds between looks whether other workers are done, or dead
 STALE = 60.0  # seconds without a sign of life after which a worker is taken for dead
+
+logger = logging.getLogger("edrbo.lab")
 
 
 class _OvertakenError(Exception):
@@ -428,12 +442,8 @@ class Study(Recorder):
         Returns:
             How many evaluations this call made.
         """
-        from edrbo.lab.runner import FunctionRunner
-
-        runner = FunctionRunner(
-            self, f, workers=workers, stale_after=stale_after, most_errors=most_errors, progress=progress
-        )
-        return runner.run(evaluations)
+        found = _Workers(self, f, workers=workers, stale_after=stale_after, most_errors=most_errors, progress=progress)
+        return found.run(evaluations)
 
     def claim(self, *, stale_after: float = STALE) -> Suggestion | None:
         """A suggestion that waits for its outcome and that nobody seems to evaluate, to be evaluated here.
@@ -444,7 +454,7 @@ class Study(Recorder):
             stale_after: Passed over is what was handed out less than so many seconds ago, and what a worker evaluates
                 that gave a sign of life since.
         """
-        return self._take_up(new_holder(), read_seconds(stale_after), asked_by_others=True)
+        return self._take_up(new_holder(), _seconds(stale_after), asked_by_others=True)
 
     def _take_up(self, holder: str, stale_after: float, *, asked_by_others: bool = False) -> Suggestion | None:
         """The first pending suggestion whose holder is gone; or, if wanted, that was asked for long enough ago."""
@@ -475,7 +485,7 @@ class Study(Recorder):
 
         def admit(state: State) -> None:
             held = claims(self._store, self._id).keys() & state.pending.keys()
-            if count_evaluated(state) + len(held) >= evaluations:
+            if _count_evaluated(state) + len(held) >= evaluations:
                 raise _EnoughError
 
         left = self._take_up(holder, stale_after)
@@ -669,15 +679,104 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
     return store.make(name, settings)
 
 
-def count_evaluated(state: State) -> int:
+def _count_evaluated(state: State) -> int:
     """Suggestions that gave an outcome, or failed."""
     return sum(run.suggested and run.status in ("reported", "failed") for run in state.runs.values())
 
 
-def read_seconds(given: Any) -> float:
+def _seconds(given: Any) -> float:
     if not (math.isfinite(seconds := read_number(given)) and seconds > 0):
         raise InvalidValueError(f"stale_after is {given!r}", "give seconds above zero")
     return seconds
+
+
+class _Workers:
+    """Calls ``f`` for suggestions of ``study``, in several threads; the arguments are those of ``Study.optimize``."""
+
+    def __init__(
+        self,
+        study: Study,
+        f: Function,
+        *,
+        workers: int,
+        stale_after: float,
+        most_errors: int | None,
+        progress: Callable[[Study], None] | None,
+    ) -> None:
+        for name, given in (("workers", workers), ("most_errors", most_errors)):
+            if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+                raise InvalidValueError(f"{name} is {given!r}", "it is a whole number from 1")
+        if workers is None:
+            raise InvalidValueError("workers is None", "it is a whole number from 1")
+        self._study, self._f, self._count = study, f, workers
+        self._stale_after, self._most_errors, self._progress = _seconds(stale_after), most_errors, progress
+        self._holder = new_holder()
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._made, self._errors = 0, 0  # evaluations; failures in a row
+
+    def run(self, evaluations: int) -> int:
+        """Until so many suggestions have been evaluated, by whomever; gives how many were evaluated here."""
+        if isinstance(evaluations, bool) or not isinstance(evaluations, int) or evaluations < 1:
+            raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
+        study = self._study
+        before = _count_evaluated(study.state)
+        if before >= evaluations:
+            logger.warning("nothing is left to do: %d suggestions of %s have been evaluated", before, study.name)
+            return 0
+        with at_work(study._store, study._id, self._holder), ThreadPoolExecutor(self._count) as pool:
+            futures = [pool.submit(self._work, evaluations) for _ in range(self._count)]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            except KeyboardInterrupt:
+                logger.warning("stopping after the evaluations that are being made")
+            finally:
+                self._stopped.set()
+        for future in futures:
+            future.result()
+        return self._made
+
+    def _work(self, evaluations: int) -> None:
+        while not self._stopped.is_set():
+            suggestion, others = self._study._next_for(self._holder, evaluations, self._stale_after)
+            if suggestion is not None:
+                self._evaluate(suggestion)
+            elif not others:
+                return
+            else:
+                self._stopped.wait(WAIT)
+
+    def _evaluate(self, suggestion: Suggestion) -> None:
+        study = self._study
+        found = evaluate(self._f, suggestion.design, study.space_now)
+        try:
+            with not_typed():
+                study.tell(
+                    suggestion,
+                    found.context,
+                    None if found.problem is not None else found.value,
+                    failed=found.problem is not None,
+                    why=found.why,
+                )
+        except UnknownSuggestionError:
+            logger.warning("run %d was reported by somebody else, who took it up meanwhile", suggestion.id)
+            return
+        finally:
+            if suggestion.id not in study.state_now.pending:
+                study._release(suggestion, self._holder)
+        if found.problem is not None:
+            warnings.warn(f"evaluation {suggestion.id} failed: {found.why}", EdrboWarning, stacklevel=2)
+        with self._lock:
+            self._made += 1
+            self._errors = 0 if found.problem is None else self._errors + 1
+            if self._progress is not None:
+                self._progress(study)
+            if self._errors == self._most_errors:
+                self._stopped.set()
+                words = f"the function failed {self._errors} times in a row, last with {found.why}"
+                if not len(study):  # as ``maximize``: outcomes are worth an answer
+                    raise EdrboError(words, "mend it, or say most_errors=None if most designs may fail")
+                warnings.warn(f"{words}; stopped", EdrboWarning, stacklevel=2)
 
 
 def all_studies(where: str | Path) -> list[Study]:
