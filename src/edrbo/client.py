@@ -232,6 +232,7 @@ class RemoteStudy:
         *,
         failed: bool = False,
         design: Values | None = None,
+        control: float | None = None,
         noise_variance: float | Mapping[str, float] | None = None,
         cost: float | None = None,
         why: str | None = None,
@@ -246,6 +247,7 @@ class RemoteStudy:
             value: the outcome, or several by name.
             failed: that there was none.
             design: what was really set, if it was not what was suggested.
+            control: what a reference run gave in the same context; the value counts relative to it.
             noise_variance: known variance of the measurement.
             cost: what the run cost.
             why: the reason of a failure.
@@ -259,7 +261,7 @@ class RemoteStudy:
             body["id"] = _number(suggestion)
             body["design"] = _plain(design)
         body["outcomes" if isinstance(value, Mapping) else "value"] = _plain_value(value)
-        body |= {"noise_variance": _plain_value(noise_variance), "cost": cost}
+        body |= {"noise_variance": _plain_value(noise_variance), "cost": cost, "control": control}
         return self._enter("tell", body)
 
     def cancel(self, suggestion: RemoteSuggestion | int, why: str | None = None, *, by: str | None = None) -> Receipt:
@@ -298,6 +300,7 @@ class RemoteStudy:
         value: float | Mapping[str, float] | None = None,
         context: Values | None = None,
         design: Values | None = None,
+        control: float | None = None,
         noise_variance: float | None = None,
         cost: float | None = None,
         why: str | None = None,
@@ -310,6 +313,7 @@ class RemoteStudy:
             value: the right outcome, or several by name.
             context: the right context.
             design: what was really set.
+            control: what the reference run really gave.
             noise_variance: the right variance.
             cost: the right cost.
             why: the reason.
@@ -317,7 +321,8 @@ class RemoteStudy:
         """
         body: dict[str, Any] = {"id": _number(run), "context": _plain(context), "design": _plain(design)}
         body["outcomes" if isinstance(value, Mapping) else "value"] = _plain_value(value)
-        return self._enter("correct", {**body, "noise_variance": noise_variance, "cost": cost, "why": why, "by": by})
+        body |= {"control": control, "noise_variance": noise_variance, "cost": cost}
+        return self._enter("correct", {**body, "why": why, "by": by})
 
     def drop(self, run: RemoteSuggestion | int, why: str | None = None, *, by: str | None = None) -> Receipt:
         """Leave a run out: it stays on record, and nothing is learned from it.

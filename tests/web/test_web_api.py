@@ -35,6 +35,23 @@ def test_a_run_from_ask_to_undo(client: Client, study: Study) -> None:
     assert study.state.runs[0].status == "pending"
 
 
+def test_a_control_run(client: Client, study: Study) -> None:
+    page = client.get("/s/coating/enter")
+    assert "control run" in page.text
+    design = {"speed": "2", "layers": "1", "kind": "plain"}
+    assert client.write("tell", design=design, value="5,5", control="4", context=CONTEXT).status == 200
+    assert study.state.runs[0].value == 1.5
+    assert client.write("correct", id=0, control="3,5", why="typo").status == 200
+    assert study.state.runs[0].value == 2.0
+    refused = client.write("tell", design=design, value="5,5", context=CONTEXT)
+    assert refused.status == 422
+    assert "control" in refused.json["title"]
+    shown = client.get("/s/coating/run/0").text
+    assert "3.5 by the control run" in shown
+    assert 'name="control"' in shown
+    assert "required" in client.get("/s/coating/enter").text.split('name="control"')[1][:80]
+
+
 def test_second_thoughts_are_the_events_of_the_command_line(client: Client, study: Study) -> None:
     study.tell({"speed": 2, "layers": 1, "kind": "plain"}, None, 5.0)
     assert client.write("context-tell", id=0, context=CONTEXT).status == 200
@@ -169,7 +186,7 @@ def test_the_policy(client: Client, study: Study) -> None:
     assert result["facts"][0].startswith("Knowing humidity before choosing is worth")
     wrong = client.until("/api/v1/studies/coating/policy?known=wind", lambda answer: answer.status == 200).json
     assert wrong["status"] == "failed"
-    assert "'wind' is not a context variable" in wrong["error"]
+    assert "'wind' is not a context variable" in wrong["problem"]["title"]
 
 
 def test_what_matters(client: Client, study: Study) -> None:

@@ -98,6 +98,7 @@ class StudyTools:
         outcomes: bodies.Values | None = None,
         context: bodies.Values | None = None,
         design: bodies.Design | None = None,
+        control: bodies.Number | None = None,
         cost: bodies.Number | None = None,
         failed: bool = False,
         why: bodies.Text | None = None,
@@ -106,8 +107,9 @@ class StudyTools:
     ) -> dict[str, Any]:
         """Report the result of a run that was really made: of suggestion `id`, or of a `design` of your own.
 
-        With both, the design is what was really set. `outcomes` in place of `value` where there are several. A run
-        without a result is `failed`, with the reason in `why`. Warnings in the answer name what may be a slip.
+        With both, the design is what was really set. `control` is what a reference run gave in the same context: the
+        value counts relative to it, in every run or in none. `outcomes` in place of `value` where there are several.
+        A run without a result is `failed`, with the reason in `why`. Warnings in the answer name what may be a slip.
         """
         entry = bodies.Tell(
             key=key or uuid4().hex,
@@ -118,6 +120,7 @@ class StudyTools:
             outcomes=outcomes,
             context=context,
             design=design,
+            control=control,
             cost=cost,
             failed=failed,
             why=why,

@@ -262,6 +262,11 @@ def read_amount(given: Any, what: str) -> float | None:
     return None if given in (None, "") else _number(given, what, "", percent=False)
 
 
+def read_control(settings: Settings, given: Any) -> float | None:
+    """What a control run gave of the main outcome, in its unit; None where nothing was entered."""
+    return None if given in (None, "") else _number(given, "the control", settings.unit)
+
+
 def read_result(settings: Settings, given: Any) -> float | dict[str, float | None] | None:
     """The result of a run: one, or several by name, each in its unit; None where nothing was entered."""
     if settings.outcomes is None:

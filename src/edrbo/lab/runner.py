@@ -2,8 +2,8 @@
 
 The command is a list of arguments; ``{name}`` in one is replaced by the value of a design variable, and no shell ever
 sees it. The design also comes as JSON on standard input. The last line of standard output that is JSON gives the
-answer: ``{"value": 1.7, "context": {"humidity": 0.4}}``, if wanted with ``"noise_variance"`` and ``"cost"``. Of several
-outcomes the value is an object of names and numbers.
+answer: ``{"value": 1.7, "context": {"humidity": 0.4}}``, if wanted with ``"noise_variance"``, ``"control"`` and
+``"cost"``. Of several outcomes the value is an object of names and numbers.
 
 One run of a command: what it said last, in bounded memory, and done when the command itself has ended.
 
@@ -159,6 +159,7 @@ class Answer:
     noise_variance: float | dict[str, float] | None = None
     cost: float | None = None
     problem: str | None = None
+    control: float | dict[str, float] | None = None
 
 
 def fill(command: Sequence[str], design: dict[str, Any]) -> list[str]:
@@ -245,6 +246,7 @@ class Runner:
                     answer.context,
                     answer.value,
                     noise_variance=answer.noise_variance,
+                    control=answer.control,
                     cost=answer.cost,
                 )
             else:
@@ -304,6 +306,9 @@ def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
         return Answer(suggestion, problem="its noise is not a number")
     if (cost := record.get("cost")) is not None and not 0 <= (cost := read_number(cost)) < math.inf:
         return Answer(suggestion, problem="its cost is not a number of zero or more")
+    control = record.get("control")
+    if control is not None and (control := _read_numbers(control)) is None:
+        return Answer(suggestion, problem="its control is not a number")
     context = record.get("context")
     if context is None and all(name in record for name in space.context_names):
         context = {name: record[name] for name in space.context_names}
@@ -311,7 +316,7 @@ def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
         context = dict(zip(space.context_names, context, strict=True))
     if context is not None and not isinstance(context, dict):
         return Answer(suggestion, problem="its context is not an object of names and numbers")
-    return Answer(suggestion, context or None, value, noise_variance, cost)
+    return Answer(suggestion, context or None, value, noise_variance, cost, control=control)
 
 
 def _read_numbers(given: Any) -> float | dict[str, float] | None:

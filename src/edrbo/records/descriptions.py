@@ -120,6 +120,8 @@ def describe_run(state: State, run: Run) -> str:
     if run.status == "reported":
         gave = describe_outcomes(state.settings, run.value, run.others)
         gave += " on average" * (run.series is not None)
+        if run.control is not None and run.measured is not None:
+            gave += f" relative to a control run ({number_text(run.measured)} and {number_text(run.control)})"
         text = f"run {run.id}: {design}{met} gave {gave}"
         text += f" (noise variance {number_text(run.noise_variance)})" if run.noise_variance is not None else ""
     else:
@@ -139,6 +141,8 @@ def describe_event(state: State, event: e.Event) -> str:
         parts.append(describe_design(space, space.decode_designs(x)[0]))
     if isinstance(event, e.Reported | e.Corrected) and (event.value is not None or event.others):
         parts.append(describe_outcomes(settings, event.value, event.others or {}))
+    if isinstance(event, e.Reported | e.Corrected) and event.control is not None:
+        parts.append(f"control run {number_text(event.control)}")
     if isinstance(event, e.Reported) and event.values is not None:
         parts.append(f"on average of {plural(len(event.values), 'row')}")
     if isinstance(event, e.Corrected) and event.row is not None:

@@ -70,6 +70,7 @@ class Reported(Event):
     kind = "reported"
     id: int
     value: float | None = None  # of several outcomes the main one; None if it was not measured
+    control: float | None = None  # what a reference run gave in the same context; ``value`` counts relative to it
     x: Array | None = None
     context: Array | None = None  # NaN: not known
     noise_variance: float | None = None  # a variance
@@ -129,6 +130,7 @@ class Corrected(Event):
     kind = "corrected"
     id: int
     value: float | None = None
+    control: float | None = None
     noise_variance: float | None = None
     context: Array | None = None
     x: Array | None = None

@@ -13,7 +13,7 @@ from edrbo.records.state import State, spending
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-OURS = ("status", "value", "noise_variance", "run_cost", "dropped", "why")
+OURS = ("status", "value", "control", "noise_variance", "run_cost", "dropped", "why")
 
 
 def frame_of(state: State) -> DataFrame:
@@ -33,7 +33,8 @@ def frame_of(state: State) -> DataFrame:
     others = other_columns(state.settings, OURS)
     spent = spending(state)
     costs, costly = ({}, []) if spent is None else (spent.costs, ["run_cost"])
-    columns = ["status", *heads.values(), "value", *others, "noise_variance", *costly, "dropped", "why"]
+    controlled = ["control"] * any(run.control is not None for run in state.runs.values())
+    columns = ["status", *heads.values(), "value", *controlled, *others, "noise_variance", *costly, "dropped", "why"]
     cells = [{**row, **dict.fromkeys(costly, costs.get(key))} for key, own in rows.items() for row in own]
     return DataFrame(cells, columns=columns, index=Index(numbers, name="run"))
 
@@ -72,6 +73,7 @@ def _row(state: State, run: Run, heads: dict[tuple[str, str], str]) -> dict[str,
         **row,
         "status": run.status,
         "value": run.value,
+        **({} if run.control is None else {"control": run.control}),
         "noise_variance": run.noise_variance,
         "dropped": run.dropped,
         "why": run.why,

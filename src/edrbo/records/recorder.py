@@ -34,7 +34,7 @@ from edrbo.records.input_reading import (
     really_set,
 )
 from edrbo.records.known_distribution import KnownDistribution
-from edrbo.records.reported import is_empty, reported, reported_series
+from edrbo.records.reported import is_empty, relative, reported, reported_series
 from edrbo.records.run import Run, Suggestion
 from edrbo.records.sanity import (
     ImplausibleRun,
@@ -133,6 +133,7 @@ class Recorder(ABC):
         *,
         contexts: Any = None,
         values: Any = None,
+        control: float | Mapping[str, float] | None = None,
         noise_variance: Any = None,
         cost: float | None = None,
         failed: bool = False,
@@ -154,8 +155,10 @@ class Recorder(ABC):
             contexts: Of a run with several rows: the context of each, in place of ``context``.
             values: Of a run with several rows: the outcome of each; of several outcomes lists by name, or one
                 dictionary a row.
+            control: What a reference run gave in the same context: the outcome counts relative to it, ``value`` less
+                ``control``. Either all outcomes of a study have one, or none has.
             noise_variance: The known variance of ``value``, in its form; of a run with several rows also one number for
-                all.
+                all; with a control that of the difference.
             cost: What the run cost, in a unit of your own.
             failed: Whether the evaluation gave no value.
             design: What was really set, where that differs from the suggestion: some of its variables, or all.
@@ -170,7 +173,7 @@ class Recorder(ABC):
 
         def make(state: State) -> e.Event:
             several = contexts is not None or values is not None
-            parts = reported(state.settings, value, None if several else noise_variance)
+            parts = reported(state.settings, value, None if several else noise_variance, control)
             if context is not None and not state.space.d_c:
                 hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
                 raise InvalidContextError("this space has no context variables", hint)
@@ -180,21 +183,24 @@ class Recorder(ABC):
             if several:
                 if context is not None or value is not None or failed:
                     raise InvalidValueError("both one outcome and several rows are reported", "tell one or the other")
+                if control is not None:
+                    raise InvalidValueError("a run of several rows has a control", "tell one run for each pair")
                 parts = reported_series(state.settings, contexts, values, noise_variance)
                 found[:] = series_input_warnings(state, None if design else state.runs.get(key), parts)
                 return e.Reported(id=key, x=x, version=state.version, **parts, **stamp)
             row = read_some_context(state.space, context)
             common: dict[str, Any] = {"id": key, "x": x, "context": row, "version": state.version, **stamp}
             if failed:
-                if not is_empty(parts):
+                if not is_empty(parts) or control is not None:
                     raise InvalidValueError("a failed evaluation has no value", "leave the value or `failed` out")
                 return e.Failed(why=why, **common)
             if is_empty(parts):
                 hint = "give a number, tell(suggestion, context, value), or failed=True"
                 raise InvalidValueError("the value is None", hint)
-            found[:] = input_warnings(state, None if design else state.runs.get(key), parts["value"], row)
+            counts = relative(parts["value"], parts.get("control"))
+            found[:] = input_warnings(state, None if design else state.runs.get(key), counts, row)
             found.extend(other_input_warnings(state, parts.get("others")))
-            found.extend(exact_conflict(state, key, x, row, parts["value"], parts["noise_variance"]))
+            found.extend(exact_conflict(state, key, x, row, counts, parts["noise_variance"]))
             return e.Reported(**parts, **common)
 
         self._record(make)
@@ -281,6 +287,7 @@ class Recorder(ABC):
         *,
         value: float | Mapping[str, float | None] | None = None,
         context: Any = None,
+        control: float | Mapping[str, float] | None = None,
         noise_variance: float | Mapping[str, float | None] | None = None,
         cost: float | None = None,
         design: Mapping[str, Any] | None = None,
@@ -297,6 +304,7 @@ class Recorder(ABC):
             run: The run, or its id.
             value: The outcome; of several outcomes numbers by name.
             context: The context it met, or some of it.
+            control: What the reference run gave.
             noise_variance: The variance of the value, in its form.
             cost: What the run cost.
             design: What was really set: some of its variables, or all.
@@ -317,7 +325,7 @@ class Recorder(ABC):
                 "context": met,
                 "x": x,
                 "row": row,
-                **reported(state.settings, value, noise_variance),
+                **reported(state.settings, value, noise_variance, control),
             }
             stamp: dict[str, Any] = {"note": note, "by": by, "at": at, "key": key}
             return e.Corrected(cost=cost, why=why, version=state.version, **parts, **stamp)

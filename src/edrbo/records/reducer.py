@@ -25,7 +25,7 @@ from edrbo.errors import (
 )
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch, read_weights
-from edrbo.records.reported import keep_outcomes, measured
+from edrbo.records.reported import check_control, keep_outcomes, measured
 from edrbo.records.run import Amendment, Checkpoint, Contents, Run, corrected_row, merged, series_of, set_to
 from edrbo.records.validation import plain, read_context, read_contexts, read_design, read_id, read_version
 from edrbo.space import Space
@@ -163,7 +163,10 @@ class Draft:
         if series is not None:
             contexts = recode_contexts(series.contexts, self._steps(event.version))
             series = replace(series, contexts=contexts)
+            if event.control is not None:
+                raise InvalidValueError("a run of several rows has a control", "tell one run for each pair")
             run = replace(run, context=None, series=series, value=series.mean, others=series.means)
+        check_control(self.settings, run, self.runs)
         self.reported_order.append(run.id)
         self._meet(run, before=False)
 
@@ -224,7 +227,7 @@ class Draft:
 
     def _corrected(self, event: e.Corrected) -> None:
         run = self._known(event.id)
-        reported = (event.value, event.noise_variance, event.others, event.others_noise_variance)
+        reported = (event.value, event.control, event.noise_variance, event.others, event.others_noise_variance)
         if all(part is None for part in (*reported, event.context, event.x, event.cost)):
             raise InvalidEventError("nothing is corrected", "give a value, a context, a noise, a cost or a design")
         if run.status != "reported" and any(part is not None for part in reported):
@@ -235,6 +238,8 @@ class Draft:
         run = set_to(run, self._design(event))
         run = run if event.cost is None else replace(run, cost=event.cost)
         if run.series is not None or event.row is not None:
+            if event.control is not None:
+                raise InvalidValueError("a run of several rows has a control", "tell one run for each pair")
             # checks the names
             measured(self.settings, replace(event, noise_variance=None, others_noise_variance=None), run)
             self.runs[run.id] = corrected_row(run, event, context)
@@ -244,6 +249,8 @@ class Draft:
             context=merged(run.context, context),
             **(measured(self.settings, event, run) if run.status == "reported" else {}),
         )
+        if run.status == "reported" and not run.dropped:
+            check_control(self.settings, run, self.runs)
         if not before.known and (run.known or before.context is None) and context is not None:
             self._meet(run, before=before.context is not None)
         else:
@@ -261,6 +268,8 @@ class Draft:
         run = self._known(event.id)
         if not run.dropped:
             raise InvalidEventError(f"run {run.id} is not left out", "nothing needs to be done")
+        if run.status == "reported":
+            check_control(self.settings, run, self.runs)
         self.runs[run.id] = replace(run, dropped=False, why=None)
 
     def _noted(self, event: e.Noted) -> None:

@@ -23,10 +23,12 @@ LONGEST_REASON = 200  # characters of an error that are kept with the run
 Function = Callable[[dict[str, Any]], Any]
 
 
-def reported(settings: Settings, value: Any, noise_variance: Any) -> ReportedOutcomes:
+def reported(settings: Settings, value: Any, noise_variance: Any, control: Any = None) -> ReportedOutcomes:
     """From what people tell: a number each, or numbers by name in a study of several outcomes. What is None was not
     measured."""
     outcomes = settings.outcomes
+    if control is not None:
+        return {**reported(settings, value, noise_variance), "control": _control(settings, control)}
     if outcomes is None:
         if isinstance(value, Mapping | list | tuple):
             raise InvalidValueError(f"the value is {value!r}", NUMBER)
@@ -42,6 +44,38 @@ def reported(settings: Settings, value: Any, noise_variance: Any) -> ReportedOut
     return found
 
 
+def _control(settings: Settings, given: Any) -> float:
+    """What a control run gave of the main outcome."""
+    if isinstance(given, Mapping):
+        names = [name if settings.outcomes is None else settings.outcomes.known(name) for name in given]
+        stray = next((name for name in names if name != settings.outcome), None)
+        if stray is not None or not names:
+            hint = f"only the main outcome, {settings.outcome}, is relative to a control run; limits are absolute"
+            raise InvalidValueError(f"a control of {stray!r} was reported", hint)
+        (given,) = given.values()
+    return read_value(given, "control")
+
+
+def relative(value: Any, control: float | None) -> Any:
+    """An outcome as it counts: less what the control run gave."""
+    return value if value is None or control is None else read_value(value) - control
+
+
+def check_control(settings: Settings, run: Run, runs: Mapping[int, Run]) -> None:
+    """All outcomes are relative to a control run, or none is: what is learned of both would be of neither."""
+    if run.control is not None and settings.outcome_range is not None:
+        hint = "take the range of outcomes away: differences have another"
+        raise InvalidValueError("an outcome relative to a control run has no known range", hint)
+    for other in runs.values() if run.value is not None else ():
+        if other.id == run.id or other.status != "reported" or other.dropped or other.value is None:
+            continue
+        if (other.control is None) != (run.control is None):
+            said = "has a control run" if run.control is not None else "has no control run"
+            hint = "leave the other out first, or give every outcome relative to a control run"
+            raise InvalidValueError(f"run {run.id} {said}, and run {other.id} is otherwise", hint)
+        return
+
+
 def is_empty(parts: ReportedOutcomes) -> bool:
     """Whether nothing was measured."""
     return parts["value"] is None and not parts.get("others")
@@ -55,12 +89,14 @@ def measured(settings: Settings, event: e.Reported | e.Corrected, run: Run | Non
             raise InvalidValueError(f"{name!r} was reported, and this study has one outcome", "give one number")
         if known.known(name) == known.main:
             raise InvalidEventError(f"{name!r} is the main outcome", "it is the event's value")
-    value, noise_variance = event.value, event.noise_variance
+    value, noise_variance, control = event.value, event.noise_variance, event.control
     others, others_noise_variance = dict(event.others or {}), dict(event.others_noise_variance or {})
     if run is not None:
-        value, noise_variance = (
-            run.value if value is None else value,
+        known_value = run.value if run.control is None else run.measured
+        value, noise_variance, control = (
+            known_value if value is None else value,
             run.noise_variance if noise_variance is None else noise_variance,
+            run.control if control is None else control,
         )
         others, others_noise_variance = {**run.others, **others}, {**run.others_noise_variance, **others_noise_variance}
     if value is None and not others:
@@ -69,8 +105,12 @@ def measured(settings: Settings, event: e.Reported | e.Corrected, run: Run | Non
     if stray or (noise_variance is not None and value is None):
         name = stray[0] if stray else settings.outcome
         raise InvalidValueError(f"{name!r} has a noise and no value", "give both, or leave the noise out")
+    if control is not None and value is None:
+        raise InvalidValueError("there is a control run and no value", "give both, or leave the control out")
     return {
-        "value": value,
+        "value": relative(value, control),
+        "control": control,
+        "measured": None if control is None else value,
         "noise_variance": noise_variance,
         "others": others,
         "others_noise_variance": others_noise_variance,

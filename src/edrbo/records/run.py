@@ -255,7 +255,9 @@ class Run:
     x: Array
     status: Status = "pending"
     context: Array | None = None
-    value: float | None = None
+    value: float | None = None  # less what the control run gave, if there was one
+    control: float | None = None  # what it gave, and …
+    measured: float | None = None  # … the value as it was measured beside it
     noise_variance: float | None = None
     suggested: bool = True  # asked for, or a design of the user's own
     dropped: bool = False

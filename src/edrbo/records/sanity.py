@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from edrbo.errors import ImplausibleWarning, NarrowContextsWarning
 from edrbo.records.context_log import ContextBatch
 from edrbo.records.descriptions import format_outcome
+from edrbo.records.reported import relative
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
@@ -360,10 +361,18 @@ def entry_doubts(
     context: Mapping[str, Any] | None,
     *,
     own: bool = False,
+    control: float | None = None,
 ) -> list[str]:
     """The same of what is about to be entered of run ``key``; its design is the suggestion's unless it is one's
     ``own``."""
-    return all_doubts(state, None if key is None or own else state.runs.get(key), value, context)
+    run, main = None if key is None else state.runs.get(key), state.settings.outcome
+    if control is None and run is not None:
+        control = run.control
+    if isinstance(value, Mapping):
+        value = {**value, **({main: relative(value[main], control)} if main in value else {})}
+    else:
+        value = relative(value, control)
+    return all_doubts(state, None if own else run, value, context)
 
 
 def context_doubts(state: State, context: Mapping[str, Any]) -> list[str]:

@@ -255,6 +255,8 @@ class State(Contents):
             key: replace(
                 run,
                 value=run.others.get(name),
+                control=None,
+                measured=None,
                 noise_variance=run.others_noise_variance.get(name),
                 outcome_forecast=None,
                 series=None if run.series is None else run.series.of(name),
@@ -318,6 +320,8 @@ def _same_run(one: Run, other: Run) -> bool:
     simple = (
         "status",
         "value",
+        "control",
+        "measured",
         "noise_variance",
         "suggested",
         "dropped",

@@ -74,8 +74,8 @@ def holds_unusable(given: Any) -> bool:
         return False  # no number, which ``tell`` refuses in words
 
 
-def read_value(given: Any) -> float:
-    """An outcome."""
+def read_value(given: Any, what: str = "value") -> float:
+    """An outcome, or what a control run gave."""
     number = read_number(given)
     if not math.isfinite(number):
         hint = (
@@ -83,7 +83,7 @@ def read_value(given: Any) -> float:
             if isinstance(given, str)
             else "give a finite number, or tell a failed run as failed"
         )
-        raise InvalidValueError(f"the value is {given!r}", hint)
+        raise InvalidValueError(f"the {what} is {given!r}", hint)
     return number
 
 
@@ -271,6 +271,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("outcome_forecast", "settings", "defaults"), _object),
     "value": lambda name, given: None if given is None else read_value(given),
     "noise_variance": lambda name, given: read_noise(given),
+    "control": lambda name, given: None if given is None else read_value(given, "control"),
     "cost": lambda name, given: read_cost(given),
     **dict.fromkeys(("others", "others_noise_variance"), read_others),
     **dict.fromkeys(("others_values", "others_noise_variances"), read_columns),

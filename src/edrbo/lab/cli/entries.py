@@ -41,6 +41,7 @@ from edrbo.lab.cli.read_arguments import (
     opened,
     read_amount,
     read_context,
+    read_control,
     read_design,
     read_moment,
     read_result,
@@ -69,6 +70,10 @@ def tell(
     ] = None,
     context: ContextOption = None,
     design: DesignOption = None,
+    control: Annotated[
+        str | None,
+        typer.Option(help="What a reference run gave in the same context: the outcome counts relative to it."),
+    ] = None,
     noise_variance: Annotated[
         list[str] | None, typer.Option(help="The variance of the outcome's noise, if known.")
     ] = None,
@@ -95,7 +100,7 @@ def tell(
         )
     if not value and not failed and rows is None:
         raise InvalidValueError("the result is missing", "add --value NUMBER, or --failed if it gave none")
-    if rows is not None and (value or context or noise_variance or failed):
+    if rows is not None and (value or context or noise_variance or failed or control):
         raise InvalidValueError(
             "both a table and an outcome are given", "values, contexts and noise stand in the table"
         )
@@ -107,10 +112,12 @@ def tell(
             raise UnknownSuggestionError(
                 f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
             )
+        reference = read_control(before.settings, control)
         reported_rows, asked = _rows(before, rows), None if design else known
         if known is None or known.status == "pending":  # else it is refused, and there is nothing to ask
             of_rows = None if reported_rows is None else series_doubts(before, asked, reported_rows)
-            of_one = [] if of_rows is not None else entry_doubts(before, run, number, seen, own=bool(design))
+            asks: dict[str, Any] = {"own": bool(design), "control": reference}
+            of_one = [] if of_rows is not None else entry_doubts(before, run, number, seen, **asks)
             settle(of_rows or of_one, yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
@@ -120,6 +127,7 @@ def tell(
                 seen,
                 number,
                 **(reported_rows or {"noise_variance": read_variances(before.settings, noise_variance)}),
+                control=reference,
                 cost=read_amount(cost, "the cost"),
                 failed=failed,
                 design=read_design(before.space, design) if run is not None and design else None,
@@ -161,6 +169,7 @@ def edit(
     ] = None,
     context: ContextOption = None,
     design: DesignOption = None,
+    control: Annotated[str | None, typer.Option(help="What the reference run really gave.")] = None,
     noise_variance: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise.")] = None,
     cost: Annotated[str | None, typer.Option(help="What the run really cost.")] = None,
     row: Annotated[int | None, typer.Option(help="Which row of a run that has several, counted from 0.")] = None,
@@ -181,7 +190,8 @@ def edit(
         before = opened_study.state_now
         known = before.runs.get(run)
         number, reported = read_result(before.settings, value), read_context(before.space, context)
-        settle(entry_doubts(before, run, number, reported, own=bool(design)), yes=yes)
+        reference = read_control(before.settings, control)
+        settle(entry_doubts(before, run, number, reported, own=bool(design), control=reference), yes=yes)
         with warnings.catch_warnings():  # it has been asked about
             warnings.simplefilter("ignore", ContextBoundsWarning)
             opened_study.correct(
@@ -189,6 +199,7 @@ def edit(
                 row=row,
                 value=number,
                 context=reported,
+                control=reference,
                 noise_variance=read_variances(before.settings, noise_variance),
                 cost=read_amount(cost, "the cost"),
                 design=read_design(before.space, design) if design else None,

@@ -64,6 +64,12 @@ def _example(variable: Variable) -> str:
     return variable.text(ends[0] if variable.size else sum(ends) / len(ends)) if ends else "55"
 
 
+def read_control(settings: Settings, text: str | None) -> float | None:
+    from edrbo.lab.entry import read_control
+
+    return read_control(settings, text)
+
+
 def read_amount(text: str | None, what: str) -> float | None:
     """A plain number, such as a cost."""
     from edrbo.lab.entry import read_amount

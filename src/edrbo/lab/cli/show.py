@@ -116,6 +116,7 @@ def run_record(state: State, run: Run) -> dict[str, Any]:
         "design": space.decode_designs(run.x)[0],
         "context": space.name_contexts(run.context[None])[0] if known and run.context is not None else None,
         "value": run.value,
+        **({} if run.control is None else {"control": run.control, "measured": run.measured}),
         **({"outcomes": outcomes_of(run, state.settings)} if state.settings.outcomes else {}),
         "noise_variance": run.noise_variance,
         **({} if run.cost is None else {"cost": run.cost}),
@@ -215,6 +216,7 @@ def print_runs(title: str, state: State, runs: list[Run]) -> None:
     space, settings, said = state.space, state.settings, remarks_of(state)
     spent = spending(state)
     costs, costly = ({}, False) if spent is None else (spent.costs, True)
+    controlled = any(run.control is not None for run in runs)
     variables = {**space.design, **space.context}
     heads = [heading(name, variable.unit) for name, variable in variables.items()]
     rows = []
@@ -228,7 +230,8 @@ def print_runs(title: str, state: State, runs: list[Run]) -> None:
         remarks = [STATUSES[run.status], "left out" * run.dropped, run.why or ""]
         remarks += said.get(run.id, [])
         paid = ["" if run.id not in costs else number_text(costs[run.id])] * costly
+        values += ["" if run.control is None else number_text(run.control)] * controlled
         rows.append([run.id, *cells, *values, *paid, ", ".join(filter(None, remarks))])
     remarked = any(row[-1] for row in rows)
-    ends = [*outcome_headings(settings).values(), *["cost"] * costly, *["remark"] * remarked]
+    ends = [*outcome_headings(settings).values(), *["control"] * controlled, *["cost"] * costly, *["remark"] * remarked]
     print_table(title, ["id", *heads, *ends], [row if remarked else row[:-1] for row in rows])

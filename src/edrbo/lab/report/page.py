@@ -230,7 +230,8 @@ def run_table(state: State, runs: Sequence[Run]) -> DataTable:
     heads = [heading(name, variable.unit) for name, variable in variables.items()]
     spent = spending(state)
     costs = None if spent is None else spent.costs
-    numbers = [*outcome_headings(settings).values(), *["cost"] * (costs is not None)]
+    controlled = any(run.control is not None for run in runs)
+    numbers = [*outcome_headings(settings).values(), *["control"] * controlled, *["cost"] * (costs is not None)]
     levels = [not variable.numeric for variable in variables.values()]
     said, stamps = remarks_of(state), measured(state)
     rows = []
@@ -238,13 +239,13 @@ def run_table(state: State, runs: Sequence[Run]) -> DataTable:
         stamp = stamps.get(run.id)
         who = [] if stamp is None else [local_text(stamp.at), stamp.by or ""]
         remarks = ", ".join([*_marks(run), *said.get(run.id, [])])
-        cells = [*_cells(state, run, costs), ", ".join(filter(None, who)), remarks]
+        cells = [*_cells(state, run, costs, controlled), ", ".join(filter(None, who)), remarks]
         rows.append(Row(cells, faded=run.dropped or run.status != "reported", run=run.id))
     words = [False, *levels, *(False for _ in numbers), True, True]
     return DataTable(["run", *heads, *numbers, "when, who", "remark"], words, rows)
 
 
-def _cells(state: State, run: Run, costs: Mapping[int, float] | None) -> list[str]:
+def _cells(state: State, run: Run, costs: Mapping[int, float] | None, controlled: bool) -> list[str]:
     space = state.space
     design = space.decode_designs(run.x)[0]
     context = {} if run.context is None else space.name_contexts(run.context[None])[0]
@@ -252,6 +253,7 @@ def _cells(state: State, run: Run, costs: Mapping[int, float] | None) -> list[st
     cells += [variable.text(context[name]) if name in context else "" for name, variable in space.context.items()]
     reported = [outcome_of(run, name, state.settings) for name in outcome_headings(state.settings)]
     values = ["" if value is None else number(value) for value in reported]
+    values += ["" if run.control is None else number(run.control)] * controlled
     paid = [] if costs is None else [number(costs[run.id]) if run.id in costs else ""]
     return [str(run.id), *cells, *values, *paid]
 

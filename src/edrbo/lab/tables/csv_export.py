@@ -5,6 +5,7 @@
     id          the run; a late row names the row it belongs to
     variables   under their names; one that is also a heading here is written design:NAME or context:NAME
     value, noise, weight, run_cost
+    control     what a reference run gave in the same context; ``value`` is as it was measured beside it
     outcomes    besides the main one, which is ``value``, under their names; what is known of their noise:
                 noise_variance:NAME
     batch       rows of one batch of contexts share it; count is how many contexts the batch stands for
@@ -41,7 +42,8 @@ Row = dict[str, str]
 
 FIRST = ("status", "id")
 COST = "run_cost"
-LAST = ("value", "noise_variance", "weight", COST, "batch", "count", "coded", "why", "note", "by", "at")
+CONTROL = "control"
+LAST = ("value", CONTROL, "noise_variance", "weight", COST, "batch", "count", "coded", "why", "note", "by", "at")
 HEADINGS = (*FIRST, *LAST)
 
 
@@ -59,9 +61,12 @@ def outcome_columns(settings: Settings) -> dict[str, tuple[str, str]]:
 
 
 def headings(state: State) -> list[str]:
-    """Those of all columns; that of costs only where something is known of them."""
+    """Those of all columns; those of costs and of control runs only where something is known of them."""
     every = [*FIRST, *columns(state.space), *outcome_columns(state.settings), *LAST]
-    return every if spending(state) is not None else [heading for heading in every if heading != COST]
+    unused = {COST} if spending(state) is None else set()
+    if all(run.control is None for run in state.runs.values()):
+        unused.add(CONTROL)
+    return [heading for heading in every if heading not in unused]
 
 
 def export_csv(state: State, file: TextIO) -> int:
@@ -129,7 +134,11 @@ def _run(state: State, event: e.Asked | e.Reported | e.Failed) -> Row:
     if isinstance(event, e.Reported | e.Failed):
         row |= {**_context(space, event.context), COST: _text(event.cost)}
     if isinstance(event, e.Reported):
-        row |= {"value": _text(event.value), "noise_variance": _text(event.noise_variance)}
+        row |= {
+            "value": _text(event.value),
+            CONTROL: _text(event.control),
+            "noise_variance": _text(event.noise_variance),
+        }
         reported = {"outcome": event.others or {}, "noise_variance": event.others_noise_variance or {}}
         for heading, (role, name) in outcome_columns(state.settings).items():
             row[heading] = _text(reported[role].get(name))
@@ -215,7 +224,8 @@ class _Minimal:
             "others_noise_variance": dict(run.others_noise_variance) or None,
         }
         parts |= {"cost": run.cost, **self._stamps[key]}
-        return e.Reported(id=key, x=run.x, context=context, value=run.value, noise_variance=run.noise_variance, **parts)
+        parts |= {"value": run.value if run.control is None else run.measured, "control": run.control}
+        return e.Reported(id=key, x=run.x, context=context, noise_variance=run.noise_variance, **parts)
 
     def _failed(self, run: Run) -> e.Event:
         self._written.add(run.id)

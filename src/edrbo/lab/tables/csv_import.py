@@ -92,12 +92,13 @@ class Known:
 def _marks(state: State) -> Iterator[tuple[str, int]]:
     for run in state.runs.values():
         if run.series is not None:
-            others, values = run.series.fields()["others_values"], _listed(run.series.values)
-            yield _mark(run.status, run.x, run.series.contexts, values, others), run.id
+            others, rows = run.series.fields()["others_values"], _listed(run.series.values)
+            yield _mark(run.status, run.x, run.series.contexts, rows, others), run.id
             continue
-        marks = {_mark(run.status, run.x, run.context, run.value, run.others)}
+        value: Any = run.value if run.control is None else run.measured
+        marks = {_mark(run.status, run.x, run.context, value, run.others)}
         if run.status in ("reported", "failed"):
-            marks.add(_mark(run.status, run.x, None, run.value, run.others))  # reported before its context
+            marks.add(_mark(run.status, run.x, None, value, run.others))  # reported before its context
         for mark in sorted(marks):
             yield mark, run.id
     gone = undone(state.history)
@@ -367,6 +368,8 @@ def _events(state: Draft, group: list[Parsed], numbers: dict[str, int], version:
         yield e.Failed(context=row.context, cost=row.cost, why=row.why, **common)
     if row.status in ("reported", "left out"):
         common["cost"] = row.cost
+        if row.control is not None:
+            common["control"] = row.control
         if len(group) > 1:
             yield e.Reported(**_series(group, state.settings.space).fields(), **common)
         else:

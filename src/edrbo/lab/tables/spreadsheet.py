@@ -26,7 +26,7 @@ from edrbo.lab.tables.cell_text import needs_shield
 from edrbo.lab.tables.csv_export import columns, headings, outcome_columns, table_rows
 from edrbo.records.state import State
 
-NUMBERS = ("id", "value", "noise_variance", "weight", "run_cost", "batch", "count")
+NUMBERS = ("id", "value", "control", "noise_variance", "weight", "run_cost", "batch", "count")
 
 LARGEST_FILE = 64 * 2**20  # bytes on disk, pictures included
 LARGEST_PARTS = 48 * 2**20  # bytes of workbook, styles, texts and the first sheet, unpacked

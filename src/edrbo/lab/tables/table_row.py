@@ -30,6 +30,7 @@ ALIASES = {
     "note": ("notes", "comment", "comments", "remark", "remarks", "bemerkung"),
     "why": ("reason",),
     "status": ("state",),
+    "control": ("reference", "control_value"),
     "run_cost": ("cost", "kosten"),
     "noise_variance": ("noise",),  # as version 0.2 named it
 }
@@ -148,6 +149,7 @@ class Parsed:
     others: dict[str, float]
     others_noise_variance: dict[str, float]
     weight: float
+    control: float | None
     cost: float | None
     batch: str | None
     count: int
@@ -197,7 +199,7 @@ class RowReader:
         design, context = reader.design(), reader.context()
         value, others = reader.number("value"), reader.numbers("outcome")
         noise_variance, others_noise_variance = reader.number("noise_variance"), reader.numbers("noise_variance")
-        weight, cost, count = (reader.number(name) for name in ("weight", "run_cost", "count"))
+        weight, cost, count, control = (reader.number(name) for name in ("weight", "run_cost", "count", "control"))
         stamp = reader.stamp()
         reader.check()
         x = None if not design else reader.coded(design)
@@ -213,6 +215,7 @@ class RowReader:
             others=others,
             others_noise_variance=others_noise_variance,
             weight=1.0 if weight is None else weight,
+            control=control,
             cost=cost,
             batch=reader.ours.get("batch"),
             count=int(count or 0),
@@ -332,8 +335,8 @@ class _Row:
 
     def _number(self, cell: tuple[str, str], text: str) -> float | None:
         role, name = cell
-        measured = role == "outcome" or name == "value"
-        unit = self._table._units.get(name, "") if measured else ""
+        measured = role == "outcome" or name in ("value", "control")
+        unit = self._table._units.get("value" if name == "control" else name, "") if measured else ""
         try:
             return read_number(text, unit, percent=measured, point=self._point(text))
         except NotANumberError as problem:

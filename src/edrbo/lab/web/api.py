@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
-from edrbo.lab.entry import read_amount, read_context, read_design, read_variances
+from edrbo.lab.entry import read_amount, read_context, read_control, read_design, read_variances
 from edrbo.lab.study import Study
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.web import bodies, views
@@ -154,7 +154,8 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
         """What looks mistyped in an entry that is about to be sent; sent all the same, it is stored as it is."""
         state = sessions.get(study).state
         value, context = result_of(state.settings, body), read_context(state.space, body.context)
-        return {"doubts": entry_doubts(state, body.id, value, context, own=bool(body.design))}
+        asks: dict[str, Any] = {"own": bool(body.design), "control": read_control(state.settings, body.control)}
+        return {"doubts": entry_doubts(state, body.id, value, context, **asks)}
 
     @api.post("/studies/{study}/context-tell")
     def context_tell(study: str, body: bodies.ContextTell, request: Request) -> dict[str, Any]:
@@ -202,6 +203,7 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
                 value=result_of(book.settings, body),
                 noise_variance=read_variances(book.settings, body.noise_variance),
                 context=read_context(book.space_now, body.context),
+                control=read_control(book.settings, body.control),
                 cost=read_amount(body.cost, "the cost"),
                 design=read_design(book.space_now, body.design) if body.design else None,
                 row=body.row,

@@ -56,6 +56,7 @@ class Tell(Entry):
     context: Values | None = None
     noise_variance: Number | Values | None = None  # a variance; of several outcomes by name
     rows: Annotated[list[ReportedRow], Field(min_length=1, max_length=1000)] | None = None
+    control: Number | None = None  # what a reference run gave in the same context; the value counts relative to it
     cost: Number | None = None
     failed: bool = False
     design: Design | None = None
@@ -68,6 +69,7 @@ class Check(BaseModel):
     model_config = ConfigDict(extra="ignore")
     id: int | None = None
     value: Number | None = None
+    control: Number | None = None
     outcomes: Values | None = None
     context: Values | None = None
     design: Design | None = None
@@ -88,6 +90,7 @@ class Correct(Entry):
     outcomes: Values | None = None
     noise_variance: Number | Values | None = None  # a variance; of several outcomes by name
     context: Values | None = None
+    control: Number | None = None
     cost: Number | None = None
     design: Design | None = None
     row: int | None = None

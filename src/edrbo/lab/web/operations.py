@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edrbo.errors import InvalidDesignError
-from edrbo.lab.entry import read_amount, read_context, read_design, read_result, read_variances
+from edrbo.lab.entry import read_amount, read_context, read_control, read_design, read_result, read_variances
 from edrbo.lab.study import Study
 from edrbo.lab.web import bodies
 from edrbo.lab.web.jobs import Job
@@ -84,6 +84,7 @@ def tell_entry(session: StudySession, body: bodies.Tell) -> dict[str, Any]:
             read_context(book.space_now, body.context),
             result_of(book.settings, body),
             **_rows(book.settings, body),
+            control=read_control(book.settings, body.control),
             cost=read_amount(body.cost, "the cost"),
             failed=body.failed,
             design=design if design and body.id is not None else None,

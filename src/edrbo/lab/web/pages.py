@@ -319,4 +319,5 @@ def _entry(session: StudySession, state: State, number: int | None, kind: str) -
         "variables": views.variables_of(state.space),
         "last_context": views.last_context(state),
         "costs": describe_spending(state) is not None,
+        "controls": any(one.control is not None for one in state.runs.values()),
     }

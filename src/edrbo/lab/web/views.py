@@ -68,6 +68,8 @@ def run_row(state: State, run: Run, stamps: Mapping[int, e.Event], notes: Mappin
         "late": run.late,
         "rows": 0 if run.series is None else len(run.series),
         "value": run.value,
+        "control": run.control,
+        "measured": run.measured,
         "outcomes": outcomes_of(run, state.settings) if state.settings.outcomes else {},
         "breaks": broken_limits(run, state.settings),
         "noise_variance": run.noise_variance,
