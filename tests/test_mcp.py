@@ -139,6 +139,19 @@ def test_it_answers_as_the_study_does(call: Callable[..., Any], study: Study) ->
     assert [run["id"] for run in call("runs", study="coating", status="pending")] == [4, 3]
 
 
+def test_the_policy_and_what_matters(call: Callable[..., Any], study: Study) -> None:
+    for k in range(5):
+        study.tell({"speed": 1.5 + k}, {"humidity": 30.0 + 7 * k, "load": 3.0 - 0.2 * k}, 2.0 - 0.1 * (k - 2) ** 2)
+    known = call("policy", study="coating", known=["humidity"])
+    assert known["record"]["worth"] == pytest.approx(study.policy(known="humidity").worth)
+    assert len(known["rows"][0]) == len(known["heads"])
+    assert call("policy", study="coating", known=["wind"])["code"] == "invalid-context"
+    matters = call("what_matters", study="coating")
+    assert set(matters["record"]["variables"]) == {"speed", "humidity", "load"}
+    assert matters["record"] == json.loads(json.dumps(study.sensitivity().to_dict()))
+    assert call("what_matters", study="coating", outcome="gloss")["code"]
+
+
 def test_failures_and_designs_of_ones_own(call: Callable[..., Any], study: Study) -> None:
     call("tell", study="coating", design={"speed": "2,5"}, failed=True, why="blocked")
     call("tell", study="coating", design={"speed": 9}, value=1, cost=3, context={"humidity": 10, "load": 1})

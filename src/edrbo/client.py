@@ -80,6 +80,23 @@ class RemoteRecommendation:
     facts: tuple[tuple[str, str, str], ...]
 
 
+@dataclass(frozen=True)
+class RemoteAnswer:
+    """A front, a policy, or what matters.
+
+    Args:
+        record: every number, by its name in ``ParetoFront``, ``Policy`` or ``Sensitivity``.
+        facts: what it says in sentences.
+        heads: of the table, as terminal and page show it.
+        rows: of the table, as texts.
+    """
+
+    record: dict[str, Any]
+    facts: tuple[str, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 class Client:
     """A server that runs ``edrbo serve``."""
 
@@ -139,8 +156,8 @@ class Client:
 
     # ---------------------------------------------------------------- requests
 
-    def _get(self, path: str, **query: Value) -> Any:
-        return self._send("GET", f"/api/v1{path}{f'?{urlencode(query)}' if query else ''}", None)
+    def _get(self, path: str, **query: Value | Sequence[str]) -> Any:
+        return self._send("GET", f"/api/v1{path}{f'?{urlencode(query, doseq=True)}' if query else ''}", None)
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Any:
         return self._send("POST", f"/api/v1{path}", json.dumps(body).encode())
@@ -362,20 +379,100 @@ class RemoteStudy:
         """
         return self._enter("undo", {"ref": ref, "by": by})
 
-    def recommend(self, *, context: Values | None = None, patience: float = 180.0) -> RemoteRecommendation:
+    def amend(self, *, by: str | None = None, note: str | None = None, **settings: Any) -> Receipt:
+        """Change settings; what was before stays on record.
+
+        Args:
+            by: who changes them.
+            note: words to keep with the record.
+            settings: those of ``POST /api/v1/studies/NAME/amend``: design, context, goal, settings, …
+        """
+        return self._enter("amend", {"by": by, "note": note, **settings})
+
+    def recommend(
+        self, *, context: Values | None = None, goal: str | None = None, patience: float = 180.0
+    ) -> RemoteRecommendation:
         """The design to use.
+
+        Args:
+            context: for this context alone; all context variables by name.
+            goal: another goal than the study's own, as "cvar:0.1".
+            patience: seconds to wait until it is worked out.
+        """
+        found = self._answer("recommend", patience, **_context_query(context), **_given(goal=goal))
+        if "front" in found:
+            raise InvalidValueError("this study has several main outcomes", "ask for its front()")
+        facts = tuple((str(label), str(value), str(about)) for label, value, about in found["facts"])
+        return RemoteRecommendation(found["design"], found["record"], facts)
+
+    def front(self, *, context: Values | None = None, patience: float = 180.0) -> RemoteAnswer:
+        """Designs of which none is better than another in all main outcomes.
 
         Args:
             context: for this context alone; all context variables by name.
             patience: seconds to wait until it is worked out.
         """
-        query = {f"context.{name}": value for name, value in (context or {}).items()}
-        until = time.monotonic() + patience
-        while (answer := self._read("recommend", **query))["status"] in ("waiting", "running"):
-            self._wait(until)
-        found = _done(answer)
-        facts = tuple((str(label), str(value), str(about)) for label, value, about in found["facts"])
-        return RemoteRecommendation(found["design"], found["record"], facts)
+        found = self._answer("recommend", patience, **_context_query(context))
+        if "front" not in found:
+            raise InvalidValueError("this study has one main outcome", "ask for its recommend()")
+        front = found["front"]
+        return _remote_answer({**front, "record": found["record"], "facts": [front["volume"], *found["doubts"]]})
+
+    def predict(
+        self,
+        design: Values,
+        *,
+        context: Values | None = None,
+        goal: str | None = None,
+        outcome: str | None = None,
+        patience: float = 180.0,
+    ) -> dict[str, float | None]:
+        """What is believed of a design: the numbers of ``Prediction`` by name; None for what is not finite.
+
+        Args:
+            design: its values by name.
+            context: for this context alone; all context variables by name.
+            goal: another goal than the study's own, as "cvar:0.1".
+            outcome: one of several, the main one by default.
+            patience: seconds to wait until it is worked out.
+        """
+        query = {f"design.{name}": value for name, value in (_plain(design) or {}).items()}
+        more = {**_context_query(context), **_given(goal=goal, outcome=outcome)}
+        return dict(self._answer("predict", patience, **query, **more)["record"])
+
+    def policy(self, *, known: str | Sequence[str] | None = None, patience: float = 180.0) -> RemoteAnswer:
+        """The best design for each context, and what it is worth to know the context before choosing.
+
+        Args:
+            known: the context variables that are known before the design is chosen; by default all.
+            patience: seconds to wait until it is worked out.
+        """
+        names = [known] if isinstance(known, str) else list(known or [])
+        return _remote_answer(self._answer("policy", patience, known=names))
+
+    def sensitivity(self, *, outcome: str | None = None, patience: float = 180.0) -> RemoteAnswer:
+        """What matters: how much each variable does, and what the variance of an outcome comes from.
+
+        Args:
+            outcome: one of several, the main one by default.
+            patience: seconds to wait until it is worked out.
+        """
+        return _remote_answer(self._answer("sensitivity", patience, **_given(outcome=outcome)))
+
+    def tradeoff(self, goal: str | None = None, *, patience: float = 180.0) -> dict[str, Any]:
+        """Designs between the best on average and the best under a goal: the parts of ``Tradeoff`` by name.
+
+        Args:
+            goal: the goal, by default the study's own, or the mean of the worst 10 % of contexts.
+            patience: seconds to wait until it is worked out.
+        """
+        return dict(self._answer("tradeoff", patience, **_given(goal=goal))["record"])
+
+    @property
+    def pending(self) -> list[RemoteSuggestion]:
+        """Suggestions that wait for their results."""
+        found = reversed(self.runs("pending"))
+        return [RemoteSuggestion(run["id"], run["design"], run.get("cost")) for run in found]
 
     def show(self) -> dict[str, Any]:
         """Settings, pending suggestions, and how much is known."""
@@ -395,7 +492,14 @@ class RemoteStudy:
 
     # ---------------------------------------------------------------- requests
 
-    def _read(self, operation: str, **query: Value) -> Any:
+    def _answer(self, operation: str, patience: float, **query: Value | Sequence[str]) -> Any:
+        """What is worked out, once it is."""
+        until = time.monotonic() + patience
+        while (answer := self._read(operation, **query))["status"] in ("waiting", "running"):
+            self._wait(until)
+        return _done(answer)
+
+    def _read(self, operation: str, **query: Value | Sequence[str]) -> Any:
         return self.client._get(f"/studies/{quote(self.word)}/{operation}", **query)
 
     def _write(self, operation: str, body: Mapping[str, Any]) -> Any:
@@ -444,6 +548,19 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return _plain(value)
     return value.item() if hasattr(value, "item") else value
+
+
+def _given(**parts: str | None) -> dict[str, Value]:
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _context_query(context: Values | None) -> dict[str, Value]:
+    return {f"context.{name}": value for name, value in (_plain(context) or {}).items()}
+
+
+def _remote_answer(found: Mapping[str, Any]) -> RemoteAnswer:
+    rows = tuple(tuple(map(str, row)) for row in found["rows"])
+    return RemoteAnswer(found["record"], tuple(map(str, found["facts"])), tuple(map(str, found["heads"])), rows)
 
 
 def _done(job: Mapping[str, Any]) -> Any:

@@ -95,6 +95,85 @@ def test_an_answer_has_the_numbers_and_the_facts(remote: RemoteStudy, study: Stu
     assert remote.export().splitlines()[0].startswith("status,id")
 
 
+def test_every_question_has_the_answer_of_the_study(remote: RemoteStudy, study: Study) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        context = {"humidity": rng.uniform(0, 100), "load": rng.normal(3, 1)}
+        study.tell({**DESIGN, "speed": rng.uniform(1, 9)}, context, rng.normal())
+    (waiting,) = study.ask(1)
+    assert [(one.id, one.design) for one in remote.pending] == [(waiting.id, waiting.design)]
+    assert remote.recommend(goal="cvar:0.2").design == study.recommend(goal="cvar:0.2").design
+    here = study.predict(DESIGN, context=CONTEXT, goal="cvar:0.2")
+    there = remote.predict(DESIGN, context=CONTEXT, goal="cvar:0.2")
+    assert there == pytest.approx({name: part[0] for name, part in vars(here).items()})
+    known = study.policy(known="humidity")
+    found = remote.policy(known="humidity")
+    assert found.record["worth"] == pytest.approx(known.worth)
+    assert found.record["known"] == ["humidity"]
+    assert len(found.rows) == len(known.rows)
+    assert len(found.heads) == len(found.rows[0])
+    matters = remote.sensitivity()
+    assert set(matters.record["variables"]) == {*study.space.design_names, *study.space.context_names}
+    assert matters.facts
+    assert remote.tradeoff("cvar:0.2")["designs"] == study.tradeoff("cvar:0.2").designs
+    remote.amend(goal="cvar:0.2", by="Ada", note="the bad days count")
+    assert study.state.settings.goal.to_text() == "cvar:0.2"
+    with pytest.raises(InvalidValueError):
+        remote.front()
+    with pytest.raises(InvalidDesignError):
+        remote.predict({"speed": 3})
+
+
+def test_a_front(tmp_path: Path) -> None:
+    wanted = {"gloss": edrbo.Maximize(), "heat": edrbo.Minimize()}
+    study = Study.open(tmp_path / "paint.db", edrbo.Space({"x": (0, 1)}, {"c": (0, 1)}), outcomes=wanted)
+    for k in range(6):
+        study.tell({"x": k / 5}, {"c": 0.1 * k}, {"gloss": k * (6 - k) / 9, "heat": float(k)})
+    with study_server(tmp_path / "paint.db") as found:
+        remote = edrbo.Client(f"http://127.0.0.1:{found.port}").study("paint")
+        front = remote.front()
+        with pytest.raises(InvalidValueError):
+            remote.recommend()
+    here = study.front()
+    assert [point["design"] for point in front.record["points"]] == [point.design for point in here.points]
+    assert len(front.rows) == len(here.points)
+
+
+def test_a_study_that_is_made_twice_is_one(port: int, study: Study) -> None:
+    """As when the answer to the first request is lost."""
+    client = edrbo.Client(f"http://127.0.0.1:{port}")
+    variables = [{"name": "x", "low": 0, "high": 1}]
+    made = client.new("oven", variables)
+    assert client.new("oven", variables).word == made.word
+    with pytest.raises(StudyError):
+        client.new("oven", [{"name": "x", "low": 0, "high": 2}])
+    made.ask()
+    with pytest.raises(StudyError):
+        client.new("oven", variables)
+
+
+NOT_REMOTE = {
+    *("open", "open_with", "close", "record_all", "where", "name", "by", "optimizer"),  # of the place itself
+    *(
+        "state",
+        "state_now",
+        "settings",
+        "space",
+        "space_now",
+        "observations",
+        "context_log",
+        "spending",
+    ),  # show(), runs()
+    *("to_frame", "implausible", "optimize", "claim"),
+}
+
+
+def test_it_has_the_methods_of_a_study() -> None:
+    own = {name for name in dir(Study) if not name.startswith("_")}
+    assert own - NOT_REMOTE <= {name for name in dir(RemoteStudy) if not name.startswith("_")}
+    assert own & NOT_REMOTE >= NOT_REMOTE - {"name", "by"}  # none that is gone
+
+
 def test_errors_are_those_of_python(remote: RemoteStudy, port: int) -> None:
     for error, wrong in {
         InvalidDesignError: lambda: remote.tell({"speed": 3}, None, 1.0),

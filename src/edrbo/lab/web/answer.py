@@ -30,9 +30,9 @@ from edrbo.text import (
 )
 
 
-def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Thinks, for the learned distribution or for one context."""
-    found = study.recommend() if context is None else study.recommend(context=dict(context))
+def answer_of(study: Study, context: Mapping[str, Any] | None, goal: str | None = None) -> dict[str, Any]:
+    """Thinks, for the learned distribution or for one context, under the study's goal or another one."""
+    found = study.recommend(context=None if context is None else dict(context), goal=goal)
     settings = study.state.settings
     record = plain(found.to_dict())
     text = answer_text(found, settings)
@@ -51,6 +51,25 @@ def answer_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]
         "observations": found.observations,
         "at": time.time(),
     }
+
+
+def predict_of(
+    study: Study, design: Mapping[str, Any], context: Mapping[str, Any] | None, goal: str | None, outcome: str | None
+) -> dict[str, Any]:
+    """Thinks: what is believed of one design."""
+    known = None if context is None else dict(context)
+    found = study.predict(dict(design), goal=goal, context=known, outcome=outcome)
+    return {
+        **_asked(study.state, context),
+        "design": dict(design),
+        "record": {name: values[0] for name, values in plain(found).items()},
+        "at": time.time(),
+    }
+
+
+def tradeoff_of(study: Study, goal: str | None) -> dict[str, Any]:
+    """Thinks: designs between the best on average and the best under a goal."""
+    return {"record": plain(study.tradeoff(goal)), "at": time.time()}
 
 
 def policy_of(study: Study, known: Sequence[str]) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from edrbo.lab.entry import read_amount, read_context, read_control, read_design
 from edrbo.lab.study import Study
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.web import bodies, views
+from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.operations import job_view, record, result_of, tell_entry
 from edrbo.lab.web.problem import KIND
-from edrbo.lab.web.session import StudySessions
+from edrbo.lab.web.session import StudySession, StudySessions
 from edrbo.lab.web.table import preview, take
 from edrbo.lab.web.variables import read_amendment, read_new
 from edrbo.records.sanity import entry_doubts
@@ -72,15 +73,35 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         return Response(text.getvalue(), media_type="text/csv", headers={"content-disposition": disposition})
 
     @api.get("/studies/{study}/recommend")
-    def recommend(study: str, request: Request, response: Response) -> dict[str, Any]:
-        """The design to use. Thinking takes a while: ask again while `status` is waiting or running.
+    def recommend(study: str, request: Request, response: Response, goal: str | None = None) -> dict[str, Any]:
+        """The design to use; of several main outcomes the front. Thinking takes a while: ask again while `status` is
+        waiting or running.
 
-        `?context.humidity=0.4` fixes a context variable; name all of them, or none. It needs `X-Edrbo` or a bearer too.
+        `?context.humidity=0.4` fixes a context variable; name all of them, or none. `?goal=cvar:0.1` asks under another
+        goal. It needs `X-Edrbo` or a bearer too.
         """
         who, session = _who_may_compute(request), sessions.get(study)
-        job = session.answer(views.context_of_query(session.state.space, request.query_params), who)
-        response.status_code = 202 if job.open else 200
-        return {**job_view(job, session), "result": job.result}
+        job = session.answer(views.context_of_query(session.state.space, request.query_params), who, goal)
+        return _answered(job, session, response)
+
+    @api.get("/studies/{study}/predict")
+    def predict(
+        study: str, request: Request, response: Response, goal: str | None = None, outcome: str | None = None
+    ) -> dict[str, Any]:
+        """What is believed of the design `?design.speed=3&design.layers=2`, on average or, with `context.` as in
+        `recommend`, for one context. As there, ask again while `status` is waiting or running."""
+        who, session = _who_may_compute(request), sessions.get(study)
+        space = session.state.space
+        design = views.design_of_query(space, request.query_params)
+        job = session.predict(design, views.context_of_query(space, request.query_params), goal, outcome, who)
+        return _answered(job, session, response)
+
+    @api.get("/studies/{study}/tradeoff")
+    def tradeoff(study: str, request: Request, response: Response, goal: str | None = None) -> dict[str, Any]:
+        """Designs between the best on average and the best under a goal. As `recommend`, ask again while `status` is
+        waiting or running."""
+        who, session = _who_may_compute(request), sessions.get(study)
+        return _answered(session.tradeoff(goal, who), session, response)
 
     @api.get("/studies/{study}/policy")
     def policy(
@@ -92,18 +113,14 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         `?known=humidity` says what is known before; by default every context variable is.
         """
         who, session = _who_may_compute(request), sessions.get(study)
-        job = session.policy(known or [], who)
-        response.status_code = 202 if job.open else 200
-        return {**job_view(job, session), "result": job.result}
+        return _answered(session.policy(known or [], who), session, response)
 
     @api.get("/studies/{study}/sensitivity")
     def sensitivity(study: str, request: Request, response: Response, outcome: str | None = None) -> dict[str, Any]:
         """Which variables matter, and what the variance of an outcome comes from. As `recommend`, ask again while
         `status` is waiting or running."""
         who, session = _who_may_compute(request), sessions.get(study)
-        job = session.sensitivity(outcome, who)
-        response.status_code = 202 if job.open else 200
-        return {**job_view(job, session), "result": job.result}
+        return _answered(session.sensitivity(outcome, who), session, response)
 
     @api.get("/studies/{study}/job")
     def job(study: str, job: str) -> dict[str, Any]:
@@ -113,6 +130,12 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         if found is None:
             raise InvalidValueError("there is no such job", "the server was started again; look at what is pending")
         return job_view(found, session)
+
+
+def _answered(job: Job, session: StudySession, response: Response) -> dict[str, Any]:
+    """An answer, or how far it is."""
+    response.status_code = 202 if job.open else 200
+    return {**job_view(job, session), "result": job.result}
 
 
 def _who_may_compute(request: Request) -> str:

@@ -106,8 +106,12 @@ class StudyRegistry:
                     self._found[word] = (name, opener)
 
     def create(self, name: str, settings: Settings) -> str:
-        """Make a study and give its word."""
-        if name in self.names().values():
+        """Make a study and give its word; sent twice, it is made once."""
+        there = next((word for word, known in self.names().items() if known == name), None)
+        if there is not None:
+            state = self.open(there).state
+            if not state.history and not settings.differences(state.settings):
+                return there
             raise StudyError(f"there is a study {name!r} already", "choose another name")
         if self._kind in ("folder", "toml"):
             self._describe(name, settings)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from edrbo.errors import EdrboError, RecordedAlreadyError, StudyError
+from edrbo.errors import EdrboError, InvalidValueError, RecordedAlreadyError, StudyError
 from edrbo.lab.study import Study
 from edrbo.lab.web.jobs import Job, Threads, Worker
 from edrbo.lab.web.registry import StudyRegistry
@@ -135,14 +135,44 @@ class StudySession:
 
         self.worker.submit(f"prepare {_mark(state.history)}", "prepare", "the suggestion after this one", do)
 
-    def answer(self, context: Mapping[str, float] | None, who: str) -> Job:
-        """The recommendation for the learned distribution, or for one context."""
+    def answer(self, context: Mapping[str, float] | None, who: str, goal: str | None = None) -> Job:
+        """The recommendation for the learned distribution, or for one context; of several main outcomes the front."""
         from edrbo.lab.web.answer import answer_of, front_of
 
-        think = front_of if self.study.settings.has_front else answer_of
+        if self.study.settings.has_front and goal is not None:
+            raise InvalidValueError("a front has the goals of its outcomes", "leave the goal out")
+
+        def think() -> dict[str, Any]:
+            inference = self.inference()
+            return (
+                front_of(inference, context) if self.study.settings.has_front else answer_of(inference, context, goal)
+            )
+
         mark = "" if context is None else repr(sorted(context.items()))
-        key = f"answer {self.evidence(self.state)} {mark}"
-        return self.worker.submit(key, "answer", "the answer", lambda: think(self.inference(), context), who)
+        key = f"answer {self.evidence(self.state)} {mark}{'' if goal is None else f' {goal!r}'}"
+        return self.worker.submit(key, "answer", "the answer", think, who)
+
+    def predict(
+        self,
+        design: Mapping[str, Any],
+        context: Mapping[str, Any] | None,
+        goal: str | None,
+        outcome: str | None,
+        who: str,
+    ) -> Job:
+        """What is believed of one design."""
+        from edrbo.lab.web.answer import predict_of
+
+        asked = (design, context, goal, outcome)
+        key = f"predict {self.evidence(self.state)} {asked!r}"
+        return self.worker.submit(key, "answer", "what to expect", lambda: predict_of(self.inference(), *asked), who)
+
+    def tradeoff(self, goal: str | None, who: str) -> Job:
+        """Designs between the best on average and the best under a goal."""
+        from edrbo.lab.web.answer import tradeoff_of
+
+        key = f"tradeoff {self.evidence(self.state)} {goal!r}"
+        return self.worker.submit(key, "answer", "the trade-off", lambda: tradeoff_of(self.inference(), goal), who)
 
     def policy(self, known: Sequence[str], who: str) -> Job:
         """The best design for each context, where the variables of these names are known before, or all."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from edrbo.errors import InvalidContextError, UnknownSuggestionError
-from edrbo.lab.entry import read_context
+from edrbo.errors import InvalidContextError, InvalidDesignError, UnknownSuggestionError
+from edrbo.lab.entry import read_context, read_design
 from edrbo.lab.web.session import StudySession
 from edrbo.lab.web.variables import constraints_of, describe_variable
 from edrbo.records import events as e
@@ -343,6 +343,15 @@ def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] |
     if missing:
         raise InvalidContextError(f"{missing[0]!r} is missing", "name every context variable, or none")
     return read_context(space, given)
+
+
+def design_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any]:
+    """The design of ``?design.NAME=VALUE``; all of its variables."""
+    given = {name: query[f"design.{name}"] for name in space.design_names if query.get(f"design.{name}")}
+    missing = [name for name in space.design_names if name not in given]
+    if missing:
+        raise InvalidDesignError(f"{missing[0]!r} is missing", "name every design variable, as in ?design.speed=3")
+    return read_design(space, given)
 
 
 # -------------------------------------------------------------------- numbers and times as people read them
