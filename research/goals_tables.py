@@ -38,7 +38,7 @@ from rich.progress import track
 from edrbo.bench import problems
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_range, goal_regret
 from edrbo.bench.problems.problem import Problem
-from edrbo.bench.run.judge import changed_worlds
+from edrbo.bench.run.replicate import changed_worlds
 from edrbo.records.goals import parse_goal
 
 WORLDS = ("shift-down", "shift-up", "spread")

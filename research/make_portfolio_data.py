@@ -22,14 +22,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import portfolio_simulator
 import scipy
 from numpy.typing import NDArray
+from portfolio_simulator import COLUMNS, MARKET_SEED, Backtest, Market, backtest, make_market
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from scipy.stats import qmc
-
-from edrbo.bench.problems.portfolio import simulator as portfolio_simulator
-from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, Backtest, Market, backtest, make_market
 
 Array = NDArray[np.float64]
 

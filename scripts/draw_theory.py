@@ -14,6 +14,7 @@ from edrbo.contexts.distributions import sobol_points
 from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.theory import (
     RegretBounds,
+    draw_bounds,
     information_gain,
     lipschitz_constants,
     max_information_gain,
@@ -22,7 +23,6 @@ from edrbo.theory import (
     rkhs_norm_lower_estimate,
     unit_kernel,
 )
-from edrbo.theory.bound_figure import draw_bounds
 
 STEPS, SEED = 200, 100
 BETA, NOISE, DELTA = 1.5, 0.01, 0.05

@@ -46,8 +46,8 @@ HEAVY = {
 # the last for its box decomposition, and only when called
 OPTIONAL = ("integrations.botorch", "bench.learners", "acquisition.hypervolume")
 MAY_IMPORT_AT_TOP = {
-    "botorch": ("integrations.botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
-    "gpytorch": ("integrations.botorch", "bench.learners.log_nei", "bench.learners.expectation_nei"),
+    "botorch": ("integrations.botorch", "bench.learners.botorch_learners"),
+    "gpytorch": ("integrations.botorch", "bench.learners.botorch_learners"),
     "scipy": ("bench",),
     "optuna": ("integrations.optuna", "bench.learners.optuna_samplers"),
     "gest_api": ("integrations.gest",),

@@ -38,7 +38,7 @@ from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.tables.csv_import import import_file
 from edrbo.records.context_log import compress
 from edrbo.records.events import Reported
-from edrbo.records.state import same_state
+from factories import same_state
 
 SHIFTS = ["day", "night", "late"]
 SPACE = Space(

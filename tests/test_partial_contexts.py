@@ -22,8 +22,9 @@ from edrbo.lab.tables.csv_export import export_csv, minimal_events
 from edrbo.lab.tables.csv_import import import_file
 from edrbo.optimizer.outcome_posterior import Extras, Spread, _with_missing
 from edrbo.optimizer.training_data import TrainingData
-from edrbo.records.state import State, same_state
+from edrbo.records.state import State
 from edrbo.surrogate.ensemble import Surrogate
+from factories import same_state
 
 SPACE = Space({"speed": (0, 1)}, {"humidity": (0, 100), "viscosity": (0, 10), "shift": ["day", "night"]})
 CHOICES = Space({"x": (0, 1)}, {"shift": ["day", "night"], "crew": ["a", "b", "c"]})

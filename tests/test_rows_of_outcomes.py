@@ -12,7 +12,7 @@ from edrbo import Limit, Maximize, Minimize, Optimizer, Space, Study
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.tables.csv_import import import_file, read_outcomes
-from edrbo.records.state import same_state
+from factories import same_state
 
 SPACE = Space({"speed": (0, 1)}, {"humidity": (0, 100)})
 OUTCOMES = {"gloss": Maximize(), "haze": Limit(upper=2.0), "price": Minimize(weight=0.1)}

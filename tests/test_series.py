@@ -21,7 +21,7 @@ from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.tables.csv_import import import_file
 from edrbo.records.descriptions import describe_run
 from edrbo.records.events import from_dict
-from edrbo.records.state import same_state
+from factories import same_state
 
 SPACE = Space({"speed": (0, 1)}, {"humidity": (0, 100), "shift": ["day", "night"]})
 

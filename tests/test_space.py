@@ -173,7 +173,6 @@ def test_code_of_a_mixed_design() -> None:
     assert (MIXED.d_x, MIXED.d_c) == (6, 2)
     assert MIXED.columns[2:] == (Column("layers", 2, 3, "integer", 8), Column("kind", 3, 6, "categorical", 3))
     assert MIXED.columns[0].size == 0
-    assert MIXED.numeric_columns.tolist() == [0, 1, 2]
     assert not MIXED.continuous
     assert Space({"x": (0, 1)}).continuous
 

@@ -20,6 +20,7 @@ from edrbo.theory import (
     FixedSurrogate,
     acquisition_lipschitz,
     beta,
+    draw_bounds,
     information_gain,
     lipschitz_constants,
     max_information_gain,
@@ -30,7 +31,6 @@ from edrbo.theory import (
     trivial_bound,
     unit_kernel,
 )
-from edrbo.theory.bound_figure import draw_bounds
 
 pytestmark = pytest.mark.torch_numeric
 

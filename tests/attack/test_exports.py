@@ -24,8 +24,9 @@ from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.tables.csv_import import import_file
 from edrbo.lab.tables.sheet import read_sheet
 from edrbo.lab.tables.spreadsheet import escaped, export_xlsx, read_xlsx
-from edrbo.records.state import State, same_state
+from edrbo.records.state import State
 from edrbo.space import Space
+from factories import same_state
 
 LIVE = ("=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", '=HYPERLINK("http://x","y")', " =1+1", "\t=1+1", "\uff1d1+1")
 PLAIN = (" a", "a ", "'", "''", "'=1", "' a", "_x0041_", "-5", "1e5", "'-5", "a\nb", "a,b;c\td", "it's", "\x07bell")

@@ -26,8 +26,9 @@ from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records import events as e
 from edrbo.records.outcomes import Limit, Maximize, Minimize
 from edrbo.records.settings import Settings
-from edrbo.records.state import State, same_state
+from edrbo.records.state import State
 from edrbo.space import Space
+from factories import same_state
 
 SPACE = Space(design={"speed": (1.0, 9.0), "kind": ["a", "b"]}, context={"humidity": (0.0, 1.0)})
 WIDER = Space(design={"speed": (1.0, 12.0), "kind": ["a", "b"]}, context={"humidity": (0.0, 1.0)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edrbo.bench.analysis.results import ReplicateRun, Results
-from edrbo.bench.run.judge import ROBUST_REGRETS
+from edrbo.bench.run.replicate import ROBUST_REGRETS
 
 PROBLEMS = ("newsvendor", "ackley", "hartmann")
 METHODS = {"edrbo": 1.0, "erbo": 1.3, "stableopt": 4.0, "ucb": 2.0}

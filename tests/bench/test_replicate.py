@@ -21,9 +21,16 @@ from edrbo.bench.learners.learner import Learner, Setup, initial_designs
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.run.execute import read_noise
 from edrbo.bench.run.journal import Journal
-from edrbo.bench.run.judge import ROBUST_REGRETS, robust_regrets
 from edrbo.bench.run.plugin import PAPER_METHODS, Plugin, make_learner, method_names
-from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateResult, ReplicateSettings, run_replicate
+from edrbo.bench.run.replicate import (
+    ROBUST_REGRETS,
+    Evaluation,
+    Replicate,
+    ReplicateResult,
+    ReplicateSettings,
+    robust_regrets,
+    run_replicate,
+)
 from edrbo.errors import InvalidDesignError, InvalidValueError, UnknownNameError
 
 pytestmark = pytest.mark.torch_numeric

@@ -30,8 +30,7 @@ from edrbo.bench.analysis.stats import (
 from edrbo.bench.analysis.tables import relative, relative_table
 from edrbo.bench.run.execute import carry_out
 from edrbo.bench.run.journal import Failure, Journal
-from edrbo.bench.run.judge import ROBUST_REGRETS
-from edrbo.bench.run.replicate import Replicate, ReplicateSettings
+from edrbo.bench.run.replicate import ROBUST_REGRETS, Replicate, ReplicateSettings
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 
 pytestmark = pytest.mark.numpy_numeric

@@ -21,8 +21,7 @@ from edrbo.bench.problems.bbob import CHOOSE, CONFIRM, ROUGH, Member, members, r
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.problem import Problem
 from edrbo.bench.run.execute import all_replicates
-from edrbo.bench.run.judge import robust_regrets
-from edrbo.bench.run.replicate import ReplicateSettings
+from edrbo.bench.run.replicate import ReplicateSettings, robust_regrets
 from edrbo.errors import InvalidContextError, InvalidDesignError, MissingExtraError
 
 cocoex = pytest.importorskip("cocoex")

@@ -17,7 +17,7 @@ from edrbo.bench.problems.oracle.goals import goal_optimum, goal_regret, goal_va
 from edrbo.bench.problems.oracle.shift import shifted
 from edrbo.bench.problems.plant import Loss, Plant
 from edrbo.bench.problems.problem import Problem
-from edrbo.bench.run.judge import robust_regrets
+from edrbo.bench.run.replicate import robust_regrets
 from edrbo.errors import InvalidValueError
 from edrbo.records.goals import CVaR, Expected, Quantile, Robust, WorstCase
 from edrbo.space import Space

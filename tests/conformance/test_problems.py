@@ -176,7 +176,6 @@ def test_problem_is_a_value(problem: Problem) -> None:
     x = designs_of(problem, 2)
     np.testing.assert_array_equal(copy.expected(x), problem.expected(x))
     assert problem.bounds.tolist() == [[0] * problem.d_x, [1] * problem.d_x]
-    assert problem.context_bounds.shape == (2, problem.d_c)
     assert problem.regret(problem.x_star) == 0
     with pytest.raises(AttributeError):
         problem.name = "other"

@@ -19,8 +19,8 @@ from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.descriptions import describe_run
 from edrbo.records.outcomes import Outcomes, read_outcome_argument, read_outcomes
 from edrbo.records.settings import Settings
-from edrbo.records.state import same_state
 from edrbo.space import Space
+from factories import same_state
 
 SPACE = Space(design={"speed": (0.0, 1.0)}, context={"humidity": (0.0, 1.0)})
 OUTCOMES = {

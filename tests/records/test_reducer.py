@@ -20,8 +20,9 @@ from edrbo.lab.tables.csv_export import minimal_events
 from edrbo.records import events as e
 from edrbo.records.reducer import undone
 from edrbo.records.settings import Settings
-from edrbo.records.state import DerivedTables, State, same_state
+from edrbo.records.state import DerivedTables, State
 from edrbo.space import Integer
+from factories import same_state
 
 SPACE = Space(design={"x": (0.0, 10.0), "k": ["a", "b"]}, context={"c": (0.0, 1.0)})
 ALONE = Space(design={"x": (0.0, 10.0)})

@@ -10,8 +10,8 @@ from edrbo.errors import StudyError, UnavailableError
 from edrbo.lab import Study
 from edrbo.lab.store import database
 from edrbo.lab.store.database import Database
-from edrbo.records.state import same_state
 from edrbo.space import Space
+from factories import same_state
 
 
 @pytest.fixture(params=["file", "PostgreSQL"])

@@ -16,8 +16,9 @@ from edrbo.lab import Study
 from edrbo.lab.maintenance import back_up, copy, problems_of
 from edrbo.lab.store.place import warn_of_network
 from edrbo.records.events import Reported
-from edrbo.records.state import State, same_state
+from edrbo.records.state import State
 from edrbo.space import Integer, Real, Space
+from factories import same_state
 
 
 @pytest.fixture

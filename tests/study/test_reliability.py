@@ -24,8 +24,9 @@ from edrbo.lab import Study
 from edrbo.lab.maintenance import back_up
 from edrbo.lab.store import database
 from edrbo.records.events import Reported
-from edrbo.records.state import State, same_state
+from edrbo.records.state import State
 from edrbo.space import Space
+from factories import same_state
 
 WORKERS = Path(__file__).with_name("workers.py")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}

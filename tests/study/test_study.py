@@ -31,8 +31,8 @@ from edrbo.lab import Study
 from edrbo.lab.maintenance import copy
 from edrbo.lab.store import turns
 from edrbo.optimizer.optimizer import Optimizer
-from edrbo.records.state import same_state
 from edrbo.space import Space
+from factories import same_state
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from edrbo.lab import Study
 from edrbo.lab.tables.csv_export import export_csv
 from edrbo.lab.tables.csv_import import import_file
 from edrbo.lab.tables.spreadsheet import export_xlsx
-from edrbo.records.state import same_state
 from edrbo.space import Real, Space
+from factories import same_state
 
 
 def export(study: Study, path: Path) -> Path:

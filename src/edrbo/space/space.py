@@ -260,11 +260,6 @@ class Space:
         """Whether every design variable is real."""
         return all(column.kind == "real" for column in self.columns)
 
-    @property
-    def numeric_columns(self) -> NDArray[np.intp]:
-        """The coded columns of real and integer variables, those in which distances have a meaning."""
-        return np.array([c.start for c in self.columns if c.kind != "categorical"], dtype=np.intp)
-
     def levels(self, name: str) -> Array:
         """Every coded value of an integer or categorical design variable, (size, width).
 

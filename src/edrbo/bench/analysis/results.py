@@ -20,7 +20,7 @@ import numpy as np
 
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.bench.run.journal import Failure, Record, journal_paths, read_journal
-from edrbo.bench.run.judge import ROBUST_REGRETS
+from edrbo.bench.run.replicate import ROBUST_REGRETS
 from edrbo.errors import EdrboError, InvalidValueError
 
 AT = "@"  # between goal and number of evaluations in the name of a look

@@ -6,7 +6,7 @@ Lower is better throughout. With r_t the exact expected regret of evaluation t =
     after     R_T less the regret of the initial designs, which are the same for all methods
     mean      the mean of R_t over the steps after the initial designs; the paper's table shows this one
     simple    regret of the recommended design
-    and the robust regrets of the recommended design (see :mod:`edrbo.bench.run.judge`)
+    and the robust regrets of the recommended design (see :mod:`edrbo.bench.run.replicate`)
     GOAL@N    regret under GOAL of what was recommended under it after N evaluations, where that was looked at
 
 Curves over evaluations have the mean over seeds and how well it is known. Whether a method is better than the others

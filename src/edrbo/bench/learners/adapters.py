@@ -46,7 +46,7 @@ def _optuna(sampler: str, setup: Setup) -> Learner:
 
 def lognei(setup: Setup) -> Learner:
     try:
-        from edrbo.bench.learners.log_nei import LogNEI
+        from edrbo.bench.learners.botorch_learners import LogNEI
     except ModuleNotFoundError:
         raise MissingExtraError("BoTorch is not installed", "pip install 'edrbo[bench]'") from None
     return LogNEI(setup)
@@ -54,7 +54,7 @@ def lognei(setup: Setup) -> Learner:
 
 def expectation_nei(setup: Setup) -> Learner:
     try:
-        from edrbo.bench.learners.expectation_nei import ExpectationNEI
+        from edrbo.bench.learners.botorch_learners import ExpectationNEI
     except ModuleNotFoundError:
         raise MissingExtraError("BoTorch is not installed", "pip install 'edrbo[bench]'") from None
     return ExpectationNEI(setup)

@@ -130,11 +130,6 @@ class Problem:
         """Bounds of the design, 2 × d_x: lower row, upper row."""
         return np.stack([np.zeros(self.d_x), np.ones(self.d_x)])
 
-    @property
-    def context_bounds(self) -> Array:
-        """Bounds of the context, 2 × d_c."""
-        return np.stack([np.zeros(self.d_c), np.ones(self.d_c)])
-
     def evaluate(self, x: Array, c: Array) -> Array:
         """f(x, c) without noise: (…, d_x), (…, d_c) → (…)."""
         x, c = self._designs(x), np.asarray(c, dtype=float)

@@ -226,11 +226,6 @@ def store_plan(
     return plan
 
 
-def read_table(state: State, path: Path, *, again: bool = False) -> Import:
-    """The events of a table for ``state``, all of them checked; nothing is written. An error if one cannot be."""
-    return _sound(state, plan_table(state, read_sheet(path), again=again))
-
-
 def _sound(state: State, plan: Import) -> Import:
     """The plan, if every row of it can be."""
     if plan.wrong:

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
-
-from edrbo.bench.problems.portfolio.simulator import (
+from portfolio_simulator import (
     CASH_RETURN,
     ESTIMATE_WINDOW,
     MARKET_SEED,
@@ -26,6 +24,8 @@ from edrbo.bench.problems.portfolio.simulator import (
     prox_trade,
     solve,
 )
+from scipy.optimize import minimize_scalar
+
 from edrbo.errors import InvalidValueError
 
 pytestmark = pytest.mark.numpy_numeric

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from edrbo.bench.problems.portfolio.simulator import COLUMNS, MARKET_SEED, TOLERANCE, Market, backtest, make_market
+from portfolio_simulator import COLUMNS, MARKET_SEED, TOLERANCE, Market, backtest, make_market
 
 pytestmark = pytest.mark.numpy_numeric
 
