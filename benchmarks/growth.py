@@ -25,9 +25,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 import load
-from edrbo.optimizer.stored_fit import StoredFit
 
 from edrbo import Optimizer, Space, Study
+from edrbo.optimizer.outcome_model import StoredFit
 from edrbo.surrogate.ensemble import fit_sizes
 
 RESULTS = Path(__file__).parent / "results" / "growth.csv"

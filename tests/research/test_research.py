@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 RESEARCH = sorted((ROOT / "research").rglob("*.py"))
+BY_HAND = [*RESEARCH, *sorted((ROOT / "benchmarks").glob("*.py")), *sorted((ROOT / "scripts").glob("*.py"))]
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
@@ -57,9 +58,9 @@ def test_research_uses_public_names_only(path: Path) -> None:
     assert list(patched_modules(tree)) == []
 
 
-@pytest.mark.parametrize("path", RESEARCH, ids=lambda path: path.stem)
-def test_research_imports_what_there_is(path: Path) -> None:
-    """Most of it is run by hand, so nothing else would say that a module has moved."""
+@pytest.mark.parametrize("path", BY_HAND, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_programs_import_what_there_is(path: Path) -> None:
+    """Most of them are run by hand, so nothing else would say that a module has moved."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "edrbo":
             home = importlib.import_module(node.module or "")
