@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 from edrbo import CVaR, Expected, Goal, Method, Optimizer, Space, Surrogate, WorstCase
 from edrbo.acquisition.acquisition import FAIR_ATOMS, ROUGH_ATOMS, RobustAcquisition
-from edrbo.acquisition.risk import CVaR as Tail
-from edrbo.acquisition.risk import Expectation, Functional, Wasserstein
+from edrbo.acquisition.risk import CVaRFunctional, Expectation, Functional, Wasserstein
 from edrbo.acquisition.scores import BarycenterUCB
 from edrbo.bench import problems
 from edrbo.bench.problems.oracle.goals import goal_optimum, goal_value
@@ -151,7 +150,7 @@ def draw_functional(model: ExpertEnsemble, history: ContextHistory) -> Figure:
     above.legend(loc="upper right", labelcolor="black")
     for label, functional, color in (
         ("mean over the distribution", Expectation(), ORANGE),
-        ("mean of the worst fifth", Tail(0.2), BLUE),
+        ("mean of the worst fifth", CVaRFunctional(0.2), BLUE),
         ("worst mean of a distribution near by", Wasserstein(0.1, order=1), PURPLE),
     ):
         with torch.no_grad():
@@ -215,7 +214,7 @@ def main() -> None:
     for name, figure in {
         "experts": draw_experts(problem, optimizer, model),
         "barycenter": draw_barycenter(problem, optimizer, model),
-        "context_distribution": draw_distribution(problem, history),
+        "distribution": draw_distribution(problem, history),
         "functional": draw_functional(model, history),
         "goal": draw_goals(problem),
     }.items():

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import edrbo
 from edrbo import Optimizer, Space
-from edrbo.acquisition.penalties import WIDTH, LocalPenalization, penalize_pending
+from edrbo.acquisition.penalties import WIDTH, LocalPenalization
 from edrbo.bench import problems
 from edrbo.streams import stream
 
@@ -49,10 +49,11 @@ def test_a_hill_is_as_high_as_the_cost_and_a_few_widths_wide() -> None:
     np.testing.assert_allclose(taken, [3.0, 3.0 * np.exp(-0.5), 3.0 * np.exp(-18.0)], rtol=0, atol=1e-12)
 
 
-def test_without_anything_pending_the_approximations_is_as_it_was() -> None:
+def test_without_anything_pending_the_approximations_are_as_they_were() -> None:
     levels = [Bowl(), Bowl()]
-    none = torch.zeros(0, 2, dtype=torch.float64)
-    assert penalize_pending(levels, none, torch.ones(2, dtype=torch.float64), 1.0) == levels
+    model = reported("ackley", 6)._main
+    posterior = model.posterior(model.data(), (None, None), pending=[], asking=True)
+    assert posterior.penalize_pending(levels) == levels
 
 
 def reported(problem: str, n: int, **options: object) -> Optimizer:

@@ -1,23 +1,30 @@
-"""Keeping records costs little: what each command loads, and how often it reads the storage."""
+"""Keeping records costs little: what each command loads, and how often it reads the storage. And how many modules take
+part in an ask and a tell."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
+import edrbo as package
+from edrbo import Optimizer, Space
 from edrbo.lab import Study
 from edrbo.lab.store.database import SQLite
 from edrbo.lab.store.event_store import EVENTS
 from edrbo.records.reducer import Draft
 
 Run = Callable[..., Any]
+PACKAGE = str(Path(package.__file__).parent)
 
 HEAVY = ("torch", "gpytorch", "scipy", "optuna", "psycopg2", "matplotlib", "pandas", "openpyxl")
 LIGHT = [
@@ -114,3 +121,41 @@ def test_the_storage_is_read_and_replayed_once(
     assert rows[0] == events
     # A table's rows are checked by a plan and by the study that takes them.
     assert applied[0] <= events + 2 * written + 2 * previews
+
+
+def entered(call: Callable[[], Any]) -> set[str]:
+    """The modules of the package of which a function runs while ``call`` does: what a reader would have to open."""
+    found: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(PACKAGE):
+            found.add(code.co_filename.removeprefix(PACKAGE))  # the body of a class or a module is no function
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_an_ask_enters_forty_modules_at_most() -> None:
+    def optimizer() -> Optimizer:
+        made, rng = Optimizer(Space({"x": (0, 1), "y": (0, 1)}, {"c": (0, 1)}), seed=0), np.random.default_rng(0)
+        for x, y, c in rng.random((12, 3)):
+            made.tell({"x": x, "y": y}, {"c": c}, float((x - 0.5) ** 2 + (y - c) ** 2))
+        return made
+
+    optimizer().ask()  # what is imported with the first is not counted
+    modules = entered(optimizer().ask)
+    assert "/optimizer/optimizer.py" in modules
+    assert len(modules) <= 40, sorted(modules)
+
+
+def test_a_tell_enters_thirty_modules_at_most(coating: Run) -> None:
+    words = ("tell", "-d", "speed=2", "--value", "1", "-c", "humidity=0.5")
+    assert coating(*words).code == 0
+    modules = entered(lambda: coating(*words))
+    assert "/records/reducer.py" in modules
+    assert len(modules) <= 30, sorted(modules)

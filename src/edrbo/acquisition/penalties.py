@@ -86,8 +86,6 @@ def penalize_pending(
     approximations: Sequence[Objective], pending: Tensor, lengthscale: Tensor, cost: float
 ) -> list[Objective]:
     """Every approximation, penalized around ``pending``; those that are one and the same stay so."""
-    if not len(pending):
-        return list(approximations)
     return wrap(approximations, lambda level: LocalPenalization(level, pending, lengthscale, cost))
 
 

@@ -183,6 +183,8 @@ class OutcomePosterior:
     def penalize_pending(self, approximations: Sequence[Objective], worth: float | None = None) -> list[Objective]:
         """``approximations``, whose values are ``worth`` apart, by default an acquisition's, away from what is
         pending."""
+        if not len(self.pending):
+            return list(approximations)
         lengthscale = self.model.gp.hyper.lengthscale[:, : self.pending.shape[-1]].log().mean(0).exp()
         return penalize_pending(approximations, self.pending, lengthscale, self.worth if worth is None else worth)
 
