@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,6 +86,49 @@ def test_a_log_that_is_too_long_keeps_its_extremes() -> None:
     assert torch.equal(few.contexts.amax(0), contexts.amax(0))
     assert (few.weights @ few.contexts - contexts.mean(0)).abs().max() < 1e-9
     assert context_distribution.thinned_to_extremes(5000) is context_distribution
+
+
+def good_so_far() -> Optimizer:
+    """y = −c, as good as known, and twenty contexts below 0.5."""
+    optimizer = Optimizer(SPACE)
+    for k, c in enumerate(np.linspace(0.01, 0.5, 20)):
+        optimizer.tell({"x": (k * 7 % 20) / 19}, {"c": c}, -c)
+    return optimizer
+
+
+def test_of_twenty_contexts_one_more_may_be_bad() -> None:
+    """Every context seen keeps the specification: the share was said to be 1.000, for certain, whatever comes next.
+
+    The next one is new with a probability of 1/21, and then from anywhere in the box, of which nearly half is bad.
+    """
+    optimizer = good_so_far()
+    found = optimizer.predict({"x": 0.4}, goal="reach:-0.55")
+    assert 1.0 - 0.45 / 21 - 0.002 < found.value[0] < 1.0 - 0.25 / 21
+    assert found.value_lower[0] < 0.96
+    known = optimizer.predict({"x": 0.4}, goal="reach:-0.55", forecast=np.linspace(0.01, 0.5, 20)[:, None])
+    assert known.value[0] == pytest.approx(1.0, abs=1e-6)  # a forecast is exact
+    mean = optimizer.predict({"x": 0.4})
+    assert mean.value[0] == pytest.approx(-0.255, abs=0.002)
+
+
+def test_one_context_more_is_a_dirichlet_process() -> None:
+    rng = np.random.default_rng(1)
+    seen, box = torch.from_numpy(rng.random((6, 1))), torch.linspace(0.0, 1.0, 4, dtype=torch.float64)[:, None]
+    weights = torch.full((6,), 1 / 6, dtype=torch.float64)
+    groups = torch.tensor([0, 0, 1, 1, 2, 2])
+    before = DistributionUncertainty(seen, weights, 3.0, groups=groups)
+    found = before.with_one_more(box)
+    assert found.effective == 4.0
+    assert found.weights.tolist() == pytest.approx([0.125] * 6 + [0.0625] * 4)
+    drawn = found.draw(20_000, 1)
+    assert drawn.sum(1).numpy() == pytest.approx(1.0)
+    new = drawn[:, 6:].sum(1)  # Beta(1, 3), as that of one more context beside three
+    assert float(new.mean()) == pytest.approx(0.25, abs=0.005)
+    assert float(new.var()) == pytest.approx(3.0 / (16.0 * 5.0), rel=0.05)
+    assert torch.equal(drawn[:, 0], drawn[:, 1])
+    assert before.with_one_more(box[:0]) is before
+    exact = replace(before, effective=math.inf)
+    assert exact.with_one_more(box) is exact
 
 
 def uncertain_model(n: int = 9) -> tuple[torch.Tensor, ...]:

@@ -15,7 +15,7 @@ from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import known_distribution
 from edrbo.errors import InvalidValueError
 from edrbo.optimizer.calibration import Trust
-from edrbo.optimizer.stopping import LENGTHSCALE_FACTOR, Measure, Rivals, _Expert, outlook
+from edrbo.optimizer.stopping import LENGTHSCALE_FACTOR, Measure, Rivals, _beside, _Expert, outlook, spread_out
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 
@@ -128,3 +128,51 @@ def test_what_is_not_known_of_the_distribution_is_left_to_gain_under_a_worst_cas
     mean, robust = (optimizer.recommend(goal=goal).optimality_gap for goal in ("expected", "robust:0.001"))
     assert mean > 0.005
     assert robust == pytest.approx(mean, rel=0.25)
+
+
+def test_f_in_other_contexts_follows_from_those_drawn() -> None:
+    """Against the joint posterior of one design over all contexts: means, variances and covariances."""
+    rng = np.random.default_rng(2)
+    inputs = torch.from_numpy(rng.random((9, 2)))
+    model = Surrogate(experts=("se", "matern52")).fit(inputs, torch.sin(5.0 * inputs.sum(1)))
+    contexts, designs = torch.from_numpy(rng.random((12, 1))), torch.tensor([[0.2], [0.7]], dtype=torch.float64)
+    rows = spread_out(contexts, 5)
+    found = _beside(model, designs, contexts, rows)
+    for k, design in enumerate(designs):
+        mean, covariance = model.gp.posterior(torch.cat([design.expand(12, 1), contexts], dim=1))
+        of_rows = covariance[:, rows][..., rows]
+        gain, left = found.gain[:, k], found.left[:, k]
+        assert torch.allclose(found.mean[:, k], mean)
+        assert torch.allclose(gain @ of_rows, covariance[..., rows], atol=1e-6)
+        explained = gain @ of_rows @ gain.mT
+        assert torch.allclose(
+            explained.diagonal(dim1=-2, dim2=-1) + left.square(), covariance.diagonal(dim1=-2, dim2=-1), atol=1e-6
+        )
+        assert (left[:, rows] == 0.0).all()
+    drawn = found.mean[0][:, rows] + 1.0  # what is drawn in those contexts stays as it was drawn
+    assert torch.allclose(found.of(0).extended(drawn.reshape(1, -1))[0][:, rows], drawn, atol=1e-6)
+    assert (found.nearest[rows] == torch.arange(5)).all()
+
+
+def test_a_share_that_is_the_same_in_every_context_seen_is_not_the_best() -> None:
+    """Every design keeps the specification in all contexts seen: none was ever better than another."""
+    optimizer, rng = Optimizer(SPACE, seed=3, goal="reach:0.5"), np.random.default_rng(4)
+    for x, c in rng.random((40, 2)):
+        optimizer.tell({"x": x}, {"c": 0.4 * c}, 1.0 - 0.5 * c + 0.2 * math.sin(5.0 * x + 2.0 * c))
+    found = optimizer.recommend()
+    assert found.probability_best_within(0.0) < 0.9
+    assert found.optimality_gap > 0.0
+
+
+def test_what_more_runs_bring_has_no_tails_of_few_data() -> None:
+    """Student's tails of three degrees of freedom are for bounds: with them ten runs promised half as much again."""
+    model = model_of()
+    mean, covariance = (part[0] for part in model.gp.posterior(torch.tensor([[0.0, 0.5], [1.0, 0.5]]).double()))
+    points = ContextPoints(HALF, torch.ones(1).double(), HALF[:0])
+    said = [
+        _Expert(model.scaling, mean, covariance, trust, points, Measure(), 5).after(
+            torch.tensor([1]), model.gp.hyper.noise_variance[0], 4096
+        )
+        for trust in (sure(model), replace(sure(model), observations=8, inflation=1.5))
+    ]
+    assert said[0] == pytest.approx(said[1], rel=1e-12)

@@ -82,6 +82,30 @@ class DistributionUncertainty:
         total = self.weights.new_zeros(int(self.groups.max()) + 1)
         return total.index_add_(0, self.groups, self.weights)
 
+    def with_one_more(self, anywhere: Tensor) -> DistributionUncertainty:
+        """The same once one more context is counted that nobody has seen, from ``anywhere`` (p × d_c): a Dirichlet
+        process.
+
+        Of n contexts drawn independently the next one is a new extreme with a probability of some 1/(n + 1), which no
+        resampling of those seen knows. A distribution that is exact stays what it is.
+        """
+        if self.exact or not len(anywhere):
+            return self
+        share = 1.0 / (1.0 + self.effective)
+        groups = self.groups
+        if groups is not None:
+            groups = torch.cat([groups, groups.max() + 1 + torch.arange(len(anywhere))])
+        return replace(
+            self,
+            contexts=torch.cat([self.contexts, anywhere]),
+            weights=torch.cat(
+                [(1.0 - share) * self.weights, anywhere.new_full((len(anywhere),), share / len(anywhere))]
+            ),
+            effective=self.effective + 1.0,
+            count=None if self.count is None else self.count + 1.0,
+            groups=groups,
+        )
+
     def thinned_to_extremes(self, size: int) -> DistributionUncertainty:
         """The same on at most ``size`` contexts, of which the least and largest in every variable are real ones."""
         if len(self.contexts) <= size:

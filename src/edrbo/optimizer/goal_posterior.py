@@ -23,7 +23,7 @@ from edrbo.contexts.distributions import ContextPoints, box_points
 from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.optimizer.calibration import LEAST_FREEDOM, Z95, Trust
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
-from edrbo.optimizer.stopping import Measure, average
+from edrbo.optimizer.stopping import Measure, average, spread_out
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
 from edrbo.records.outcomes import Units
 from edrbo.streams import stream
@@ -231,7 +231,7 @@ class _Worlds:
         variance. Next to nothing is left: f is smooth and the contexts are dense.
         """
         joint = torch.cat([design.expand(len(contexts), -1), contexts], dim=-1)
-        rows = _spread_out(contexts, MOST_JOINT)
+        rows = spread_out(contexts, MOST_JOINT)
         mean, variance, beside = self.model.gp.posterior_beside(joint, rows)
         roots = safe_cholesky(beside[:, rows])  # M × s × s
         gains = torch.linalg.solve_triangular(roots, beside.mT, upper=False)  # M × s × n
@@ -295,21 +295,10 @@ class _Worlds:
         return _reduced(model_goal, drawn.outcomes[1], points, points.mass).mean()
 
 
-def _spread_out(contexts: Tensor, size: int) -> Tensor:
-    """The numbers of at most ``size`` of contexts (n × d_c), each as far as possible from those before it."""
-    if len(contexts) <= size:
-        return torch.arange(len(contexts))
-    chosen = [int((contexts - contexts.mean(0)).square().sum(-1).argmin())]
-    away = (contexts - contexts[chosen[0]]).square().sum(-1)
-    for _ in range(size - 1):
-        chosen.append(int(away.argmax()))
-        away = torch.minimum(away, (contexts - contexts[chosen[-1]]).square().sum(-1))
-    return torch.tensor(chosen)
-
-
 CONFIDENCE = 0.95  # probability with which a worst case is no worse
 # of the lengthscales in the contexts, where unseen ones count; and for a worst case
 LENGTHSCALE_FACTOR, ROUGHEST = 0.75, 0.5
+UNSEEN = 16  # points of the context box that stand for one context more than was seen
 FEW_SUPPORT = 16  # points of the context box where many designs are compared
 TAIL = 0.1  # of contexts, in the price of robustness
 ROBUST_ATOMS = 64  # of the distribution whose worst neighbor is looked for
@@ -389,7 +378,15 @@ class GoalAnswers:
             ),
             few,
             of_tails=not len(few),
+            unseen=self._unseen(wanted.goal),
         )
+
+    def _unseen(self, goal: Goal) -> Tensor:
+        """Contexts of which one more may come, where the value hangs on which contexts are bad."""
+        none = self.lower.new_zeros(0, len(self.lower))
+        if not goal.of_shares or not len(self.lower):
+            return none
+        return box_points(self.lower, self.upper, UNSEEN, self.context_distribution.levels)
 
     def _distribution(self, goal: Goal, count: int) -> DistributionUncertainty:
         """On the contexts that ``count`` designs are looked at in: all that were seen, or with their extremes as many
@@ -398,7 +395,8 @@ class GoalAnswers:
         """
         if isinstance(goal, Robust):
             return self.context_distribution.thinned(ROBUST_ATOMS)
-        return self.context_distribution.thinned_to_extremes(min(max(PAIRS // max(count, 1), FEWEST), MOST))
+        found = self.context_distribution.thinned_to_extremes(min(max(PAIRS // max(count, 1), FEWEST), MOST))
+        return found.with_one_more(self._unseen(goal))
 
     def _points(self, goal: Goal, context_distribution: DistributionUncertainty) -> ContextPoints:
         wants = goal.over_box and context_distribution.contexts.shape[1] > 0

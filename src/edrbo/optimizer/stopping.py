@@ -35,8 +35,9 @@ SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommen
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
 PICKED, FEW_PICKED = 8, 6  # … how many by each; the few where more contexts count
-ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the distribution, for its mean and for what hangs on its tails
-WORLDS = 1024  # drawn
+ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the distribution, for its mean and for what hangs on its tails …
+TAIL_CONTEXTS = 64  # … where f in so many follows from these, since of a few atoms many designs have the same share
+WORLDS, TAIL_WORLDS = 1024, 512  # drawn
 DISTRIBUTIONS = 8  # drawn where a worst one has to be found beside each
 RUNS = 10  # more runs whose improvement is predicted …
 FUTURES = 32  # … by each expert, in at least so many ways
@@ -57,13 +58,14 @@ class Measure:
 
     ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one
     takes the distribution from the contexts, one for all outcomes, and is asked less; one ``of_tails`` of fewer designs
-    in more contexts.
+    in more contexts, of which one more may come from ``unseen`` (q × d_c).
     """
 
     value: Value = average
     anywhere: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
     needs_context_grid: bool = False
     of_tails: bool = False
+    unseen: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
 
     def __call__(self, outcomes: Tensor, distributions: Tensor, points: ContextPoints) -> Tensor:
         """Of outcomes (worlds × K × n), each world under a distribution of its own (worlds × n): worlds × K."""
@@ -117,23 +119,30 @@ def outlook(
         return Outlook(np.array([np.inf]), np.inf)
     measure, screening = measure or Measure(), (fitted or model).rougher(LENGTHSCALE_FACTOR)
     model = model.rougher(LENGTHSCALE_FACTOR)
-    context_distribution = (
+    worlds = TAIL_WORLDS if measure.of_tails else WORLDS // 8 if measure.needs_context_grid else WORLDS
+    small = (
         context_distribution.thinned_to_extremes(TAIL_ATOMS)
         if measure.of_tails
         else context_distribution.thinned(ATOMS)
     )
-    worlds = WORLDS // 8 if measure.needs_context_grid else WORLDS
-    anywhere = measure.anywhere if len(measure.anywhere) else context_distribution.contexts[:0]
-    points = ContextPoints(context_distribution.contexts, context_distribution.weights, anywhere)
+    anywhere = measure.anywhere if len(measure.anywhere) else small.contexts[:0]
+    points = ContextPoints(small.contexts, small.weights, anywhere)
     with torch.no_grad():
         designs = _contenders(screening, points, rivals, trust, measure)
-        mean, covariance = model.gp.posterior(pairs(designs, points.all))  # M × Kn, M × Kn × Kn
+        atoms, beside = points.all, None
+        if measure.of_tails:
+            small = context_distribution.thinned_to_extremes(TAIL_CONTEXTS).with_one_more(measure.unseen)
+            points = ContextPoints(small.contexts, small.weights, anywhere)
+            rows = spread_out(small.contexts, TAIL_ATOMS)
+            atoms, beside = small.contexts[rows], _beside(model, designs, small.contexts, rows)
+        mean, covariance = model.gp.posterior(pairs(designs, atoms))  # M × Kn, M × Kn × Kn
         shares = mean.new_full((len(mean),), 1.0 / len(mean)) if model.weights is None else model.weights
         gains, brought = [], []
         for m, share in enumerate(shares.tolist()):
             seed = stream_seed(rivals.seed, "outlook", m)
-            expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure, seed)
-            values = expert.draw(context_distribution, max(RUNS, round(share * worlds)))
+            others = None if beside is None else beside.of(m)
+            expert = _Expert(model.scaling, mean[m], covariance[m], trust, points, measure, seed, others)
+            values = expert.draw(small, max(RUNS, round(share * worlds)))
             gains.append((values.amax(-1) - values[:, 0]).numpy())
             brought.append(
                 share
@@ -142,9 +151,61 @@ def outlook(
     return Outlook(np.sort(np.concatenate(gains)), sum(brought))
 
 
+def spread_out(contexts: Tensor, size: int) -> Tensor:
+    """The numbers of at most ``size`` of contexts (n × d_c), each as far as possible from those before it."""
+    if len(contexts) <= size:
+        return torch.arange(len(contexts))
+    chosen = [int((contexts - contexts.mean(0)).square().sum(-1).argmin())]
+    away = (contexts - contexts[chosen[0]]).square().sum(-1)
+    for _ in range(size - 1):
+        chosen.append(int(away.argmax()))
+        away = torch.minimum(away, (contexts - contexts[chosen[-1]]).square().sum(-1))
+    return torch.tensor(chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """f at K designs in all of n contexts from f there in s of them (``rows``), design by design.
+
+    Its ``mean`` (… K × n) moves by ``gain`` (… K × n × s) times how far f is off at those; ``left`` (… K × n) is the
+    standard deviation of what stays unknown.
+    """
+
+    rows: Tensor
+    nearest: Tensor  # n: which of the s stands for each context
+    mean: Tensor
+    gain: Tensor
+    left: Tensor
+
+    def of(self, m: int) -> _Beside:
+        """Of one expert."""
+        return replace(self, mean=self.mean[m], gain=self.gain[m], left=self.left[m])
+
+    def extended(self, drawn: Tensor) -> Tensor:
+        """Of outcomes (worlds × Ks) in those contexts: worlds × K × n."""
+        off = drawn.reshape(len(drawn), len(self.mean), -1) - self.mean[:, self.rows]
+        return self.mean + torch.einsum("wks,kns->wkn", off, self.gain)
+
+
+def _beside(model: ExpertEnsemble, designs: Tensor, contexts: Tensor, rows: Tensor) -> _Beside:
+    """Of all experts, for ``designs`` (K × d_x) in ``contexts`` (n × d_c), of which ``rows`` (s) are drawn."""
+    parts = [model.gp.posterior_beside(pairs(design[None], contexts), rows) for design in designs]
+    mean, variance, covariance = (torch.stack(part, dim=1) for part in zip(*parts, strict=True))
+    roots = safe_cholesky(covariance[..., rows, :])  # M × K × s × s
+    halves = torch.linalg.solve_triangular(roots, covariance.mT, upper=False)  # M × K × s × n
+    gain = torch.linalg.solve_triangular(roots.mT, halves, upper=True).mT
+    left = (variance - halves.square().sum(-2)).clamp_min(0.0).sqrt()
+    left[..., rows] = 0.0
+    away = (contexts[:, None] - contexts[rows]).square().sum(-1)
+    return _Beside(rows, away.argmin(1), mean, gain, left)
+
+
 @dataclass(frozen=True, eq=False)
 class _Expert:
-    """One expert's joint belief about f at K designs in n contexts, and so about the value of the designs."""
+    """One expert's joint belief about f at K designs in n contexts, and so about the value of the designs.
+
+    With ``beside`` these are some of the contexts of ``points``, and f in all follows from them.
+    """
 
     scaling: Scaling
     mean: Tensor  # Kn, the context running fastest
@@ -153,35 +214,48 @@ class _Expert:
     points: ContextPoints
     measure: Measure
     seed: int
+    beside: _Beside | None = None
 
     def draw(self, context_distribution: DistributionUncertainty, count: int) -> Tensor:
         """The value of the designs in ``count`` worlds (count × K)."""
         random = stream(self.seed, "worlds")
         normal = torch.from_numpy(random.standard_normal((count, len(self.mean))))
-        rows = self.mean + self._stretch(random, count) * (normal @ safe_cholesky(self.covariance).mT)
+        stretch = self._stretch(random, count)
+        rows = self.mean + stretch * (normal @ safe_cholesky(self.covariance).mT)
         several = min(DISTRIBUTIONS, count) if self.measure.needs_context_grid else count
         distributions = context_distribution.small_sample().draw(several, self.seed)[torch.arange(count) % several]
-        return self._values(rows, torch.nn.functional.pad(distributions, (0, len(self.points.support))))
+        distributions = torch.nn.functional.pad(distributions, (0, len(self.points.support)))
+        if self.beside is None:
+            return self._values(rows, distributions)
+        # designs near one another are off alike: one number for all
+        own = torch.from_numpy(random.standard_normal((count, 1, self.points.weights.shape[0])))
+        return self._values(rows, distributions, stretch[..., None] * own * self.beside.left)
 
     def after(self, designs: Tensor, noise_variance: Tensor, count: int) -> float:
         """How much the best value at the mean of f is expected to rise when these designs are run, in contexts as they
-        come: that mean then is normal around today's, with the covariance that the runs explain."""
-        random, size, context_distribution = stream(self.seed, "runs"), len(self.points.all), self.points.weights
-        runs = designs * size + torch.from_numpy(
-            random.choice(len(context_distribution), len(designs), p=context_distribution.numpy())
-        )
+        come: that mean then is normal around today's, with the covariance that the runs explain. Without the tails of
+        few data, which have no mean.
+        """
+        random, probability = stream(self.seed, "runs"), self.points.weights
+        met = torch.from_numpy(random.choice(len(probability), len(designs), p=probability.numpy()))
+        size = len(self.points.all) if self.beside is None else len(self.beside.rows)
+        runs = designs * size + (met if self.beside is None else self.beside.nearest[met])
         root = safe_cholesky(self.covariance[runs][:, runs] + torch.diag_embed(noise_variance.expand(len(runs))))
         moves = torch.linalg.solve_triangular(root, self.covariance[runs], upper=False)  # runs × Kn
         normal = torch.from_numpy(random.standard_normal((count, len(runs))))
-        rows = self.mean + self._stretch(random, count) * (normal @ moves)
+        rows = self.mean + normal @ moves
         mass = self.points.mass.expand(count, -1)
         now = self._values(self.mean[None], mass[:1])
         return float(self._values(rows, mass).amax(-1).mean() - now.max())
 
-    def _values(self, rows: Tensor, distributions: Tensor) -> Tensor:
-        """Of modelled outcomes (worlds × Kn) under distributions (worlds × n): worlds × K."""
-        outcomes = self.scaling.value(rows).reshape(len(rows), -1, distributions.shape[-1])
-        return self.measure(outcomes, distributions, self.points)
+    def _values(self, rows: Tensor, distributions: Tensor, more: Tensor | None = None) -> Tensor:
+        """Of modelled outcomes (worlds × Kn) under distributions (worlds × n): worlds × K; with ``more`` (worlds × K ×
+        n) where they are drawn in a few contexts only."""
+        if self.beside is None:
+            modelled = rows.reshape(len(rows), -1, distributions.shape[-1])
+        else:
+            modelled = self.beside.extended(rows) if more is None else self.beside.extended(rows) + more
+        return self.measure(self.scaling.value(modelled), distributions, self.points)
 
     def _stretch(self, random: np.random.Generator, count: int) -> Tensor:
         """Student's: by how much more than the model says f may be off, world by world (count × 1)."""
