@@ -4,7 +4,7 @@
         --workers 2 --out ablation
 
 where ABLATION stands for the names below, joined by commas (``python research/ablation.py`` prints them).
-``research/ablation_figure.py ablation`` makes the figure and the table of docs/why.md.
+``research/ablation_figure.py ablation`` makes the figure and the table of research/journal.md.
 """
 
 from __future__ import annotations

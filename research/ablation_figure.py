@@ -1,6 +1,6 @@
 """The figure and the table of the ablation: ``python research/ablation_figure.py [RESULTS] [--out FILE]``.
 
-RESULTS is a directory of ``edrbo bench run`` or an exported table, by default the one behind docs/why.md. The
+RESULTS is a directory of ``edrbo bench run`` or an exported table, by default the one behind research/journal.md. The
 statistic is the cumulative regret after the initial designs, relative to edrbo on the same seeds (see
 :mod:`edrbo.bench.analysis.tables`).
 """

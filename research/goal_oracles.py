@@ -1,6 +1,6 @@
 """The oracles of all goals on all problems against a million contexts and many designs.
 
-    OMP_NUM_THREADS=1 nice -n 15 python research/goal_oracles.py docs/results/goal_oracles.csv
+    OMP_NUM_THREADS=1 nice -n 15 python research/goal_oracles.py research/results/goal_oracles.csv
 
 A row a problem, goal and direction; rows that are in the file are not made again.
 

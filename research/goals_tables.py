@@ -2,7 +2,7 @@
 
     python research/goals_tables.py collect RUNS research/results/goals-recommended.csv.gz
     OMP_NUM_THREADS=1 python research/goals_tables.py judge research/results/goals-recommended.csv.gz FILE.csv
-    python research/goals_tables.py show docs/results/goals.csv [--seeds 3:10]
+    python research/goals_tables.py show research/results/goals.csv [--seeds 3:10]
     python research/goals_tables.py turns research/results/goal-turns.csv [--seeds 0:3]
 
 ``collect`` keeps of every run the recommended designs, a row each: problem, arm, seed, ``by`` (the goal that
@@ -15,7 +15,7 @@ bring, and what it costs in worlds that it is not meant for.
 on those that all problems have of it. A problem and a goal count as the same where the means over seeds differ by less
 than a thousandth of the range.
 
-``turns`` prints the table of docs/why.md about asking for the mean in every second step: of runs ``in turn`` the regret
+``turns`` prints the table of research/journal.md about asking for the mean in every second step: of runs ``in turn`` the regret
 under their goal, beside that of the same seeds when it was asked for ``alone`` and of ``only the mean``.
 """
 

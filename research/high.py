@@ -1,6 +1,6 @@
 """Many designs: the default, optimism about the mean, erbo and random search; and lengthscale priors that grow with d.
 
-A plugin of the benchmark (docs/why.md, "Higher dimensions"):
+A plugin of the benchmark (research/journal.md, "Higher dimensions"):
 
     OMP_NUM_THREADS=1 edrbo bench run --plugin research/high.py --problems high --seeds 0:5 --evaluations 100 \\
         --methods edrbo,erbo,random,$(python research/high.py) --workers 1 --out DIR [--resume]

@@ -4,7 +4,7 @@ Four problems, ten seeds, after 40 and after 100 evaluations without noise: 80 a
 all distributions within Wasserstein-1 distance 0.1 of the true one. Resumable: answers that are in the file are not
 made again.
 
-    OMP_NUM_THREADS=1 python research/worst_case.py docs/results/worst_case.csv
+    OMP_NUM_THREADS=1 python research/worst_case.py research/results/worst_case.csv
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The numbers that docs/results/README.md and docs/why.md quote: ``python scripts/numbers_in_docs.py``.
+"""The numbers that research/comparison.md and research/journal.md quote: ``python scripts/numbers_in_docs.py``.
 
-All of them from the committed runs. Tables of one file of runs are ``edrbo bench table docs/results/….csv.gz``.
+All of them from the committed runs. Tables of one file of runs are ``edrbo bench table research/results/….csv.gz``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from edrbo.bench.analysis.table import Entry, Row, Table, format_pair, with_plac
 from edrbo.bench.analysis.tables import regret_table, relative
 from edrbo.records.settings import DEFAULT
 
-RUNS = Path(__file__).parents[1] / "docs" / "results"
+RUNS = Path(__file__).parents[1] / "research" / "results"
 PAPER = ("edrbo", "erbo", "wdrbo", "sbo-kde", "drbo-kde", "stableopt", "drbo-mmd", "drbo-mmd-minmax", "ucb")
 SHIFTS = {
     "simple": "own distribution",
@@ -59,7 +59,7 @@ def recommendations(results: Results) -> Table:
 def on_the_way(results: Results, planned: Mapping[int, Results]) -> Table:
     """Regrets of what is recommended after 50, 100 and 200 evaluations, for the mean and for the worst distribution.
 
-    Those of ``edrbo-identify`` at 50 and 100 are of ``planned`` runs, which were reported that there would be so many.
+    Those of ``edrbo-identify`` at 50 and 100 are of ``planned`` runs, which were told that there would be so many.
     """
     columns = [(goal, n) for goal in ("expected", ROBUST) for n in (*LOOKS, LAST)]
     rows = []
@@ -73,14 +73,14 @@ def on_the_way(results: Results, planned: Mapping[int, Results]) -> Table:
 
 
 def at_look(results: Results, planned: Mapping[int, Results], method: str, goal: str, n: int) -> float:
-    """The share after ``n`` evaluations, of ``planned`` runs where ``edrbo-identify`` was reported of so many."""
+    """The share after ``n`` evaluations, of ``planned`` runs where ``edrbo-identify`` was told of so many."""
     runs = planned[n] if method == IDENTIFY and n in planned else results
     last = n == len(runs.runs[0].regret)
     return share(runs, method, "simple" if last and goal == "expected" else look_name(goal, n))
 
 
-def reported_the_goal(results: Results, planned: Mapping[int, Results]) -> Table:
-    """Under the worst distribution: those that were reported the goal, ``edrbo-identify`` that asked for the mean, and
+def given_the_goal(results: Results, planned: Mapping[int, Results]) -> Table:
+    """Under the worst distribution: those that were given the goal, ``edrbo-identify`` that asked for the mean, and
     the least regret of the rivals, which ask by their own ideas and recommend by the goal."""
     operating = load_results(RUNS / "goal-told.csv.gz")
     reported = [
@@ -92,7 +92,7 @@ def reported_the_goal(results: Results, planned: Mapping[int, Results]) -> Table
     asked = [share(planned[n], IDENTIFY, look_name(ROBUST, n)) for n in LOOKS]
     rivals = [method for method in results.methods if method not in (IDENTIFY, DEFAULT, "edrbo")]
     least = [min(share(results, method, look_name(ROBUST, n)) for method in rivals) for n in LOOKS]
-    rows = [(f"{method}, reported the goal", found) for method, found in reported]
+    rows = [(f"{method}, given the goal", found) for method, found in reported]
     rows += [(f"{IDENTIFY}, asks for the mean", asked), ("the best of the rivals", least)]
     return _shares("regret under the worst distribution", tuple(f"worst distribution, {n}" for n in LOOKS), rows)
 
@@ -119,7 +119,7 @@ def far_off(run: ReplicateRun) -> bool:
 
 
 def planned_runs(name: str) -> dict[int, Results]:
-    """The runs of ``edrbo-identify`` that were reported of fewer evaluations, by their number."""
+    """The runs of ``edrbo-identify`` that were told of fewer evaluations, by their number."""
     return {n: load_results(RUNS / f"{name}-{n}.csv.gz") for n in LOOKS}
 
 
@@ -227,7 +227,7 @@ def main() -> None:
     nine = load_results(RUNS / "regret.csv.gz")
     print("# Without noise\n")
     comparison(nine, planned_runs("identify"))
-    print(reported_the_goal(nine, planned_runs("identify")).to_markdown())
+    print(given_the_goal(nine, planned_runs("identify")).to_markdown())
     print(twice(two_states(nine)).to_markdown())
     print("# With noise of 5 % of the range\n")
     comparison(load_results(RUNS / "noise.csv.gz"), planned_runs("identify-noise"))

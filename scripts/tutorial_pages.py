@@ -1,4 +1,4 @@
-"""MkDocs hook: the scripts of examples/tutorials as executed notebooks, and as pages of the site.
+"""MkDocs hook: the scripts of examples/tutorials as executed notebooks, and as pages of the site; MathJax beside them.
 
 A script is in percent format: ``# %% [markdown]`` begins a cell of text, ``# %%`` one of code. `make docs` runs each in
 a kernel of its own; a cell that fails fails the build. Nothing that is made here is kept in git.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,12 @@ def page_of(name: str, notebook: NotebookNode) -> tuple[str, dict[str, bytes]]:
     return "\n\n".join(parts) + "\n", pictures
 
 
+def mathjax() -> bytes:
+    """MathJax in one file, fonts included, of the package that brings it."""
+    (script,) = (file for file in metadata.files("sphinx-mathjax-offline") or () if file.name == "tex-svg.js")
+    return script.read_binary()
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     import nbformat
     from mkdocs.structure.files import File
@@ -83,4 +90,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         made: dict[str, str | bytes] = {f"{script.stem}.md": page, f"{script.stem}.ipynb": nbformat.writes(notebook)}
         for name, content in {**made, **pictures}.items():
             files.append(File.generated(config, f"tutorials/{name}", content=content))
+    files.append(File.generated(config, "javascripts/mathjax.js", content=mathjax()))
     return files

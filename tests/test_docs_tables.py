@@ -15,88 +15,100 @@ from edrbo.bench.analysis.tables import regret_table, relative_table, render
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-COMPARISON = ["docs/results/regret.csv.gz"]
+RESULTS = ROOT / "research" / "results"
+PAGES = [*DOCS.rglob("*.md"), *(ROOT / "research").rglob("*.md")]
+COMPARISON = ["research/results/regret.csv.gz"]
 
 # Page and section: the runs its tables stand on.
 RUNS = {
-    "calibration.md: Every goal, on problems that nothing was chosen on": [
+    "docs/calibration.md: Every goal, on problems that nothing was chosen on": [
         "research/results/unseen.csv.gz",
         "research/results/unseen-0.2.csv.gz",
     ],
-    "calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
-    "calibration.md: What is left to gain, in 0.2": [
+    "docs/calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
+    "docs/calibration.md: What is left to gain, in 0.2": [
         "research/results/calibration.jsonl.gz",
         "research/results/roughness.jsonl.gz",
     ],
-    "cases.md: Real cases": ["research/results/cases.csv"],
-    "cases.md: An arm that carries parts": ["research/results/cases-40.csv"],
-    "goals.md: What was measured": ["docs/results/goals.csv", "research/results/goals-recommended.csv.gz"],
-    "guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
-    "guides/outcomes.md: How sure a limit is": ["research/results/outcomes.csv"],
-    "results/README.md: While regret counts": COMPARISON,
-    "results/README.md: If only the design in the end counts": [
+    "docs/cases.md: Real cases": ["research/results/cases.csv"],
+    "docs/cases.md: An arm that carries parts": ["research/results/cases-40.csv"],
+    "research/goals.md: Goals: what was measured": ["research/results/goals.csv", "research/results/goals-recommended.csv.gz"],
+    "docs/comparison.md: While regret counts": COMPARISON,
+    "docs/comparison.md: Do I need this at all?": [
         *COMPARISON,
-        "docs/results/identify-50.csv.gz",
-        "docs/results/identify-100.csv.gz",
-        "docs/results/identify-robust-50.csv.gz",
-        "docs/results/identify-robust-100.csv.gz",
-        "docs/results/goal-told.csv.gz",
-        "docs/results/regret-before.csv.gz",
-        "docs/results/identify-before-50.csv.gz",
-        "docs/results/identify-before-100.csv.gz",
+        "research/results/instead.csv.gz",
+        "research/results/rivals.csv.gz",
     ],
-    "results/README.md: When the world changes": COMPARISON,
-    "results/README.md: With noise": [
-        "docs/results/noise.csv.gz",
-        "docs/results/identify-noise-50.csv.gz",
-        "docs/results/identify-noise-100.csv.gz",
+    "docs/goals.md: What giving the goal brings": [
+        "research/results/goals.csv",
+        "research/results/goals-recommended.csv.gz",
     ],
-    "results/README.md: Do I need this at all?": [*COMPARISON, "docs/results/instead.csv.gz"],
-    "results/README.md: What an expert would build": ["docs/results/rivals.csv.gz"],
-    "results/README.md: The portfolio on the original data": ["docs/results/original.csv.gz"],
-    "results/tables.md: ": COMPARISON,
-    "spaces.md: What a run costs": ["research/results/cost.csv"],
-    "why.md: The ablation": ["docs/results/ablation.csv.gz"],
-    "why.md: How the default was chosen": ["docs/results/warped.csv.gz", "docs/results/further.csv.gz"],
-    "why.md: Journal: other rules for asking": ["research/results/trials.csv"],
-    "why.md: The model itself": ["research/results/trials-2.csv"],
-    "why.md: After the sixty": ["research/results/trials-3.csv"],
-    "why.md: Optimism under other goals": ["research/results/trials-2.csv"],
-    "why.md: The mean in every second step": ["research/results/goal-turns.csv"],
-    "why.md: Which of two designs is recommended": ["research/results/goal-trials.csv"],
-    "why.md: Other turns": ["research/results/goal-trials.csv"],
-    "why.md: Batches": ["research/results/batches.csv"],
-    "why.md: Stuck runs": [
+    "docs/guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
+    "docs/guides/outcomes.md: How sure a limit is": ["research/results/outcomes.csv"],
+    "research/comparison.md: While regret counts": COMPARISON,
+    "research/comparison.md: If only the design in the end counts": [
+        *COMPARISON,
+        "research/results/identify-50.csv.gz",
+        "research/results/identify-100.csv.gz",
+        "research/results/identify-robust-50.csv.gz",
+        "research/results/identify-robust-100.csv.gz",
+        "research/results/goal-told.csv.gz",
+        "research/results/regret-before.csv.gz",
+        "research/results/identify-before-50.csv.gz",
+        "research/results/identify-before-100.csv.gz",
+    ],
+    "research/comparison.md: When the world changes": COMPARISON,
+    "research/comparison.md: With noise": [
+        "research/results/noise.csv.gz",
+        "research/results/identify-noise-50.csv.gz",
+        "research/results/identify-noise-100.csv.gz",
+    ],
+    "research/comparison.md: Do I need this at all?": [*COMPARISON, "research/results/instead.csv.gz"],
+    "research/comparison.md: What an expert would build": ["research/results/rivals.csv.gz"],
+    "research/comparison.md: The portfolio on the original data": ["research/results/original.csv.gz"],
+    "research/results/tables.md: ": COMPARISON,
+    "docs/spaces.md: What a run costs": ["research/results/cost.csv"],
+    "research/journal.md: The ablation": ["research/results/ablation.csv.gz"],
+    "research/journal.md: How the default was chosen": ["research/results/warped.csv.gz", "research/results/further.csv.gz"],
+    "research/journal.md: Journal: other rules for asking": ["research/results/trials.csv"],
+    "research/journal.md: The model itself": ["research/results/trials-2.csv"],
+    "research/journal.md: After the sixty": ["research/results/trials-3.csv"],
+    "research/journal.md: Optimism under other goals": ["research/results/trials-2.csv"],
+    "research/journal.md: The mean in every second step": ["research/results/goal-turns.csv"],
+    "research/journal.md: Which of two designs is recommended": ["research/results/goal-trials.csv"],
+    "research/journal.md: Other turns": ["research/results/goal-trials.csv"],
+    "research/journal.md: Batches": ["research/results/batches.csv"],
+    "research/journal.md: Stuck runs": [
         "research/results/stuck-complicated-hartmann-103.jsonl",
         "research/results/stuck-modified-branin-101.jsonl",
     ],
-    "why.md: Targets": [*COMPARISON, "docs/results/default.csv.gz", "docs/results/original.csv.gz"],
-    "why.md: Higher dimensions": ["research/results/high.csv.gz"],
+    "research/journal.md: Targets": [*COMPARISON, "research/results/default.csv.gz", "research/results/original.csv.gz"],
+    "research/journal.md: Higher dimensions": ["research/results/high.csv.gz"],
 }
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
 PROGRAMS = {
-    "goals.md: What was measured": ["benchmarks/goal_speed.py"],
-    "lab-page.md: What is promised": ["tests/web/load.py"],
-    "reliability.md: The attack": ["tests/attack/test_fuzz.py"],
-    "reliability.md: Load": ["benchmarks/load.py", "benchmarks/commands.py", "tests/web/load.py"],
-    "speed.md: Answers on the command line": ["benchmarks/commands.py"],
-    "speed.md: One thread": ["benchmarks/run.py"],
-    "speed.md: The default": ["benchmarks/suggestion_speed.py"],
-    "speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
-    "speed.md: Every method at 200 observations, with a refit": ["benchmarks/run.py"],
-    "speed.md: Larger things": ["benchmarks/run.py"],
-    "speed.md: Compression does not move the maximizer": ["tests/test_acquisition.py"],
-    "speed.md: The maximizer against BoTorch's": ["benchmarks/maximizer.py"],
-    "theory.md: The numbers": ["scripts/draw_theory.py"],
+    "research/goals.md: Goals: what was measured": ["benchmarks/goal_speed.py"],
+    "docs/lab-page.md: What is promised": ["tests/web/load.py"],
+    "docs/reliability.md: The attack": ["tests/attack/test_fuzz.py"],
+    "docs/reliability.md: Load": ["benchmarks/load.py", "benchmarks/commands.py", "tests/web/load.py"],
+    "docs/speed.md: Answers on the command line": ["benchmarks/commands.py"],
+    "docs/speed.md: One thread": ["benchmarks/run.py"],
+    "docs/speed.md: The default": ["benchmarks/suggestion_speed.py"],
+    "docs/speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
+    "docs/speed.md: Every method at 200 observations, with a refit": ["benchmarks/run.py"],
+    "docs/speed.md: Larger things": ["benchmarks/run.py"],
+    "docs/speed.md: Compression does not move the maximizer": ["tests/test_acquisition.py"],
+    "docs/speed.md: The maximizer against BoTorch's": ["benchmarks/maximizer.py"],
+    "docs/theory.md: The numbers": ["scripts/draw_theory.py"],
 }
 # What is defined or worked out exactly, and the tests that hold it.
 EXACT = {
-    "cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
-    "problems.md: The problems": ["tests/conformance/test_problems.py"],
-    "problems.md: Further problems": ["tests/conformance/test_problems.py"],
-    "problems.md: Classic problems": ["tests/conformance/test_classic_problems.py"],
-    "problems.md: Many designs": ["tests/conformance/test_high_problems.py"],
-    "problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],
+    "docs/cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
+    "docs/problems.md: The problems": ["tests/conformance/test_problems.py"],
+    "docs/problems.md: Further problems": ["tests/conformance/test_problems.py"],
+    "docs/problems.md: Classic problems": ["tests/conformance/test_classic_problems.py"],
+    "docs/problems.md: Many designs": ["tests/conformance/test_high_problems.py"],
+    "docs/problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],
 }
 
 
@@ -112,14 +124,14 @@ def tables_of_numbers(page: Path) -> set[str]:
         elif rows:
             cells = [cell.strip(" *") for row in rows[2:] for cell in row.strip("|").split("|")]
             if sum(re.match(r"(<u>)?[−-]?\.?\d", cell) is not None for cell in cells) >= 3:
-                found.add(f"{page.relative_to(DOCS).as_posix()}: {section}")
+                found.add(f"{page.relative_to(ROOT).as_posix()}: {section}")
             rows = []
     return found
 
 
 def test_every_table_of_numbers_has_its_source() -> None:
     known = {**EXACT, **PROGRAMS, **RUNS}
-    found = set().union(*(tables_of_numbers(page) for page in DOCS.rglob("*.md")))
+    found = set().union(*(tables_of_numbers(page) for page in PAGES))
     named = {
         table: [key for key in known if table == key or table.startswith((f"{key}:", f"{key} ("))] for table in found
     }
@@ -134,15 +146,15 @@ def rows_of(text: str) -> list[str]:
 
 
 def test_the_tables_of_the_comparison_are_those_of_its_runs() -> None:
-    page = (DOCS / "results" / "tables.md").read_text(encoding="utf-8")
+    page = (RESULTS / "tables.md").read_text(encoding="utf-8")
     text = render(load_results(ROOT / COMPARISON[0]), style="markdown", statistic="final")
     missing = [row for row in rows_of(text) if row not in page]
     assert missing == []
 
 
 def test_the_table_of_the_ablation_is_that_of_its_runs() -> None:
-    page = (DOCS / "why.md").read_text(encoding="utf-8")
-    rows = rows_of(relative_table(load_results(DOCS / "results" / "ablation.csv.gz"), "after", "edrbo").to_markdown())
+    page = (ROOT / "research" / "journal.md").read_text(encoding="utf-8")
+    rows = rows_of(relative_table(load_results(RESULTS / "ablation.csv.gz"), "after", "edrbo").to_markdown())
     assert [row for row in rows[1:] if row not in page] == []
 
 
@@ -160,10 +172,10 @@ def program(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_tables_of_the_results_are_those_of_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
+    long, short = ((ROOT / folder / "comparison.md").read_text(encoding="utf-8") for folder in ("research", "docs"))
     numbers = program("scripts/numbers_in_docs.py", monkeypatch)
     runs = {
-        name: load_results(DOCS / "results" / f"{name}.csv.gz") for name in ("regret", "noise", "instead", "rivals")
+        name: load_results(RESULTS / f"{name}.csv.gz") for name in ("regret", "noise", "instead", "rivals")
     }
     both = Results((*runs["regret"].runs, *runs["instead"].runs))
     tables = [
@@ -172,11 +184,13 @@ def test_the_tables_of_the_results_are_those_of_their_runs(monkeypatch: pytest.M
         *(numbers.by_problem(both, numbers.INSTEAD, kind) for kind in ("final", "simple")),
         *(regret_table(runs[name], "final") for name in ("regret", "noise")),
         numbers.on_the_way(runs["regret"], numbers.planned_runs("identify")),
-        numbers.reported_the_goal(runs["regret"], numbers.planned_runs("identify")),
+        numbers.given_the_goal(runs["regret"], numbers.planned_runs("identify")),
         numbers.twice(numbers.two_states(runs["regret"])),
         numbers.on_the_way(runs["noise"], numbers.planned_runs("identify-noise")),
     ]
-    assert [row for table in tables for row in rows_of(table.to_markdown()) if row not in page] == []
+    rows = [row for table in tables for row in rows_of(table.to_markdown())]
+    assert [row for row in rows if row not in long] == []
+    assert [row for row in rows_of(short) if row not in rows] == []  # the page for readers has some of these tables
 
 
 def test_the_table_of_growth_is_that_of_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,8 +203,8 @@ def test_the_table_of_growth_is_that_of_its_runs(monkeypatch: pytest.MonkeyPatch
 
 def test_the_tables_of_higher_dimensions_are_those_of_their_runs() -> None:
     page, runs = (
-        (DOCS / "why.md").read_text(encoding="utf-8"),
-        load_results(ROOT / RUNS["why.md: Higher dimensions"][0]),
+        (ROOT / "research" / "journal.md").read_text(encoding="utf-8"),
+        load_results(ROOT / RUNS["research/journal.md: Higher dimensions"][0]),
     )
     rows = [row for kind in ("after", "simple") for row in rows_of(relative_table(runs, kind, "mean").to_markdown())]
     assert [row for row in rows if row not in page] == []

@@ -346,7 +346,7 @@ class ModelGoal:
         """For asking: the method's score, optimistic in the sense of the goal.
 
         A score of the mean over contexts is for the mean; under any other goal it is one of f at each context
-        (docs/why.md has the trial of both where both are possible).
+        (research/journal.md has the trial of both where both are possible).
         """
         if not isinstance(self.goal, goals.Expected):
             score = score.per_context()

@@ -20,7 +20,7 @@ from edrbo.errors import InvalidValueError
 from edrbo.surrogate.ensemble import ExpertEnsemble, barycenter, radius
 
 BETA = 1.5  # the paper's choice in every experiment
-BETA_EACH = 1.0  # of f at each context, which is less sure than its mean (docs/why.md)
+BETA_EACH = 1.0  # of f at each context, which is less sure than its mean (research/journal.md)
 SQRT2 = math.sqrt(2.0)
 
 Beta = float | Literal["theory"] | TheoryBeta

@@ -112,7 +112,7 @@ def read_text(name: str) -> Callable[[Any], str]:
 
 
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
-DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (docs/why.md)
+DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (research/journal.md)
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
 LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
 

@@ -10,7 +10,7 @@ from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
 
-# stronger warping predicts more skewed posteriors, and explores more than it gains (docs/why.md)
+# stronger warping predicts more skewed posteriors, and explores more than it gains (research/journal.md)
 MIN_POWER, MAX_POWER = 0.5, 1.5
 COARSE = (MIN_POWER, 1.0, MAX_POWER)  # powers tried each time the data have doubled
 POWER_STEP = 0.25  # otherwise the power moves by one step at most
@@ -25,7 +25,7 @@ class WarpedSurrogate(Surrogate):
     """``Surrogate`` of outcomes transformed by ``Warping``, one power for all experts.
 
     The stationary experts fit a function better whose peaks are as wide as its valleys; bending the outcomes makes
-    them so, and all beliefs are given in units of y again (docs/why.md).
+    them so, and all beliefs are given in units of y again (research/journal.md).
     """
 
     def fit(
