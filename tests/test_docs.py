@@ -25,7 +25,6 @@ def check_goals(names: dict[str, Any]) -> None:
 
 
 def check_methods(names: dict[str, Any]) -> None:
-    assert names["x"].shape == (1, 1)
     optimizer = names["optimizer"]
     for value in (0.1, 0.4, 0.2, 0.3, 0.5):
         optimizer.tell(optimizer.ask(), {"c": value}, value)
@@ -35,7 +34,7 @@ def check_methods(names: dict[str, Any]) -> None:
 def check_start(names: dict[str, Any]) -> None:
     answer = names["answer"]
     found = (answer.design["speed"], answer.expected, *answer.interval, *answer.outcome_interval, answer.optimality_gap)
-    assert found == pytest.approx((34.4, 89.7, 88.8, 90.6, 86.3, 91.7, 3.2), abs=0.3)
+    assert found == pytest.approx((34.4, 89.7, 88.8, 90.6, 86.3, 91.7, 4.0), abs=0.3)
 
 
 def check_coming_from(names: dict[str, Any]) -> None:

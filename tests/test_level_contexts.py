@@ -390,7 +390,7 @@ def test_the_report_names_levels(tmp_path: Path) -> None:
     assert "Distribution of shift" in page
     assert ">night<" in page
     assert "When shift day, pallets 3" in page
-    assert "contexts against the" in page
+    assert "conditions against the" in page
 
 
 def test_optuna_trials_meet_levels() -> None:

@@ -345,7 +345,9 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
 
 def _spread(found: RecommendationText, kind: str) -> float:
     """How far apart the results are, in the unit of a goal of this kind: a bound that is wider says nothing."""
-    return {"probability": 1.0, "squared outcome": found.outcome_spread**2}.get(kind, found.outcome_spread)
+    if kind == "probability":
+        return 1.0
+    return found.outcome_spread * (found.outcome_spread if kind == "squared outcome" else 1.0)  # ** would overflow
 
 
 def _next_step(found: RecommendationText, settings: Settings) -> Fact:

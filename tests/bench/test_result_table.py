@@ -177,7 +177,7 @@ def test_notes_say_what_is_missing() -> None:
     headers = ({"settings": 1, "versions": 1, "data": None}, {"settings": 2, "versions": 2, "data": "regenerated"})
     failed = FailedRun("p", "m", 1, Failure("a", "b"))
     found = notes(replace(results, failures=(failed,), unfinished=2, headers=headers))
-    assert [re.split(r"[ :]", note)[0] for note in found] == ["1", "2", "runs", "runs", "portfolio"]
+    assert [re.split(r"[ :]", note)[0] for note in found] == ["1", "2", "runs", "runs", "data"]
 
 
 def test_unknown_statistics_and_formats_are_refused() -> None:

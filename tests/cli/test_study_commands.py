@@ -120,7 +120,6 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         (["import", "missing.csv"], "No such file"),
         (["export", "coating.toml"], "exists already"),
         (["report", "--out", "coating.toml"], "exists already"),
-        (["report", "--out", "page.html"], "nothing was reported yet"),
         (["run", "coating.toml", "--", "./simulate", "{sped}"], "did you mean 'speed'"),
         (["run", "coating.toml", "--", "./missing", "{speed}"], "cannot start './missing'"),
     ],

@@ -294,7 +294,7 @@ def test_a_study_without_settings_is_refused_in_plain_words(tmp_path: Path) -> N
     with study_server(tmp_path) as client:
         answer = client.post("/api/v1/new", {"name": "Kiln", "design": []})
         assert answer.status == 422
-        assert answer.json == {"error": "there is no setting yet", "hint": "add at least one setting", "code": ""}
+        assert (answer.json["title"], answer.json["detail"]) == ("there is no setting yet", "add at least one setting")
 
 
 def test_a_forecast_of_one_condition_is_asked_for_in_one_word(at_line: Client) -> None:

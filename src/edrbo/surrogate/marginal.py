@@ -29,7 +29,7 @@ from edrbo.surrogate.quasi_newton import minimize_newton
 Array = NDArray[np.float64]
 
 MEMBERS = 4  # that each expert becomes
-PROPOSED, FEWEST_PROPOSED = 32, 12  # draws around each of the two ends
+PROPOSED, FEWEST_PROPOSED = 48, 12  # draws around each of the two ends
 LARGEST_WORK = 2e9  # n³ × draws; of more observations fewer are drawn, and of very many none: they leave little doubt
 FREEDOM, WIDER = 5.0, 1.2  # of Student's t around an end
 NATS = 0.01

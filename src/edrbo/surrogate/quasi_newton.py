@@ -150,7 +150,7 @@ def _side_by_side(evaluate: Evaluate, searches: list[_Search], enough: Callable[
 
 
 class _Enough(Exception):
-    """Ends a search that cannot be reported to."""
+    """Ends a search that cannot be told to end."""
 
 
 def _one_by_one(evaluate: Evaluate, start: Array, problems: list[_Problem], enough: Callable[[int], bool]) -> None:

@@ -182,7 +182,7 @@ def render(
 def notes(results: Results) -> list[str]:
     """What a reader of the tables must know."""
     found = (
-        [] if results.goal == "expected" else [f"methods were reported, and regrets are measured under, {results.goal}"]
+        [] if results.goal == "expected" else [f"methods were given, and regrets are measured under, {results.goal}"]
     )
     if results.failures:
         found.append(f"{len(results.failures)} replicates failed and are left out")
