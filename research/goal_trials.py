@@ -1,4 +1,4 @@
-"""Trials of other ways to ask and to recommend under goals, beside how it is or was done: tables of research/journal.md.
+"""Trials of other ways to ask and to recommend under goals, beside how it is or was done: tables of the journal.
 
     python research/goal_trials.py [research/results/goal-trials.csv]
 

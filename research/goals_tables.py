@@ -15,7 +15,7 @@ bring, and what it costs in worlds that it is not meant for.
 on those that all problems have of it. A problem and a goal count as the same where the means over seeds differ by less
 than a thousandth of the range.
 
-``turns`` prints the table of research/journal.md about asking for the mean in every second step: of runs ``in turn`` the regret
+``turns`` prints the table of the journal about asking for the mean in every second step: of runs ``in turn`` the regret
 under their goal, beside that of the same seeds when it was asked for ``alone`` and of ``only the mean``.
 """
 

@@ -1,4 +1,4 @@
-"""Trials of rules for asking, beside the method of the paper on the same seeds and contexts: research/journal.md, "Journal".
+"""Trials of rules for asking, beside the method of the paper on the same seeds and contexts: journal.md.
 
     OMP_NUM_THREADS=1 python research/trials.py run base,mean-1.5 --seeds 0:5 [--problems all] [--noise 0.05]
         [--goal robust:0.1] [--evaluations 100] [--out RUNS]

@@ -32,7 +32,10 @@ RUNS = {
     ],
     "docs/cases.md: Real cases": ["research/results/cases.csv"],
     "docs/cases.md: An arm that carries parts": ["research/results/cases-40.csv"],
-    "research/goals.md: Goals: what was measured": ["research/results/goals.csv", "research/results/goals-recommended.csv.gz"],
+    "research/goals.md: Goals: what was measured": [
+        "research/results/goals.csv",
+        "research/results/goals-recommended.csv.gz",
+    ],
     "docs/comparison.md: While regret counts": COMPARISON,
     "docs/comparison.md: Do I need this at all?": [
         *COMPARISON,
@@ -69,7 +72,10 @@ RUNS = {
     "research/results/tables.md: ": COMPARISON,
     "docs/spaces.md: What a run costs": ["research/results/cost.csv"],
     "research/journal.md: The ablation": ["research/results/ablation.csv.gz"],
-    "research/journal.md: How the default was chosen": ["research/results/warped.csv.gz", "research/results/further.csv.gz"],
+    "research/journal.md: How the default was chosen": [
+        "research/results/warped.csv.gz",
+        "research/results/further.csv.gz",
+    ],
     "research/journal.md: Journal: other rules for asking": ["research/results/trials.csv"],
     "research/journal.md: The model itself": ["research/results/trials-2.csv"],
     "research/journal.md: After the sixty": ["research/results/trials-3.csv"],
@@ -82,7 +88,11 @@ RUNS = {
         "research/results/stuck-complicated-hartmann-103.jsonl",
         "research/results/stuck-modified-branin-101.jsonl",
     ],
-    "research/journal.md: Targets": [*COMPARISON, "research/results/default.csv.gz", "research/results/original.csv.gz"],
+    "research/journal.md: Targets": [
+        *COMPARISON,
+        "research/results/default.csv.gz",
+        "research/results/original.csv.gz",
+    ],
     "research/journal.md: Higher dimensions": ["research/results/high.csv.gz"],
 }
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
@@ -174,9 +184,7 @@ def program(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_the_tables_of_the_results_are_those_of_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     long, short = ((ROOT / folder / "comparison.md").read_text(encoding="utf-8") for folder in ("research", "docs"))
     numbers = program("scripts/numbers_in_docs.py", monkeypatch)
-    runs = {
-        name: load_results(RESULTS / f"{name}.csv.gz") for name in ("regret", "noise", "instead", "rivals")
-    }
+    runs = {name: load_results(RESULTS / f"{name}.csv.gz") for name in ("regret", "noise", "instead", "rivals")}
     both = Results((*runs["regret"].runs, *runs["instead"].runs))
     tables = [
         numbers.recommendations(runs["regret"]),

@@ -7,7 +7,7 @@ aim="identify" (best final design): some suggestions explore, maximizing the dis
 An overconfident model never finds out that it is wrong. Where only the final design counts, exploration costs no more
 than an evaluation; but evaluations are spent best near the best design. So one suggestion explores after the initial
 designs, and then a share of them that equals the average regret since, as the model estimates it today, in units of the
-regret of all initial designs. Easy problems hardly explore; where regret goes on, exploration goes on (research/journal.md has
+regret of all initial designs. Easy problems hardly explore; where regret goes on, exploration goes on (the journal has
 the trials).
 
 No record is kept of which suggestions explored: they follow from the outcomes and from the number of the suggestion, so

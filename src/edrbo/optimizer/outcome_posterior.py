@@ -165,7 +165,7 @@ class OutcomePosterior:
         """What the suggestion of this number is asked by: under goals that say so every second one is for the mean.
 
         What is good on average is learned from every context, a worst distribution or a share from few of them; runs
-        that ask for these alone converge to local optima (research/journal.md has the trial). A method's own idea is not
+        that ask for these alone converge to local optima (research/journal has the trial). A method's own idea is not
         interrupted.
         """
         idea = self.functional is not None or self.own is not None
