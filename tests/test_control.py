@@ -18,9 +18,11 @@ from edrbo.lab.report.page import run_table
 from edrbo.lab.runner import read_answer
 from edrbo.lab.study import Study
 from edrbo.lab.tables.csv_export import export_csv, minimal_events
-from edrbo.lab.tables.csv_import import read_table
+from edrbo.lab.tables.csv_import import plan_table
+from edrbo.lab.tables.sheet import read_sheet
 from edrbo.records.descriptions import describe_run
-from edrbo.records.state import State, same_state
+from edrbo.records.state import State
+from factories import same_state
 
 SPACE = edrbo.Space({"speed": (0, 10)}, {"humidity": (0, 1)})
 
@@ -116,9 +118,9 @@ def test_tables_hold_both(tmp_path: Path) -> None:
         assert "control" in text.getvalue().splitlines()[0]
         path = tmp_path / "runs.csv"
         path.write_text(text.getvalue())
-        other.record_all(lambda state: read_table(state, path).events)
+        other.record_all(lambda state: plan_table(state, read_sheet(path)).events)
         assert same_state(other.state, study.state)
-        assert not read_table(study.state, path).events  # known already
+        assert not plan_table(study.state, read_sheet(path)).events  # known already
         frame = study.to_frame()
         assert frame["control"].tolist() == [3.3, 0.1]
         shown = run_table(study.state, study.runs)
