@@ -70,7 +70,6 @@ RUNS = {
     "research/comparison.md: What an expert would build": ["research/results/rivals.csv.gz"],
     "research/comparison.md: The portfolio on the original data": ["research/results/original.csv.gz"],
     "research/results/tables.md: ": COMPARISON,
-    "docs/spaces.md: What a run costs": ["research/results/cost.csv"],
     "research/journal.md: The ablation": ["research/results/ablation.csv.gz"],
     "research/journal.md: How the default was chosen": [
         "research/results/warped.csv.gz",
@@ -99,7 +98,6 @@ RUNS = {
 PROGRAMS = {
     "research/goals.md: Goals: what was measured": ["benchmarks/goal_speed.py"],
     "docs/lab-page.md: What is promised": ["tests/web/load.py"],
-    "docs/reliability.md: The attack": ["tests/attack/test_fuzz.py"],
     "docs/reliability.md: Load": ["benchmarks/load.py", "benchmarks/commands.py", "tests/web/load.py"],
     "docs/speed.md: Answers on the command line": ["benchmarks/commands.py"],
     "docs/speed.md: One thread": ["benchmarks/run.py"],
