@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import edrbo
 from edrbo.errors import (
     EdrboError,
+    ImplausibleWarning,
     InvalidContextError,
     InvalidDesignError,
     InvalidSpaceError,
@@ -93,6 +96,86 @@ def test_runs_as_a_frame(optimizer: Optimizer) -> None:
     # and back
     again = SPACE.encode_designs(frame[list(DESIGN)][:6])
     np.testing.assert_allclose(again, optimizer.observations.x, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["optimizer", "study"])
+def test_a_frame_is_told_as_it_was_shown(optimizer: Optimizer, kind: str, tmp_path: Path) -> None:
+    choices: dict[str, Any] = {"initial": 3, "seed": 2, "outcome": "gloss", "unit": "GU"}
+    other = (
+        Optimizer(SPACE, **choices) if kind == "optimizer" else edrbo.Study.open(tmp_path / "a.db", SPACE, **choices)
+    )
+    frame = optimizer.to_frame()
+    other.tell(frame[frame["status"] != "pending"], by="Ada", note="of last year", key="last-year")
+    np.testing.assert_allclose(other.observations.x, optimizer.observations.x, atol=1e-12)
+    np.testing.assert_array_equal(other.observations.c, optimizer.observations.c)
+    np.testing.assert_array_equal(other.observations.y, optimizer.observations.y)
+    assert [(run.status, run.why, run.suggested) for run in other.runs[-2:]] == [
+        ("reported", None, False),
+        ("failed", "smeared", False),
+    ]
+    assert {(event.by, event.note) for event in other.state.history} == {("Ada", "of last year")}
+    assert len({event.ref for event in other.state.history}) == len({event.key for event in other.state.history}) == 7
+    assert other.ask().design  # it can go on
+
+
+def test_a_frame_of_ones_own() -> None:
+    outcomes = {"gloss": edrbo.Maximize(), "heat": edrbo.Limit(upper=1.0)}
+    other = Optimizer(SPACE, outcomes=outcomes)
+    rows = {name: [part, part] for name, part in DESIGN.items()}
+    columns = {**rows, "load": [0.25, None], "gloss": [np.nan, 2.0], "heat": [0.5, np.inf], "cost": [3, 4]}
+    other.tell(pd.DataFrame(columns))
+    one, two = other.runs
+    assert (one.value, dict(one.others), one.met, one.cost) == (None, {"heat": 0.5}, {"load": 0.25}, 3.0)
+    assert (two.value, dict(two.others), two.met, two.cost) == (2.0, {}, {}, 4.0)
+    other.tell(pd.DataFrame({**columns, "gloss": [np.nan, 1.0], "heat": [None, 0.1]}).iloc[:1])
+    assert other.runs[2].status == "failed"
+
+
+def test_one_row_of_a_frame() -> None:
+    frame = pd.DataFrame({name: [part] for name, part in DESIGN.items()} | {"load": [0.25], "value": [3.0]})
+    other = Optimizer(SPACE)
+    row = frame.iloc[0]
+    other.tell(row)
+    other.tell(row[list(DESIGN)], row[["load"]], row["value"])
+    other.tell(frame[list(DESIGN)], frame[["load"]], frame["value"])
+    assert [(run.design, run.met, run.value) for run in other.runs] == [(DESIGN, {"load": 0.25}, 3.0)] * 3
+    two = Optimizer(edrbo.Space({"x": (0, 1)}, {"b": (0, 1), "a": (0, 1)}))
+    two.tell({"x": 0.5}, pd.Series({"a": 0.25, "b": 0.75}), 1.0)  # by name, not by place
+    assert two.runs[0].met == {"a": 0.25, "b": 0.75}
+
+
+def test_frames_that_cannot_be_told(optimizer: Optimizer) -> None:
+    good = optimizer.to_frame().iloc[:6]
+    twice = pd.concat([good, good])
+    for frame, words in (
+        (optimizer.to_frame(), "pending.*choose rows"),
+        (good.assign(dropped=True), "left out"),
+        (good.drop(columns="value"), "no outcomes.*'gloss'"),
+        (good.drop(columns="a"), "'a'"),
+        (good.assign(wether="dry"), "'wether' is of nothing that is known"),
+        (good.assign(laod=1.0), "did you mean 'load'"),
+        (good.assign(value="high"), "'value' holds what is no number"),
+        (good.assign(n=9), "n"),
+        (good.assign(load=[0.5] * 5 + [-0.5]).assign(a=[0.5] * 5 + [7.0]), "'a'"),
+        (twice, "names a run twice.*values=…"),
+        (good[list(DESIGN)], "no outcomes"),
+    ):
+        other = Optimizer(SPACE, outcome="gloss")
+        with pytest.raises(EdrboError, match=words):
+            other.tell(frame)
+        assert not other.runs
+    with pytest.raises(InvalidValueError, match="something beside it"):
+        Optimizer(SPACE).tell(good, {"load": 0.5})
+
+
+def test_what_looks_odd_in_a_frame_is_said_once() -> None:
+    other = Optimizer(edrbo.Space({"x": (0, 1)}))
+    frame = pd.DataFrame({"x": np.linspace(0, 1, 20), "value": np.linspace(0, 1, 20)})
+    frame.loc[9, "value"] = 1e6
+    with pytest.warns(ImplausibleWarning, match="1 of 20 rows look odd beside the others: 9;") as heard:
+        other.tell(frame)
+    assert len(heard) == 1
+    assert heard[0].filename == __file__
 
 
 def test_names_that_are_taken_and_no_pandas(monkeypatch: pytest.MonkeyPatch) -> None:

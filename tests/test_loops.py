@@ -8,13 +8,14 @@ import math
 import pickle
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import edrbo
-from edrbo.errors import EdrboError, EdrboWarning, ImplausibleWarning, InvalidValueError
+from edrbo.errors import EdrboError, EdrboWarning, ImplausibleWarning, InvalidValueError, StudyError
 
 pytestmark = pytest.mark.torch_numeric
 
@@ -190,3 +191,23 @@ def test_warnings_of_a_loop_point_at_the_call() -> None:
         edrbo.maximize(breaks, PLAIN, evaluations=9, progress=False)
     assert {one.filename for one in heard} == {__file__}
     assert "stopped after 1 outcomes" in str(heard[-1].message)
+
+
+def test_a_study_is_pickled_as_its_place_and_never_copied(tmp_path: Path) -> None:
+    study = edrbo.Study.open(tmp_path / "one.db", PLAIN, name="coating", by="Ada")
+    study.tell(study.ask(), value=1.0)
+    again = pickle.loads(pickle.dumps(study))
+    again.tell(again.ask(), value=2.0)
+    assert [event.by for event in study.state.history] == ["Ada"] * 4
+    assert study.runs[-1].value == 2.0
+    for copied in (copy.copy, copy.deepcopy):
+        with pytest.raises(StudyError, match=r"copy\.deepcopy\(study\.optimizer\)"):
+            copied(study)
+    tried = copy.deepcopy(study.optimizer)
+    tried.tell(tried.ask(), value=3.0)
+    assert len(study) == 2
+
+
+def test_everything_public_is_listed() -> None:
+    assert {*edrbo.__all__, "plot", "__version__"} <= set(dir(edrbo))
+    assert all(hasattr(edrbo, name) for name in dir(edrbo))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+from base64 import b64decode
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -27,19 +30,43 @@ class Cells(HTMLParser):
         super().__init__()
         self.tags: set[str] = set()
         self.texts: list[str] = []
+        self.pictures: list[ElementTree.Element] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attributes: Any) -> None:
         self.tags.add(tag)
+        if tag == "img":
+            kind, _, data = dict(attributes)["src"].partition(";base64,")
+            assert kind == "data:image/svg+xml"
+            self.pictures.append(ElementTree.fromstring(b64decode(data)))
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
 
 
 def shown(thing: Any) -> list[str]:
+    """The texts of a table, without those of the legend."""
     cells = Cells(thing._repr_html_())
-    assert cells.tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "p"}
-    return cells.texts
+    assert cells.tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "span", "img"}
+    return cells.texts[: cells.texts.index("■")] if "■" in cells.texts else cells.texts
+
+
+def picture(thing: Any) -> ElementTree.Element:
+    """The one picture, which is a document of its own that loads nothing."""
+    (found,) = Cells(thing._repr_html_()).pictures
+    assert found.tag == "{http://www.w3.org/2000/svg}svg"
+    assert not [one for one in found.iter() if one.tag.rpartition("}")[2] in ("script", "image", "use", "a")]
+    assert "url(" not in "".join(found.itertext())
+    return found
+
+
+def drawn(thing: Any, kind: str) -> int:
+    """How many things of a kind a picture shows."""
+    return sum(kind in one.get("class", "").split() for one in picture(thing).iter())
+
+
+def words(thing: Any) -> list[str]:
+    return [one.text or "" for one in picture(thing).iter("{http://www.w3.org/2000/svg}text")]
 
 
 def nasty_space() -> edrbo.Space:
@@ -102,12 +129,61 @@ def test_a_space_shows_its_variables() -> None:
 
 
 def test_a_front_shows_its_designs() -> None:
-    point = ParetoPoint({"x": 0.25, "kind": NASTY}, {"yield": 3.04}, {"yield": (2.9, 3.2)}, {"cost": 0.93})
-    cells = shown(ParetoFront((point,), 1.5, {"yield": 1.0}, sure=False))
-    assert cells[:6] == ["Pareto front", "x", "kind", "yield (95 %)", "cost holds", "0.25"]
-    assert cells[6:9] == [NASTY, "3.04 (2.90 to 3.20)", "93 %"]
-    assert "hypervolume of 1.5" in cells[9]
-    assert "as surely as was asked for" in cells[10]
+    wanted = {"yield": edrbo.Maximize(), NASTY: edrbo.Minimize(unit="eur"), "cost": edrbo.Limit(upper=1.0)}
+    settings = edrbo.Optimizer(edrbo.Space({"x": (0, 1), "kind": [NASTY, "b"]}), outcomes=wanted).settings
+    values, ends = {"yield": 3.04, NASTY: 1.0}, {"yield": (2.9, 3.2), NASTY: (0.5, math.inf)}
+    point = ParetoPoint({"x": 0.25, "kind": NASTY}, values, ends, {"cost": 0.93})
+    front = ParetoFront((point,), 1.5, {"yield": 1.0, NASTY: 2.0}, sure=False, settings=settings)
+    cells = shown(front)
+    assert cells[:6] == ["Pareto front", "x", "kind", "yield", f"{NASTY} [eur]", "cost holds"]
+    assert cells[6:11] == ["0.25", NASTY, "3.04 (2.90 to 3.20)", "1", "93 % sure"]
+    assert "hypervolume of 1.5" in cells[11]
+    assert "as surely as was asked for" in cells[12]
+    assert str(front).splitlines()[0].startswith("x 0.25; ")
+    assert drawn(front, "dot") == 1
+    assert f"{NASTY} [eur]" in words(front)
+
+
+def test_pictures_show_what_there_is() -> None:
+    optimizer = experienced()
+    assert drawn(optimizer, "dot") == 8
+    assert "gloss [GU]" in words(optimizer)
+    assert Cells(edrbo.Optimizer(nasty_space())._repr_html_()).pictures == []
+    found = optimizer.recommend()
+    assert drawn(found, "dot") == 8 + 2
+    assert drawn(found, "span") == 2
+    assert {"results", "next run", "on average"} <= set(words(found))
+    other = optimizer.recommend(goal="cvar:0.2")
+    assert (drawn(other, "span"), "goal" in words(other)) == (3, True)
+    policy = optimizer.policy()
+    assert drawn(policy, "dot") == len(policy.rows)
+    assert "c [%]" in words(policy)
+    space = edrbo.Space({"x": (0, 1), "y": (0, 1)}, constraints=["x + y <= 0.5"])
+    assert drawn(space, "dot") == 150
+    high = [float(one.get("cy", "nan")) for one in picture(space).iter() if "dot" in one.get("class", "")]
+    assert min(high) > 90  # none in the upper half, which the constraint forbids
+    assert drawn(edrbo.Space({"x": (0, 1)}), "dot") == 150
+
+
+def test_a_result_is_its_recommendation_and_its_results() -> None:
+    result = edrbo.maximize(lambda design: -((design["x"] - 0.4) ** 2), edrbo.Space({"x": (0, 1)}), 6, progress=False)
+    assert str(result) == f"{result.recommendation}\n{result.optimizer!r}"
+    assert len(Cells(result._repr_html_()).pictures) == 2
+
+
+def test_what_is_printed_is_short() -> None:
+    optimizer = experienced(title="Coating")
+    assert str(optimizer).splitlines()[:2] == ["Optimizer Coating", "outcome: gloss [GU], maximize"]
+    assert str(optimizer.space).splitlines()[0] == "x (set): 0 to 1"
+    (first, *_), last = optimizer.runs, optimizer.ask()
+    assert repr(first).startswith("NamedRun(0, reported, design={'x': ")
+    assert (first.design[NASTY], list(first.met), first.met["c"]) == (
+        optimizer.space.decode_designs(first.x)[0][NASTY],
+        ["c"],
+        first.context[0],
+    )
+    waiting = optimizer.runs[-1]
+    assert (waiting.design, waiting.met, waiting.status) == (last.design, {}, "pending")
 
 
 def test_nothing_heavy_is_loaded_for_it() -> None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edrbo import plot as plot
     from edrbo.acquisition.methods import Method, method_names, register
     from edrbo.client import Client
     from edrbo.integrations.botorch import Ensemble, RobustAcquisition
@@ -125,4 +126,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    """Also what is a module of its own, and those that were imported."""
+    return sorted({*__all__, *globals(), "plot"})

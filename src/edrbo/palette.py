@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,12 +59,31 @@ LIGHT = Look("#FFFFFF", BLACK, GRAY, GRID)
 DARK = Look("#12161C", "#E8ECF1", "#A5AFBB", "#2F3742")
 
 
+# What is stored is the same whenever it is drawn, and has fonts that journals take (Type 3 is what they refuse).
+STORED: dict[Any, Any] = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "edrbo"}
+NO_DATE: dict[str, dict[str, None]] = {
+    "pdf": {"CreationDate": None},
+    "svg": {"Date": None},
+    "svgz": {"Date": None},
+}
+
+
 @cache
 def notebook_figure() -> type[Figure]:
-    """A figure that a notebook shows at once; a plain one is shown only after pyplot has made another."""
+    """A figure that a notebook shows at once; a plain one is shown only after pyplot has made another. It is saved with
+    TrueType fonts and without a date."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     class Picture(Figure):
+        def savefig(self, fname: Any, *, transparent: bool | None = None, **choices: Any) -> None:
+            ending = Path(fname).suffix[1:] if isinstance(fname, str | Path) else ""
+            kind = str(choices.get("format") or ending).lower()
+            if kind in NO_DATE:
+                choices["metadata"] = {**NO_DATE[kind], **(choices.get("metadata") or {})}
+            with rc_context(STORED):
+                super().savefig(fname, transparent=transparent, **choices)
+
         def _repr_png_(self) -> bytes:
             png = BytesIO()
             self.savefig(png, format="png")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,16 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+
+class HasOptimizer(Protocol):
+    """A ``Study``, or the ``Result`` of a loop."""
+
+    @property
+    def optimizer(self) -> Optimizer: ...
+
+
+Drawable = Optimizer | HasOptimizer
 
 POINTS = 49  # of a curve along a real variable
 LEVELS = 40  # values of an integer that are shown
@@ -863,7 +873,7 @@ def _clock(at: float) -> str:
 # -------------------------------------------------------------------- with matplotlib
 
 
-def progress(of: Any, ax: Axes | Sequence[Axes] | None = None) -> Figure:
+def progress(of: Drawable, ax: Axes | Sequence[Axes] | None = None) -> Figure:
     """Results in their order, the best so far, and what is expected of the answer; one picture for each outcome.
 
     Args:
@@ -874,7 +884,7 @@ def progress(of: Any, ax: Axes | Sequence[Axes] | None = None) -> Figure:
     return _figure([pictures.progress(name) for name in pictures.outcomes], ax)
 
 
-def results(of: Any, ax: Sequence[Axes] | None = None) -> Figure:
+def results(of: Drawable, ax: Sequence[Axes] | None = None) -> Figure:
     """The results of the main outcome from the best down, and their distribution.
 
     Args:
@@ -885,7 +895,7 @@ def results(of: Any, ax: Sequence[Axes] | None = None) -> Figure:
     return _figure([pictures.ranked(), pictures.distribution_of_results()], ax)
 
 
-def timeline(of: Any, ax: Axes | None = None) -> Figure:
+def timeline(of: Drawable, ax: Axes | None = None) -> Figure:
     """When each run was suggested and when it ended. Only a ``Study`` keeps times.
 
     Args:
@@ -898,7 +908,7 @@ def timeline(of: Any, ax: Axes | None = None) -> Figure:
     return _figure([found], ax)
 
 
-def slices(of: Any, names: list[str] | None = None, ax: Axes | Sequence[Axes] | None = None) -> Figure:
+def slices(of: Drawable, names: list[str] | None = None, ax: Axes | Sequence[Axes] | None = None) -> Figure:
     """The expected value along each design variable, the others as recommended.
 
     Args:
@@ -911,7 +921,7 @@ def slices(of: Any, names: list[str] | None = None, ax: Axes | Sequence[Axes] | 
     return _figure([pictures.along(pictures.slice(name)) for name in chosen], ax)
 
 
-def contexts(of: Any, ax: Sequence[Axes] | None = None) -> Figure:
+def contexts(of: Drawable, ax: Sequence[Axes] | None = None) -> Figure:
     """Each context variable in the order of arrival, and its distribution.
 
     Args:
@@ -929,7 +939,7 @@ def contexts(of: Any, ax: Sequence[Axes] | None = None) -> Figure:
     return _figure(charts, ax)
 
 
-def calibration(of: Any, ax: Axes | None = None) -> Figure:
+def calibration(of: Drawable, ax: Axes | None = None) -> Figure:
     """Outcomes against what is predicted of each from the others, with 95 % intervals.
 
     Args:
@@ -942,7 +952,7 @@ def calibration(of: Any, ax: Axes | None = None) -> Figure:
     return _figure([pictures.calibration_chart()], ax)
 
 
-def tradeoff(of: Any, goal: Goal | str | None = None, ax: Axes | None = None) -> Figure:
+def tradeoff(of: Drawable, goal: Goal | str | None = None, ax: Axes | None = None) -> Figure:
     """What robustness costs: designs from the best on average to the best under a goal.
 
     Args:
@@ -954,7 +964,7 @@ def tradeoff(of: Any, goal: Goal | str | None = None, ax: Axes | None = None) ->
     return _figure([pictures.tradeoff(pictures.optimizer.tradeoff(goal))], ax)
 
 
-def answers(of: Any, ax: Sequence[Axes] | None = None) -> Figure:
+def answers(of: Drawable, ax: Sequence[Axes] | None = None) -> Figure:
     """How the recommendation moved from run to run: what was expected of it, and each design variable.
 
     Args:
@@ -964,7 +974,7 @@ def answers(of: Any, ax: Sequence[Axes] | None = None) -> Figure:
     return _figure(_reported(of).answers(), ax)
 
 
-def surface(of: Any, x: str | None = None, y: str | None = None, ax: Axes | None = None) -> Figure:
+def surface(of: Drawable, x: str | None = None, y: str | None = None, ax: Axes | None = None) -> Figure:
     """The expected value over any two variables, designs or contexts; the other designs are as recommended.
 
     Designs that break a constraint stay blank.
@@ -990,7 +1000,7 @@ def surface(of: Any, x: str | None = None, y: str | None = None, ax: Axes | None
     return _figure([pictures.surface(*chosen)], ax)
 
 
-def belief(of: Any, truth: Callable[[Array], Array] | None = None, ax: Sequence[Axes] | None = None) -> Figure:
+def belief(of: Drawable, truth: Callable[[Array], Array] | None = None, ax: Sequence[Axes] | None = None) -> Figure:
     """All that is believed where there is one design and one context variable: over both, on average, and the contexts.
 
     Args:
@@ -1014,14 +1024,14 @@ def belief(of: Any, truth: Callable[[Array], Array] | None = None, ax: Sequence[
     return _figure([pictures.surface(design, context), average, pictures.context_distribution(0)], ax)
 
 
-def _optimizer(of: Any) -> Optimizer:
+def _optimizer(of: Drawable) -> Optimizer:
     found = getattr(of, "optimizer", of)
     if not isinstance(found, Optimizer):
         raise EdrboError(f"{type(of).__name__} cannot be drawn", "give an Optimizer, a Study or a Result")
     return found
 
 
-def _reported(of: Any) -> Pictures:
+def _reported(of: Drawable) -> Pictures:
     optimizer = _optimizer(of)
     if len(optimizer) == 0:
         raise EdrboError("nothing was reported yet, so nothing can be drawn", "tell at least one value")

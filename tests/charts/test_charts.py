@@ -6,6 +6,7 @@ import math
 import re
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -240,3 +241,18 @@ def test_on_axes_that_are_given() -> None:
     assert draw_all([chart_of(), chart_of()], axes) is axes[0].figure
     with pytest.raises(ValueError, match="2 charts and 1 axes"):
         draw_all([chart_of(), chart_of()], axes[0])
+
+
+@pytest.mark.parametrize("kind", ["pdf", "svg"])
+def test_a_stored_picture_has_fonts_that_journals_take_and_no_date(kind: str, tmp_path: Path) -> None:
+    chart = Chart("A title", Axis("x", 0.0, 1.0), Axis("y", 0.0, 1.0), (Points([0.5], [0.5], label="dot"),))
+    path = tmp_path / f"picture.{kind}"
+    draw_all([chart]).savefig(path)
+    stored = path.read_bytes()
+    assert b"Type3" not in stored
+    assert b"CreationDate" not in stored
+    assert b"<dc:date>" not in stored
+    if kind == "pdf":
+        assert b"CIDFontType2" in stored
+    draw_all([chart]).savefig(path)
+    assert path.read_bytes() == stored

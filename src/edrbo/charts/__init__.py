@@ -20,7 +20,7 @@ from edrbo.charts.description import (
     span,
     typeset,
 )
-from edrbo.charts.svg import chart_html
+from edrbo.charts.svg import chart_html, chart_image
 
 __all__ = [
     "Axis",
@@ -36,6 +36,7 @@ __all__ = [
     "Shape",
     "Spans",
     "chart_html",
+    "chart_image",
     "number",
     "one_line",
     "span",

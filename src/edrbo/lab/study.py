@@ -215,6 +215,19 @@ class Study(Recorder):
     def __repr__(self) -> str:
         return f"Study({self.name!r} in {describe(self.where)!r}, {len(self._state.reported)} observations)"
 
+    def __reduce__(self) -> tuple[Callable[..., Study], tuple[str | Path, str, str | None]]:
+        """For ``pickle`` between processes: the place and the name, by which the other process opens it."""
+        return _opened_again, (self.where, self.name, self.by)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        raise StudyError(
+            "a study cannot be copied: both would be one record",
+            "copy.deepcopy(study.optimizer) is for trying something; Study.open opens the study again",
+        )
+
+    def __copy__(self) -> Self:
+        return self.__deepcopy__({})
+
     def close(self) -> None:
         """Give file or connection back. That happens by itself when nobody holds the study any more."""
         self._store.database.close()
@@ -677,6 +690,10 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     check_distribution(settings.context_distribution, settings.space)
     return store.make(name, settings)
+
+
+def _opened_again(where: str | Path, name: str, by: str | None) -> Study:
+    return Study.open(where, name=name, by=by)
 
 
 def _count_evaluated(state: State) -> int:

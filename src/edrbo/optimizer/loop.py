@@ -103,6 +103,13 @@ class Result:
     recommendation: Recommendation
     optimizer: Optimizer
 
+    def __str__(self) -> str:
+        return f"{self.recommendation}\n{self.optimizer!r}"
+
+    def _repr_html_(self) -> str:
+        """The recommendation, and the results on the way to it, for notebooks."""
+        return self.recommendation._repr_html_() + self.optimizer._repr_html_()
+
 
 @spell_checked
 def maximize(

@@ -6,6 +6,7 @@ succeeded, so a raised error leaves the optimizer as it was.
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -201,6 +202,20 @@ class Optimizer(Recorder):
     @_one_at_a_time
     def _record(self, make: Make) -> Event:
         return self.apply(make(self._state))
+
+    @_one_at_a_time
+    def record_all(self, make: Callable[[State], Sequence[Event]]) -> Sequence[Event]:
+        """Record the events that ``make`` gives for the present state, all of them or none.
+
+        Args:
+            make: From the state to the events that follow it, in order.
+        """
+        events = list(make(self._state))
+        count = len(self._state.history)
+        refs = (ref for k in itertools.count() if (ref := str(count + k)) not in self._state.refs)
+        named = [event if event.ref else replace(event, ref=next(refs)) for event in events]
+        self.go_on(self._state.apply(*named))
+        return named
 
     @_one_at_a_time
     def apply(self, event: Event) -> Event:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,18 @@ from torch import Tensor
 from edrbo.acquisition.hypervolume import hypervolume, not_dominated, reference_of
 from edrbo.acquisition.objective import ObjectiveWrapper
 from edrbo.acquisition.penalties import LimitPenalty
+from edrbo.charts import Axis, Chart, Line, Points, chart_image, span
 from edrbo.contexts.distributions import sobol_points
 from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 from edrbo.html_table import html_table
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.constrained import ConstrainedRecommender, recommender_of
 from edrbo.optimizer.recommendation import Recommender, best_feasible
+from edrbo.records.descriptions import outcome_headings
 from edrbo.records.outcomes import Outcomes
+from edrbo.records.settings import Settings
 from edrbo.records.validation import read_number
-from edrbo.space.variables import number_text
-from edrbo.text import describe_doubt, describe_hypervolume, expected_text, percent
+from edrbo.text import describe_doubt, describe_hypervolume, front_table
 
 Array = NDArray[np.float64]
 
@@ -58,28 +61,48 @@ class ParetoFront:
     hypervolume: float
     reference: dict[str, float]
     sure: bool
+    settings: Settings = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the settings by name, in plain types."""
+        named = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "settings"}
+        return {**named, "points": [asdict(point) for point in self.points]}
+
+    def __str__(self) -> str:
+        """A line for each design, and what they dominate."""
+        heads, rows = front_table(self.settings, self)
+        lines = ["; ".join(f"{head} {cell}" for head, cell in zip(heads, row, strict=True)) for row in rows]
+        return "\n".join([*lines, *self._below])
 
     def _repr_html_(self) -> str:
-        """A table of its designs, for notebooks."""
-        points = self.points
-        limits = list(points[0].holds)
-        heads = [
-            *points[0].design,
-            *(f"{name} (95 %)" for name in self.reference),
-            *(f"{name} holds" for name in limits),
-        ]
-        rows = [
-            [
-                *(number_text(value) if isinstance(value, float) else str(value) for value in point.design.values()),
-                *(expected_text(point, name) for name in self.reference),
-                *(percent(point.holds[name]) for name in limits),
-            ]
-            for point in points
-        ]
-        doubt = describe_doubt(self)
-        return html_table(
-            "Pareto front", heads, rows, [describe_hypervolume(self), *([] if doubt is None else [doubt])]
+        """A table of its designs and a picture of its first two outcomes, for notebooks."""
+        return html_table("Pareto front", *front_table(self.settings, self), self._below, chart_image(self._chart()))
+
+    @property
+    def _below(self) -> list[str]:
+        return list(filter(None, [describe_hypervolume(self), describe_doubt(self)]))
+
+    def _chart(self) -> Chart:
+        one, other = list(self.reference)[:2]
+        points = sorted(self.points, key=lambda point: point.values[one])
+        (x, left, right), (y, lower, upper) = (
+            (
+                [point.values[name] for point in points],
+                *([_finite(point.intervals[name][side], point.values[name]) for point in points] for side in (0, 1)),
+            )
+            for name in (one, other)
         )
+        marks = (
+            Line(x, y, "green"),
+            Points(x, y, "green", "average, 95 %", lower=lower, upper=upper, left=left, right=right, size=4.5),
+        )
+        heads = outcome_headings(self.settings)
+        across, upward = Axis.of(heads[one], span([*left, *right])), Axis.of(heads[other], span([*lower, *upper]))
+        return Chart(f"{other} against {one}", across, upward, marks)
+
+
+def _finite(end: float, middle: float) -> float:
+    return end if math.isfinite(end) else middle
 
 
 def find_pareto_front(
@@ -117,7 +140,13 @@ def find_pareto_front(
         for k, (row, design) in enumerate(zip(rows, designs, strict=True))
     ]
     volume = hypervolume(better / sizes, senses * behind / sizes) * float(sizes.prod())
-    return ParetoFront(tuple(points), volume, dict(zip(outcomes.mains, behind.tolist(), strict=True)), sure)
+    return ParetoFront(
+        tuple(points),
+        volume,
+        dict(zip(outcomes.mains, behind.tolist(), strict=True)),
+        sure,
+        knowns[outcomes.main].training_data.state.settings,
+    )
 
 
 def _size(known: Recommender) -> float:

@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edrbo.charts import Axis, Chart, Line, Mark, Points, chart_image, span
 from edrbo.contexts.distributions import ContextPoints, box_points, compress
 from edrbo.contexts.partial import COMPLETIONS, complete, thinned
 from edrbo.contexts.uncertainty import DistributionUncertainty
@@ -33,7 +34,9 @@ from edrbo.html_table import html_table
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.goal_posterior import FEW_SUPPORT, paired_values, text_of
 from edrbo.optimizer.recommendation import Recommender, best_design
+from edrbo.records.descriptions import heading
 from edrbo.records.settings import Settings
+from edrbo.space import Variable
 from edrbo.space.context_scale import ContextScale
 from edrbo.space.point_tables import close_match
 from edrbo.text import policy_table, policy_text
@@ -94,8 +97,33 @@ class Policy:
         return "\n".join([*policy_text(self.settings, self), *lines])
 
     def _repr_html_(self) -> str:
-        """The same, for notebooks."""
-        return html_table("Policy", *policy_table(self.settings, self), policy_text(self.settings, self))
+        """The same with a picture, for notebooks."""
+        below = policy_text(self.settings, self)
+        return html_table("Policy", *policy_table(self.settings, self), below, chart_image(self._chart()))
+
+    def _chart(self) -> Chart:
+        """What to set that moves most, against the first context that is known."""
+        space, met = self.settings.space, self.known[0]
+        coded = space.encode_designs([row.design for row in self.rows])
+        moves = [np.ptp(coded[:, part.start : part.stop], axis=0).max() for part in space.columns]
+        name = space.design_names[int(np.argmax(moves))]
+        across, x = _axis(met, space.context[met], [row.context[met] for row in self.rows])
+        upward, y = _axis(name, space.design[name], [row.design[name] for row in self.rows] + [self.one[name]])
+        one = Line([across.low, across.high], [y[-1]] * 2, "grey", "without knowing", dashed=True)
+        marks: tuple[Mark, ...] = (one, Points(x, y[:-1], label="best where it is known", size=4.0))
+        if len(self.known) == 1:
+            marks = (*marks, Line(x, y[:-1], thin=True))
+        return Chart(f"{name} by {met}", across, upward, marks)
+
+
+def _axis(name: str, variable: Variable, values: list[Any]) -> tuple[Axis, list[float]]:
+    """An axis for values of a variable, and their places on it."""
+    title = heading(name, variable.unit)
+    if variable.numeric:
+        places = [float(value) for value in values]
+        return Axis.of(title, span(places)), places
+    labels = list(dict.fromkeys(variable.text(value) for value in values))
+    return Axis.of(title, (0.0, 1.0), labels), [float(labels.index(variable.text(value))) for value in values]
 
 
 def find_policy(

@@ -4,6 +4,7 @@ runs fail it is the best of the designs with a sufficient probability of success
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +20,7 @@ from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Bar, penalize_failure
 from edrbo.acquisition.search.maximizer import BUDGET, Budget
+from edrbo.charts import Axis, Chart, Points, Spans, chart_image, span
 from edrbo.contexts.distributions import ContextDistribution, ContextPoints, box_points
 from edrbo.contexts.partial import Donors
 from edrbo.contexts.uncertainty import DistributionUncertainty, distribution_uncertainty, known_distribution
@@ -33,6 +35,7 @@ from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Outlook, Rivals, outlook
 from edrbo.optimizer.tolerance import Tolerances
 from edrbo.optimizer.training_data import TrainingData
+from edrbo.records.descriptions import heading
 from edrbo.records.goals import Expected
 from edrbo.space.variables import format_value
 from edrbo.surrogate.ensemble import ExpertEnsemble
@@ -322,10 +325,35 @@ class Recommendation:
         )
 
     def _repr_html_(self) -> str:
-        """The same as a table, for notebooks."""
+        """The same as a table with a picture, for notebooks."""
         text = self._text
         rows = [("set", self._settings_text, ""), ("best for", text.goal, ""), *text.facts]
-        return html_table("Recommendation", (), rows, self._doubts)
+        return html_table("Recommendation", (), rows, self._doubts, chart_image(self._chart()))
+
+    def _chart(self) -> Chart:
+        """What to expect, beside the results."""
+        settings = self._known.training_data.state.settings
+        seen = self._known.training_data.observations.y.tolist()
+        parts: list[tuple[str, float, tuple[float, float]]] = [
+            ("next run", self.expected, self.outcome_interval),
+            ("on average", self.expected, self.interval),
+        ]
+        goal = self._known.model_goal.goal
+        if goal != Expected() and goal.of_outcomes:
+            parts.append(("goal", self.value, self.value_interval))
+        names = ("results", *(name for name, _, _ in parts))
+        ends = [end for _, middle, both in parts for end in (middle, *both)]
+        places = [1.0 + k for k in range(len(parts))]
+        low, high = (
+            [both[side] if math.isfinite(both[side]) else middle for _, middle, both in parts] for side in (0, 1)
+        )
+        marks = (
+            Spans(places, low, high, "green", "95 % sure"),
+            Points([middle for _, middle, _ in parts], places, "grey", size=5.0),
+            Points(seen, [0.0] * len(seen), label="result", faint=True),
+        )
+        across = Axis.of(heading(settings.outcome, settings.unit), span([*seen, *ends]))
+        return Chart("What to expect", across, Axis.of("", (0.0, 1.0), names), marks)
 
     @property
     def _doubts(self) -> tuple[str, ...]:

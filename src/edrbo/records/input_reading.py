@@ -68,7 +68,8 @@ def need_contexts(space: Space) -> None:
 def read_one_context(space: Space, context: Any, *, partial: bool = False) -> Array:
     """The context (d_c) of one evaluation as a user gives it; with ``partial`` some of it may not be known."""
     need_contexts(space)
-    rows = space.read_contexts(context if isinstance(context, Mapping) else [context], partial=partial)
+    named = isinstance(context, Mapping) or hasattr(context, "to_numpy")  # of pandas a row, or a frame of one
+    rows = space.read_contexts(context if named else [context], partial=partial)
     if len(rows) != 1:
         raise InvalidContextError(f"{len(rows)} contexts for one evaluation", "an evaluation has one context")
     row: Array = rows[0]

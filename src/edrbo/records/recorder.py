@@ -7,22 +7,19 @@ in a study, writes it down.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.errors import (
-    InvalidContextError,
-    InvalidEventError,
-    InvalidValueError,
-)
+from edrbo.charts import Axis, Chart, Line, Points, chart_image, span
+from edrbo.errors import ImplausibleWarning, InvalidContextError, InvalidEventError, InvalidValueError
 from edrbo.html_table import html_table
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.descriptions import heading
-from edrbo.records.frame import frame_of
+from edrbo.records.frame import Columns, columns_of_frame, frame_of, told_by_frame
 from edrbo.records.input_reading import (
     Reported,
     identify,
@@ -35,7 +32,7 @@ from edrbo.records.input_reading import (
 )
 from edrbo.records.known_distribution import KnownDistribution
 from edrbo.records.reported import is_empty, relative, reported, reported_series
-from edrbo.records.run import Run, Suggestion
+from edrbo.records.run import NamedRun, Suggestion
 from edrbo.records.sanity import (
     ImplausibleRun,
     exact_conflict,
@@ -54,6 +51,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Make = Callable[[State], e.Event]
+MOST_NAMED = 5  # runs that a summary names
 
 
 class Recorder(ABC):
@@ -68,6 +66,10 @@ class Recorder(ABC):
     def _record(self, make: Make) -> e.Event:
         """Apply the event that ``make`` gives for the present state, and keep it; gives the event."""
 
+    @abstractmethod
+    def record_all(self, make: Callable[[State], Sequence[e.Event]]) -> Sequence[e.Event]:
+        """Record the events that ``make`` gives for the present state, all of them or none."""
+
     # ---------------------------------------------------------------- what is known
 
     @property
@@ -81,9 +83,10 @@ class Recorder(ABC):
         return self.state.observations
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[NamedRun]:
         """Every run, also those that failed, wait, were cancelled or are left out."""
-        return list(self.state.runs.values())
+        state = self.state
+        return [NamedRun(**vars(run), space=state.space) for run in state.runs.values()]
 
     @property
     def pending(self) -> list[Suggestion]:
@@ -107,17 +110,30 @@ class Recorder(ABC):
         """Every run as a row of a pandas data frame."""
         return frame_of(self.state)
 
+    def __str__(self) -> str:
+        """What it is about and how far it is."""
+        return "\n".join([self._caption, *(f"{label}: {text}" for label, text in self._facts)])
+
     def _repr_html_(self) -> str:
-        """What it is about and how far it is, for notebooks."""
+        """The same with a picture of the results, for notebooks."""
+        chart = results_chart(self.state)
+        return html_table(self._caption, (), self._facts, picture="" if chart is None else chart_image(chart))
+
+    @property
+    def _caption(self) -> str:
+        return " ".join(filter(None, [type(self).__name__, self.state.settings.title]))
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
         state, settings = self.state, self.state.settings
-        rows = [
+        counts = [(len(state.reported), "reported"), (len(state.pending), "pending"), (len(state.failed), "failed")]
+        return [
             ("outcome", f"{heading(settings.outcome, settings.unit)}, {settings.direction}"),
             ("goal", settings.goal.title(settings.direction, settings.outcome)),
             ("set", ", ".join(self.space.design_names)),
             ("met", ", ".join(self.space.context_names) or "no contexts"),
-            ("runs", f"{len(state.reported)} reported, {len(state.pending)} pending, {len(state.failed)} failed"),
+            ("runs", ", ".join(f"{count} {word}" for count, word in counts)),
         ]
-        return html_table(" ".join(filter(None, [type(self).__name__, settings.title])), (), rows)
 
     def implausible(self) -> list[ImplausibleRun]:
         """Runs reported that look wrong beside the others or beside what was expected of them, with the reasons."""
@@ -127,7 +143,7 @@ class Recorder(ABC):
 
     def tell(
         self,
-        suggestion: Reported,
+        suggestion: Reported | DataFrame,
         context: Any = None,
         value: float | Mapping[str, float | None] | None = None,
         *,
@@ -146,8 +162,12 @@ class Recorder(ABC):
     ) -> None:
         """Report an evaluation of a suggestion (or of a design of your own).
 
+        A pandas data frame reports as many designs of your own as it has rows, all or none: columns are the variables,
+        ``value`` or the names of the outcomes, and if you like ``noise_variance``, ``cost`` and ``why``, as
+        ``to_frame`` names them. A row without an outcome failed; a context that is missing is not known.
+
         Args:
-            suggestion: What was evaluated: a suggestion, its id, or a design by name.
+            suggestion: What was evaluated: a suggestion, its id, a design by name, or a data frame.
             context: The context it met. It may be left out and reported later with ``tell_context``, or never; so may
                 some of it: ``{"humidity": 50}``, with None for the rest.
             value: The outcome; of several outcomes numbers by name, of those that were measured (``correct`` tells of
@@ -168,6 +188,14 @@ class Recorder(ABC):
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
+        columns = columns_of_frame(suggestion)
+        if columns is not None and set(columns) != set(self.space.design_names):
+            if any(part is not None for part in (context, value, contexts, values, noise_variance, cost, design, why)):
+                hint = "tell(frame) reads contexts and outcomes from its columns"
+                raise InvalidValueError("a data frame of runs is reported with something beside it", hint)
+            self._tell_frame(columns, {"note": note, "by": by, "at": at, "key": key})
+            return
+        told: Reported = _only_design(columns, suggestion)
         stamp: dict[str, Any] = {"cost": cost, "note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []
 
@@ -177,7 +205,7 @@ class Recorder(ABC):
             if context is not None and not state.space.d_c:
                 hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
                 raise InvalidContextError("this space has no context variables", hint)
-            key, x = identify(state, suggestion)
+            key, x = identify(state, told)
             if design is not None:
                 x = really_set(state, key, x, design)
             if several:
@@ -205,6 +233,16 @@ class Recorder(ABC):
 
         self._record(make)
         warn(found)
+
+    def _tell_frame(self, columns: Columns, stamp: Mapping[str, Any]) -> None:
+        """Every row at once; what looks odd is said once."""
+        told = self.record_all(lambda state: told_by_frame(state, columns, stamp))
+        numbers = {event.id for event in told if isinstance(event, e.Reported)}
+        odd = [str(one.run) for one in self.implausible() if one.run in numbers]
+        if odd:
+            words = f"{len(odd)} of {len(told)} rows look odd beside the others: {', '.join(odd[:MOST_NAMED])}"
+            more = ", …" * (len(odd) > MOST_NAMED)
+            warn([ImplausibleWarning(f"{words}{more}; `implausible()` says why")], deeper=1)
 
     def tell_context(
         self,
@@ -478,6 +516,27 @@ class Recorder(ABC):
             return e.Amended(settings=_plain(settings), defaults=dict(defaults or {}), note=note, by=by, at=at, key=key)
 
         self._record(make)
+
+
+def results_chart(state: State) -> Chart | None:
+    """Results of the main outcome in their order, and the best so far; None without any. No model is asked."""
+    settings, kept = state.settings, [run for run in state.runs.values() if run.value is not None and not run.dropped]
+    if not kept:
+        return None
+    order, values = [float(k) for k in range(1, len(kept) + 1)], [float(run.value or 0.0) for run in kept]
+    best = np.minimum.accumulate(values) if settings.direction == "minimize" else np.maximum.accumulate(values)
+    axes = Axis.of("runs, in their order", span(order), whole=True), heading(settings.outcome, settings.unit)
+    marks = (Line(order, best.tolist(), "grey", "best so far"), Points(order, values, label="result", faint=True))
+    return Chart("Results", axes[0], Axis.of(axes[1], span(values)), marks)
+
+
+def _only_design(columns: Columns | None, given: Any) -> Any:
+    """One design as a pandas row gives it; of a frame of designs alone there is nothing to report."""
+    if columns is None:
+        return given
+    if any(len(column) != 1 for column in columns.values()):
+        raise InvalidValueError("the data frame has no outcomes", "name a column 'value'")
+    return {name: column[0] for name, column in columns.items()}
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -294,6 +294,32 @@ class Run:
         return np.empty((0, 0)) if self.context is None else self.context[None]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class NamedRun(Run):
+    """A run as people read it: ``design`` and ``met`` by name, beside the codes."""
+
+    space: Space
+
+    @property
+    def design(self) -> dict[str, Any]:
+        """What was set, by name."""
+        return self.space.decode_designs(self.x)[0]
+
+    @property
+    def met(self) -> dict[str, Any]:
+        """What is known of the context it met, by name; of several rows nothing, see ``series``."""
+        return {} if self.context is None else dict(self.space.name_contexts(self.context[None])[0])
+
+    def __repr__(self) -> str:
+        words = [f"NamedRun({self.id}, {self.status}", f"design={self.design!r}"]
+        words += [f"met={self.met!r}"] * bool(self.met)
+        words += [f"value={self.value!r}"] * (self.value is not None)
+        words += [f"others={dict(self.others)!r}"] * bool(self.others)
+        words += [f"{len(self.series)} rows"] if self.series is not None else []
+        words += ["dropped"] * self.dropped + [f"why={self.why!r}"] * (self.why is not None)
+        return ", ".join(words) + ")"
+
+
 def set_to(run: Run, x: Array | None) -> Run:
     """``run`` with the design that was really set; what was expected was expected of the other."""
     return (

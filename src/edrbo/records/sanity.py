@@ -624,11 +624,11 @@ def not_typed() -> Iterator[None]:
         _typed.reset(before)
 
 
-def warn(found: Sequence[Warning]) -> None:
-    """For a method that the user called."""
+def warn(found: Sequence[Warning], *, deeper: int = 0) -> None:
+    """For a method that the user called, or one so many calls below it."""
     for warning in found:
         if _typed.get() or not isinstance(warning, ImplausibleWarning):
-            warnings.warn(warning, stacklevel=3)
+            warnings.warn(warning, stacklevel=3 + deeper)
 
 
 def narrow_contexts(state: State, contexts: Array | None = None) -> dict[str, str]:

@@ -49,7 +49,9 @@ def read_id(given: Any) -> int:
 
 
 def read_number(given: Any) -> float:
-    """A float, also of an array that holds one number; NaN for what is no number."""
+    """A float, also of an array or a pandas column that holds one number; NaN for what is no number."""
+    if hasattr(given, "to_numpy"):
+        given = given.to_numpy()
     if isinstance(given, np.ndarray) and given.size == 1:
         given = given.item()
     if isinstance(given, bool | np.bool_ | str | bytes):

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.charts import Axis, Chart, Points, chart_image, span
 from edrbo.errors import ContextBoundsWarning, InvalidContextError, InvalidDesignError, InvalidSpaceError
 from edrbo.html_table import html_table
 from edrbo.space.context_scale import ContextScale
@@ -42,6 +43,7 @@ __all__ = ["Categorical", "Column", "ContextScale", "Integer", "Real", "Space", 
 
 
 Contexts = Sequence[tuple[str, Variable]]
+DRAWN = 150  # designs of a picture
 
 
 def read_rows(variables: Contexts, given: Any, *, partial: bool = False) -> Array:
@@ -197,14 +199,45 @@ class Space:
         )
         return f"Space(design={self.design!r}, context={self.context!r}{constraints})"
 
+    def __str__(self) -> str:
+        """A line for each variable and each constraint."""
+        lines = [f"{name} ({role}): {text}" for name, role, text in self._facts]
+        return "\n".join([*lines, *(c.describe() for c in self._constraints)])
+
     def _repr_html_(self) -> str:
-        """A table of its variables, for notebooks."""
-        rows = [
+        """A table of its variables, with designs of two of them, for notebooks."""
+        below = [c.describe() for c in self._constraints]
+        return html_table("Space", ("variable", "is", "values"), self._facts, below, chart_image(self._chart()))
+
+    @property
+    def _facts(self) -> list[tuple[str, str, str]]:
+        return [
             (name, role, variable.describe())
             for role, variables in (("set", self._design), ("met", self._context))
             for name, variable in variables
         ]
-        return html_table("Space", ("variable", "is", "values"), rows, [c.describe() for c in self._constraints])
+
+    def _chart(self) -> Chart:
+        """Designs that may be suggested, by the first two variables that a constraint names, or the first two."""
+        cloud = np.random.default_rng(0).random((DRAWN, self.d_x))
+        coded = self.snap(cloud) if self.region is None else self.region.points(cloud, DRAWN, 0)
+        designs = self.decode_designs(coded)
+        bound = [name for name in self.design_names if any(name in c.describe() for c in self._constraints)]
+        names = [*dict.fromkeys((*bound, *self.design_names))][:2]
+        across, x = self._axis(names[0], [design[names[0]] for design in designs])
+        upward, y = Axis.of("", (-1.0, 1.0), ("",)), [0.0] * len(designs)
+        if len(names) > 1:
+            upward, y = self._axis(names[1], [design[names[1]] for design in designs])
+        return Chart("Designs", across, upward, (Points(x, y, label="designs that may be suggested", faint=True),))
+
+    def _axis(self, name: str, values: list[Any]) -> tuple[Axis, list[float]]:
+        variable = self.design[name]
+        title = f"{name} [{variable.unit}]" if variable.unit else name
+        places = [float(place) for place in variable.numbers(name, np.array(values, dtype=object))]
+        if not variable.numeric:
+            return Axis.of(title, (0.0, 1.0), [variable.text(value) for value in variable.grid(0)]), places
+        low, high = variable.limits()
+        return Axis.of(title, (low, high) if variable.log else span([low, high]), log=variable.log), places
 
     @property
     def design(self) -> dict[str, Variable]:

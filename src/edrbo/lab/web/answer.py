@@ -93,7 +93,7 @@ def front_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]:
     heads, rows = front_table(state.settings, found)
     return {
         **_asked(state, context),
-        "record": plain(found),
+        "record": plain(found.to_dict()),
         "front": {"words": NOTE, "volume": describe_hypervolume(found), "heads": heads, "rows": rows},
         "doubts": [] if doubt is None else [doubt],
         "observations": len(state.reported),
