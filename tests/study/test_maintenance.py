@@ -13,8 +13,8 @@ import pytest
 from edrbo.errors import DamagedStudyError, EdrboError, NetworkFileWarning, StudyError, UnavailableError
 from edrbo.integrations.optuna.export import export_study
 from edrbo.lab import Study
+from edrbo.lab.files import warn_of_network
 from edrbo.lab.maintenance import back_up, copy, problems_of
-from edrbo.lab.store.place import warn_of_network
 from edrbo.records.events import Reported
 from edrbo.records.state import State
 from edrbo.space import Integer, Real, Space

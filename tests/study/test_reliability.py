@@ -21,7 +21,8 @@ from full_disk import largest_file
 
 from edrbo.errors import StudyError, UnavailableError
 from edrbo.lab import Study
-from edrbo.lab.maintenance import back_up
+from edrbo.lab.files import file_kind, read_file
+from edrbo.lab.maintenance import back_up, copy, problems_of
 from edrbo.lab.store import database
 from edrbo.records.events import Reported
 from edrbo.records.state import State
@@ -344,6 +345,36 @@ def test_a_file_that_may_only_be_read(line: Space, written_to: bool) -> None:
 
 
 # -------------------------------------------------------------------- files that change under a study
+
+
+LOOKS: dict[str, Callable[[Path], object]] = {
+    "listed": file_kind,
+    "opened again": lambda path: Study.open(path).close(),
+    "checked": problems_of,
+    "backed up": lambda path: back_up(path, path.with_name("backup.db")),
+    "copied": lambda path: copy(path, path.with_name("copy.db")),
+    "replaced by a backup": lambda path: back_up(path, path, force=True),
+    "read as a table": lambda path: read_file(path, 2**20),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_whoever_looks_at_an_open_study_leaves_it_its_locks(tmp_path: Path, line: Space, look: str) -> None:
+    """POSIX ends all locks of a process on a file that it closes; another one would then put the log away."""
+    where = tmp_path / "study.db"
+    study = Study.open(where, line, initial=100)
+    study.tell({"speed": 1.0}, [0.25], 1.0)
+    with suppress(StudyError):  # of what is refused nothing may have been opened either
+        LOOKS[look](where)
+    with_study = f"from edrbo.lab import Study\nwith Study.open({str(where)!r}) as study: "
+
+    def another_process(does: str) -> str:
+        words = [sys.executable, "-c", with_study + does]
+        return subprocess.run(words, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
+
+    another_process("study.tell({'speed': 2.0}, [0.25], 2.0)")
+    study.tell({"speed": 3.0}, [0.25], 3.0)
+    assert another_process("print(study.observations.y.tolist())").strip() == "[1.0, 2.0, 3.0]"
 
 
 @pytest.mark.parametrize("how", ["replaced", "removed"])

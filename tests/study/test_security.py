@@ -12,7 +12,7 @@ import pytest
 import edrbo
 from edrbo.errors import StudyError
 from edrbo.lab import Study
-from edrbo.lab.store.place import describe
+from edrbo.lab.files import describe
 from edrbo.space import Space
 
 SOURCE = Path(edrbo.__file__).parent

@@ -14,8 +14,8 @@ from process import process
 
 from edrbo import Study
 from edrbo.errors import EdrboError
+from edrbo.lab.files import is_url
 from edrbo.lab.maintenance import problems_of
-from edrbo.lab.store.place import is_url
 from edrbo.lab.web.jobs import MOST_WAITING, Threads, Worker
 
 

@@ -32,8 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
-from edrbo.lab.files import LARGEST_DESCRIPTION, new_file, read_file
-from edrbo.lab.store.place import describe, is_url
+from edrbo.lab.files import LARGEST_DESCRIPTION, describe, is_url, new_file, read_file
 from edrbo.lab.study import Creation, Study
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from edrbo.errors import DamagedStudyError, EdrboError, StudyError, UnavailableError
-from edrbo.lab.store.database import SQLite
-from edrbo.lab.store.event_store import EventStore, StoredStudy
-from edrbo.lab.store.place import create_private, describe, is_url
+from edrbo.errors import DamagedStudyError, EdrboError, StudyError
+from edrbo.lab.files import describe, identity_of, is_url, new_file
+from edrbo.lab.store.event_store import EVENT, EventStore, StoredStudy, checksum_of, event_of
 from edrbo.lab.study import Study
 from edrbo.records.events import Event, Undone
 from edrbo.records.state import State
 
 
 def problems_of(where: str | Path) -> list[str]:
-    """What is wrong with a study file or a database: its pages, the records, and every event by the reducer."""
+    """What is wrong with a study file or a database: its pages, the records, and every event by the reducer.
+
+    The pages of PostgreSQL are its administrator's: page checksums, and ``amcheck``.
+    """
     try:
         store = EventStore(where)
-        found = store.database.faults()
+        said = [] if is_url(where) else store.database.read("PRAGMA integrity_check")
+        found = [str(words) for (words,) in said if words != "ok"]
         for name in store.names():
             try:
                 stored = store.find(name)
@@ -45,24 +48,10 @@ def back_up(where: str | Path, target: Path, *, force: bool = False) -> int:
         raise StudyError(
             "only files are backed up so", "for PostgreSQL use pg_dump, or `edrbo copy URL FILE` for the studies alone"
         )
-    if target.exists() and not force:
-        raise StudyError(f"{target} exists already", "choose another name, or add --force")
-    store = EventStore(where)
-    assert isinstance(store.database, SQLite)
-    if Path(f"{target}-wal").exists() or (target.exists() and target.samefile(where)):
+    if Path(f"{target}-wal").exists() or (target.exists() and identity_of(target) == identity_of(Path(where))):
         raise StudyError(f"{target} is a study in use", "choose another name: replacing it would damage it")
-    beside = target.with_name(f".{target.name}.part")
-    beside.unlink(missing_ok=True)
-    try:
-        create_private(beside)
-        store.database.copy_to(beside)
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except OSError as problem:
-        raise UnavailableError(f"cannot write {target}: {problem.strerror}", "free some space") from None
-    finally:
-        beside.unlink(missing_ok=True)
+    with new_file(target, force=force, mode=0o600) as file:
+        EventStore(where).database.read("VACUUM INTO ?", file.name)
     return target.stat().st_size
 
 
@@ -116,7 +105,7 @@ def _whole(store: EventStore, name: str, salvage: bool) -> tuple[StoredStudy, Se
     if not salvage:
         return stored, Study(store, stored).state_now.history, ()
     state, lost, places = State.start(stored.settings), list[str](), dict[str, str]()
-    count, readable = store.salvage(stored.id)
+    count, readable = _salvaged(store, stored.id)
     for seq in range(count):
         event = readable.get(seq)
         if event is None:
@@ -131,3 +120,24 @@ def _whole(store: EventStore, name: str, salvage: bool) -> tuple[StoredStudy, Se
         else:
             places[str(seq)] = state.history[-1].ref
     return stored, state.history, tuple(lost)
+
+
+def _salvaged(store: EventStore, study: int) -> tuple[int, dict[int, Event]]:
+    """How many events there were, and those that are what was written, by their places.
+
+    Of a damaged file each row is looked for by itself, through the index and in the table: where one page cannot be
+    read the other way may lead around it.
+    """
+    ((count, total),) = store.database.read(
+        "SELECT events, (SELECT SUM(events) FROM edrbo_studies) FROM edrbo_studies WHERE id = ?", study
+    )
+    ways = [(f"{EVENT} AND seq = ?", seq) for seq in range(count)]
+    if not is_url(store.where):  # rows are never removed, so their own numbers run from 1
+        ways += [(f"{EVENT} AND rowid = ?", k) for k in range(1, int(total) + 1)]
+    events = {}
+    for statement, place in ways:
+        with suppress(EdrboError, ValueError, TypeError):
+            for seq, body, checksum in store.database.read(statement, study, place):
+                if checksum == checksum_of(str(seq), body):
+                    events[int(seq)] = event_of(seq, body)
+    return count, events

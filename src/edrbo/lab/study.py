@@ -24,8 +24,8 @@ from edrbo.errors import (
     StudyError,
     UnknownSuggestionError,
 )
-from edrbo.lab.store.event_store import Also, EventStore, StoredStudy, checked_name
-from edrbo.lab.store.place import describe, is_url
+from edrbo.lab.files import describe, is_url
+from edrbo.lab.store.event_store import Also, EventStore, StoredStudy
 from edrbo.lab.store.turns import at_work, claim, claims, is_taken, new_holder, release, turn
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
     from edrbo.records.goals import Goal
 
 Creation = Literal["never", "first", "always"]  # make a study that is missing: only in a new place, or anywhere
+LONGEST_NAME = 512  # characters that PostgreSQL can index
 MATTERS = (Asked, Amended, Undone)  # what a suggestion that is being computed must know of
 WAIT = 0.2  # seconds between looks whether other workers are done, or dead
 STALE = 60.0  # seconds without a sign of life after which a worker is taken for dead
@@ -192,7 +193,7 @@ class Study(Recorder):
         if settings is not None:
             settings.to_dict()  # refuses what cannot be stored before anything is written
         if name is not None:
-            checked_name(name)
+            _check_name(name)
         store = EventStore(where, create=settings is not None and create != "never")
         try:
             stored = _find(store, name, settings, create)
@@ -688,8 +689,19 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         hint = f"studies there: {', '.join(map(repr, names)) or 'none'}"
         hint += "; a new one beside them is made by `edrbo new`" if settings is not None and names else ""
         raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+    _check_name(name)
     check_distribution(settings.context_distribution, settings.space)
-    return store.make(name, settings)
+    store.adopt(StoredStudy(0, name, time.time(), settings), ())
+    made = store.find(name)  # by another process, if that was quicker
+    assert made is not None
+    return made
+
+
+def _check_name(name: str) -> None:
+    if not 0 < len(name) <= LONGEST_NAME:
+        raise StudyError("this cannot name a study", f"use 1 to {LONGEST_NAME} characters")
+    if "\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise StudyError("this cannot name a study", "leave out NUL and half characters")
 
 
 def _opened_again(where: str | Path, name: str, by: str | None) -> Study:

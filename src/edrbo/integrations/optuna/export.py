@@ -14,7 +14,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
 from edrbo.errors import StudyError, UnavailableError
-from edrbo.lab.store.place import describe, is_url
+from edrbo.lab.files import describe, is_url
 from edrbo.records.events import Asked
 from edrbo.records.run import Run
 from edrbo.records.state import State

@@ -340,7 +340,7 @@ def _asked_for() -> Path:
 def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool) -> None:
     """The description and the study; neither if one cannot be."""
     from edrbo.lab.config import read_toml, write_toml
-    from edrbo.lab.store.place import is_url
+    from edrbo.lab.files import is_url
 
     mode = 0o660 if shared else 0o600
     write_toml(file, storage, name, settings, mode)
@@ -358,8 +358,8 @@ def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool
 
 def _make_described(file: Path, more: bool, as_json: bool) -> None:
     """The study of a file that was written by hand."""
+    from edrbo.lab.files import is_url
     from edrbo.lab.store.event_store import EventStore
-    from edrbo.lab.store.place import is_url
 
     if more:
         raise StudyError(f"{file} exists already", "choose another name, or delete it")

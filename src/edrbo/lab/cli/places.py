@@ -18,7 +18,7 @@ from edrbo.lab.cli.read_arguments import find_place
 def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
     """List the studies that are kept in one place."""
     from edrbo.lab.entry import local_text
-    from edrbo.lab.store.place import describe
+    from edrbo.lab.files import describe
     from edrbo.lab.study import all_studies
 
     place = find_place(study)
@@ -37,9 +37,8 @@ def studies(study: StudyOption = None, as_json: JsonOption = False) -> None:
 
 def check(study: StudyOption = None, as_json: JsonOption = False) -> None:
     """Read every page and every event of a study's file or database; ends with code 1 if something is wrong."""
+    from edrbo.lab.files import recovery
     from edrbo.lab.maintenance import problems_of
-    from edrbo.lab.store.database import RECOVER
-    from edrbo.lab.store.place import is_url
     from edrbo.records.descriptions import plural
 
     where = find_place(study)
@@ -49,8 +48,7 @@ def check(study: StudyOption = None, as_json: JsonOption = False) -> None:
     else:
         for words in found:
             say(words, style="yellow")
-        hint = "restore a backup of the database" if is_url(where) else RECOVER.format(path=where)
-        say(f"{plural(len(found), 'problem')}; {hint}" if found else "all is well: every event can be read")
+        say(f"{plural(len(found), 'problem')}; {recovery(where)}" if found else "all is well: every event can be read")
     if found:
         raise typer.Exit(1)
 
@@ -85,7 +83,7 @@ def copy(
     """Copy studies with their whole history, between files and databases."""
     from edrbo.lab import maintenance
     from edrbo.lab.cli.read_arguments import find_place
-    from edrbo.lab.store.place import describe
+    from edrbo.lab.files import describe
     from edrbo.records.descriptions import plural
 
     place = find_place(source)

@@ -165,7 +165,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
 
 def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.lab.cli.answers import print_suggestions
-    from edrbo.lab.store.place import describe
+    from edrbo.lab.files import describe
     from edrbo.records.descriptions import describe_aim, describe_purpose, describe_spending, plural
     from edrbo.records.input_reading import pending_of
     from edrbo.records.sanity import narrow_contexts

@@ -150,7 +150,7 @@ def export(
 
 def _to_optuna(state: State, name: str, target: str, to: str) -> None:
     from edrbo.integrations.optuna.export import export_study
-    from edrbo.lab.store.place import describe
+    from edrbo.lab.files import describe
     from edrbo.records.descriptions import plural
 
     if to != "optuna":

@@ -15,29 +15,26 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from edrbo.errors import StudyError
-from edrbo.lab.store.database import Row, Statement
-from edrbo.lab.store.event_store import EventStore
+from edrbo.lab.store.database import Statement, Value
+from edrbo.lab.store.event_store import COUNT, EventStore
 
 PATIENCE = 10.0  # seconds without a sign of life
 HEARTBEAT = 2.0  # seconds between two of them
-PAUSE, LONGEST_PAUSE = 0.01, 0.05  # seconds between looks
+PAUSE = 0.03  # seconds between two looks
 SILENCE = 2.0  # seconds after which we say what we wait for
+LOOK = "SELECT holder, beat FROM edrbo_turns WHERE study_id = ?"
 
 logger = logging.getLogger("edrbo.lab")
-
-
-def is_taken(store: EventStore, study: int) -> bool:
-    """Whether somebody computes a suggestion who was overtaken once, or waited."""
-    return bool(store.database.read("SELECT holder FROM edrbo_turns WHERE study_id = ?", study))
 
 
 def new_holder() -> str:
@@ -45,78 +42,85 @@ def new_holder() -> str:
     return f"process {os.getpid()} on {socket.gethostname()} {uuid.uuid4().hex}"
 
 
+def _has_ended(holder: str) -> bool:
+    """Whether it was a process of this machine, which is gone; of others one cannot tell."""
+    named = re.fullmatch(r"process (\d+) on (\S+) \w+", holder)
+    if named is None or named[2] != socket.gethostname() or os.name != "posix":
+        return False
+    try:
+        os.kill(int(named[1]), 0)
+    except OSError as problem:  # another one means that it lives, under another user
+        return isinstance(problem, ProcessLookupError)
+    return False
+
+
 @contextmanager
-def turn(store: EventStore, study: int) -> Iterator[None]:
-    """Within, other processes leave computing to this one."""
-    me = new_holder()
-    _wait(store, study, me)
+def _giving(sign: Callable[[], None]) -> Iterator[None]:
+    """Within, signs of life are given."""
     done = threading.Event()
-    heart = threading.Thread(target=_beat, args=(store, study, me, done), daemon=True)
+
+    def beat() -> None:
+        while not done.wait(HEARTBEAT):
+            sign()
+
+    heart = threading.Thread(target=beat, daemon=True)
     heart.start()
     try:
         yield
     finally:
         done.set()
         heart.join()
-        with suppress(StudyError), store.database.transaction() as run:  # if not, others wait for PATIENCE
-            run("DELETE FROM edrbo_turns WHERE study_id = ? AND holder = ?", study, me)
+
+
+def _try(store: EventStore, statement: str, *values: Value) -> None:
+    """A sign that cannot be given is no reason to stop: others wait for their patience at most."""
+    with suppress(StudyError), store.database.transaction() as run:
+        run(statement, *values)
+
+
+# -------------------------------------------------------------------- turns
+
+
+def is_taken(store: EventStore, study: int) -> bool:
+    """Whether somebody computes a suggestion who was overtaken once, or waited."""
+    return bool(store.database.read(LOOK, study))
+
+
+@contextmanager
+def turn(store: EventStore, study: int) -> Iterator[None]:
+    """Within, other processes leave computing to this one."""
+    mine, me = "WHERE study_id = ? AND holder = ?", new_holder()
+    _wait(store, study, me)
+    try:
+        with _giving(lambda: _try(store, f"UPDATE edrbo_turns SET beat = beat + 1 {mine}", study, me)):
+            yield
+    finally:
+        _try(store, f"DELETE FROM edrbo_turns {mine}", study, me)
 
 
 def _wait(store: EventStore, study: int, me: str) -> None:
-    begun, pause, said = time.monotonic(), PAUSE, False
-    seen: Row | None = None  # the holder and its last sign of life, …
-    since = begun  # … and when we saw it first
+    """Until nobody else has the turn, and it is ours."""
+    begun, said = time.monotonic(), False
+    seen, since = list[tuple[str, int]](), begun  # the holder with the last sign of life, and when we saw it first
     while True:
-        rows = store.database.read("SELECT holder, beat FROM edrbo_turns WHERE study_id = ?", study)
-        now = time.monotonic()
-        row = rows[0] if rows else None
-        if row != seen:
-            seen, since = row, now
-        if row is None or now - since > PATIENCE or _has_ended(str(row[0])):
-            if _take(store, study, me, row):
-                return
+        found, now = store.database.read(LOOK, study), time.monotonic()
+        if found != seen:
+            seen, since = found, now
+        if not found or now - since > PATIENCE or _has_ended(found[0][0]):
+            with store.database.transaction() as run:
+                run(COUNT + store.database.for_update, study)
+                if run(LOOK, study) == found:  # nobody else took it meanwhile
+                    run("DELETE FROM edrbo_turns WHERE study_id = ?", study)
+                    run("INSERT INTO edrbo_turns VALUES (?, ?, ?)", study, me, 0)
+                    return
             continue
         if now - begun > SILENCE and not said:
             said = True
-            owner = ascii(str(row[0]).rpartition(" ")[0]).strip("'")
+            owner = ascii(found[0][0].rpartition(" ")[0]).strip("'")
             logger.warning(
                 "waiting for %s, which computes a suggestion; without a sign of life for %d s I go on", owner, PATIENCE
             )
-        time.sleep(pause)
-        pause = min(1.3 * pause, LONGEST_PAUSE)
-
-
-def _take(store: EventStore, study: int, me: str, before: Row | None) -> bool:
-    """Whether the turn is ours now: nobody else took it since we saw it free, or with a holder who is gone."""
-    with store.database.transaction() as run:
-        run(f"SELECT id FROM edrbo_studies WHERE id = ?{store.database.for_update}", study)
-        rows = run("SELECT holder, beat FROM edrbo_turns WHERE study_id = ?", study)
-        if (rows[0] if rows else None) != before:
-            return False
-        run("DELETE FROM edrbo_turns WHERE study_id = ?", study)
-        run("INSERT INTO edrbo_turns VALUES (?, ?, ?)", study, me, 0)
-        return True
-
-
-def _beat(store: EventStore, study: int, me: str, done: threading.Event) -> None:
-    """Signs of life until ``done``; one that cannot be given is no reason to stop."""
-    while not done.wait(HEARTBEAT):
-        with suppress(StudyError), store.database.transaction() as run:
-            run("UPDATE edrbo_turns SET beat = beat + 1 WHERE study_id = ? AND holder = ?", study, me)
-
-
-def _has_ended(holder: str) -> bool:
-    """Whether it was a process of this machine, which is gone; of others one cannot tell."""
-    words = holder.split(" ")
-    if os.name != "posix" or len(words) < 5 or words[3] != socket.gethostname() or not words[1].isdigit():
-        return False
-    try:
-        os.kill(int(words[1]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it lives, under another user
-        return False
-    return False
+        time.sleep(PAUSE)
 
 
 # -------------------------------------------------------------------- claims
@@ -148,30 +152,15 @@ def claim(run: Statement, study: int, number: int, holder: str) -> None:
 
 def release(store: EventStore, study: int, number: int, holder: str) -> None:
     """What was reported needs no holder; a claim that stays is passed over."""
-    with suppress(StudyError), store.database.transaction() as run:
-        run("DELETE FROM edrbo_claims WHERE study_id = ? AND run_id = ? AND holder = ?", study, number, holder)
+    _try(store, "DELETE FROM edrbo_claims WHERE study_id = ? AND run_id = ? AND holder = ?", study, number, holder)
 
 
 @contextmanager
 def at_work(store: EventStore, study: int, holder: str) -> Iterator[None]:
     """Within, ``holder`` gives signs of life. What it holds in the end can be taken over at once."""
-    done = threading.Event()
-    heart = threading.Thread(target=_signs, args=(store, study, holder, done), daemon=True)
-    heart.start()
+    mine = "UPDATE edrbo_claims SET at = ? WHERE study_id = ? AND holder = ?"
     try:
-        yield
+        with _giving(lambda: _try(store, mine, time.time(), study, holder)):
+            yield
     finally:
-        done.set()
-        heart.join()
-        _sign(store, study, holder, 0.0)
-
-
-def _signs(store: EventStore, study: int, holder: str, done: threading.Event) -> None:
-    while not done.wait(HEARTBEAT):
-        _sign(store, study, holder, time.time())
-
-
-def _sign(store: EventStore, study: int, holder: str, at: float) -> None:
-    """One that cannot be given is no reason to stop."""
-    with suppress(StudyError), store.database.transaction() as run:
-        run("UPDATE edrbo_claims SET at = ? WHERE study_id = ? AND holder = ?", at, study, holder)
+        _try(store, mine, 0.0, study, holder)

@@ -22,9 +22,8 @@ from urllib.parse import urlsplit
 
 from edrbo.errors import EdrboError, StudyError
 from edrbo.lab.config import Description, read_toml, write_toml
-from edrbo.lab.files import LARGEST_DESCRIPTION, FileKind, file_kind, read_file
+from edrbo.lab.files import LARGEST_DESCRIPTION, FileKind, file_kind, is_url, read_file
 from edrbo.lab.store.event_store import EventStore
-from edrbo.lab.store.place import is_url
 from edrbo.lab.study import Study
 from edrbo.records.settings import Settings
 
