@@ -90,7 +90,7 @@ def test_a_user_who_may_only_read(line: Space, postgresql: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP ROLE IF EXISTS guest")
         cursor.execute("CREATE ROLE guest LOGIN")
-        cursor.execute("GRANT SELECT ON edrbo_studies, edrbo_events, edrbo_fits, edrbo_turns, edrbo_claims TO guest")
+        cursor.execute("GRANT SELECT ON edrbo_studies, edrbo_events, edrbo_fits, edrbo_claims TO guest")
     connection.close()
     reader = Study.open(postgresql.replace("postgres:@", "guest:@"), name="read only")
     assert len(reader) == 1

@@ -160,7 +160,7 @@ def test_a_worker_elsewhere_is_waited_for_as_long_as_it_lives(study: Study, late
     assert study._next_for("somebody else", 2, 60.0) == (None, True)
     later(61.0)
     with turns.at_work(study._store, study._id, "somebody else"):
-        turns._sign(study._store, study._id, "somebody else", turns.time.time())
+        turns._try(study._store, turns.SIGN, turns.time.time(), study._id, "somebody else")
         again, _ = study._next_for("somebody else", 2, 60.0)
     assert again is not None
     assert again.id == suggestion.id
@@ -170,7 +170,7 @@ def test_signs_of_life_keep_a_claim(study: Study, later: Callable[[float], None]
     suggestion, _ = study._next_for(ELSEWHERE, 2, 60.0)
     assert suggestion is not None
     later(59.0)
-    turns._sign(study._store, study._id, ELSEWHERE, turns.time.time())
+    turns._try(study._store, turns.SIGN, turns.time.time(), study._id, ELSEWHERE)
     later(110.0)
     assert study.claim(stale_after=60.0) is None
     later(120.0)

@@ -134,7 +134,7 @@ class Database(ABC):
 
     def _start(self) -> Any:
         """A connection on which a transaction has begun."""
-        self._run(self._connected(), self.begin)
+        self._read(self.begin, ())
         return self._connection
 
     def _read(self, statement: str, values: tuple[Value, ...]) -> list[Row]:
@@ -219,11 +219,16 @@ class SQLite(Database):
         return connection
 
     def _read(self, statement: str, values: tuple[Value, ...]) -> list[Row]:
-        if self._connection is not None or files.may_write(self._path):
+        begins = statement == self.begin  # a transaction, which needs a connection that may write
+        if begins or self._connection is not None or files.may_write(self._path):
             try:
                 return super()._read(statement, values)
             except sqlite3.OperationalError as problem:
-                if self._has_log() or not getattr(problem, self.code, "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+                if (
+                    begins
+                    or self._has_log()
+                    or not getattr(problem, self.code, "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
+                ):
                     raise
             self.close()  # the disk is too full for the files that a writer needs
         # Without a log to be read nobody is writing; SQLite could not make one here, and says so unless reported.
@@ -262,11 +267,6 @@ class PostgreSQL(Database):
     def _has_tables(self) -> bool:
         return self.read("SELECT to_regclass('edrbo_studies')") != [(None,)]
 
-    def _connected(self) -> Any:
-        if self._connection is not None and self._connection.closed:
-            self.close()
-        return super()._connected()
-
     def _connect(self) -> Any:
         try:
             import psycopg2
@@ -287,10 +287,6 @@ class PostgreSQL(Database):
         self._run(connection, f"SET idle_in_transaction_session_timeout = '{CRASHED}s'")
         return connection
 
-    def _start(self) -> Any:
-        self._read(self.begin, ())
-        return self._connection
-
     def _read(self, statement: str, values: tuple[Value, ...]) -> list[Row]:
         """Once more by a new connection, if the old one turns out to be dead."""
         try:
@@ -298,6 +294,7 @@ class PostgreSQL(Database):
         except Exception:
             if self._connection is None or not self._connection.closed:
                 raise
+        self.close()
         return super()._read(statement, values)
 
     def _error(self, action: str, problem: Exception) -> StudyError:

@@ -32,8 +32,6 @@ SCHEMA = (
     PRIMARY KEY (study_id, seq), UNIQUE (study_id, key))""",
     """CREATE TABLE IF NOT EXISTS edrbo_fits (  -- of the surrogate: a cache, which may be dropped at any time
     study_id BIGINT PRIMARY KEY REFERENCES edrbo_studies (id), body TEXT NOT NULL, checksum TEXT NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS edrbo_turns (  -- who computes a suggestion at the moment (turns.py)
-    study_id BIGINT PRIMARY KEY REFERENCES edrbo_studies (id), holder TEXT NOT NULL, beat BIGINT NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS edrbo_claims (  -- who evaluates a run at the moment, and the last sign of life
     study_id BIGINT NOT NULL REFERENCES edrbo_studies (id), run_id BIGINT NOT NULL, holder TEXT NOT NULL,
     at DOUBLE PRECISION NOT NULL, PRIMARY KEY (study_id, run_id))""",

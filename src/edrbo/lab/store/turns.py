@@ -1,4 +1,4 @@
-"""Whose turn it is to compute a suggestion, where several processes ask at once; and who evaluates which.
+"""Claims: who computes a suggestion at the moment, where several processes ask at once, and who evaluates which run.
 
 **Turns.** Nothing depends on it but time. A suggestion is checked when it is stored (``Study.ask``): if another one was
 handed out meanwhile, it is computed again, knowing that one. Where many ask at once that alone would compute each
@@ -6,7 +6,7 @@ suggestion many times over, so whoever was overtaken takes a turn, and who finds
 gives a sign of life every two seconds. A process of this machine that has ended is passed over at once; any other after
 ``PATIENCE`` seconds without a sign.
 
-**Claims.** A worker of ``Study.optimize`` holds a claim on what it evaluates, from the transaction that handed it out,
+**Runs.** A worker of ``Study.optimize`` holds a claim on what it evaluates, from the transaction that handed it out,
 and gives signs of life. A claim whose holder is gone, or silent for too long, is taken over by another worker, in a
 transaction as well. Outcomes do not depend on it: a run is reported once, whoever held it.
 """
@@ -20,19 +20,21 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from edrbo.errors import StudyError
-from edrbo.lab.store.database import Statement, Value
+from edrbo.lab.store.database import Row, Statement, Value
 from edrbo.lab.store.event_store import COUNT, EventStore
 
 PATIENCE = 10.0  # seconds without a sign of life
 HEARTBEAT = 2.0  # seconds between two of them
 PAUSE = 0.03  # seconds between two looks
 SILENCE = 2.0  # seconds after which we say what we wait for
-LOOK = "SELECT holder, beat FROM edrbo_turns WHERE study_id = ?"
+COMPUTING = -1  # in place of the number of a run: its next suggestion
+LOOK = "SELECT holder, at FROM edrbo_claims WHERE study_id = ? AND run_id = ?"
+SIGN = "UPDATE edrbo_claims SET at = ? WHERE study_id = ? AND holder = ?"
 
 logger = logging.getLogger("edrbo.lab")
 
@@ -54,64 +56,39 @@ def _has_ended(holder: str) -> bool:
     return False
 
 
-@contextmanager
-def _giving(sign: Callable[[], None]) -> Iterator[None]:
-    """Within, signs of life are given."""
-    done = threading.Event()
-
-    def beat() -> None:
-        while not done.wait(HEARTBEAT):
-            sign()
-
-    heart = threading.Thread(target=beat, daemon=True)
-    heart.start()
-    try:
-        yield
-    finally:
-        done.set()
-        heart.join()
-
-
-def _try(store: EventStore, statement: str, *values: Value) -> None:
-    """A sign that cannot be given is no reason to stop: others wait for their patience at most."""
-    with suppress(StudyError), store.database.transaction() as run:
-        run(statement, *values)
-
-
 # -------------------------------------------------------------------- turns
 
 
 def is_taken(store: EventStore, study: int) -> bool:
     """Whether somebody computes a suggestion who was overtaken once, or waited."""
-    return bool(store.database.read(LOOK, study))
+    return bool(store.database.read(LOOK, study, COMPUTING))
 
 
 @contextmanager
 def turn(store: EventStore, study: int) -> Iterator[None]:
     """Within, other processes leave computing to this one."""
-    mine, me = "WHERE study_id = ? AND holder = ?", new_holder()
+    me = new_holder()
     _wait(store, study, me)
-    try:
-        with _giving(lambda: _try(store, f"UPDATE edrbo_turns SET beat = beat + 1 {mine}", study, me)):
+    with at_work(store, study, me):
+        try:
             yield
-    finally:
-        _try(store, f"DELETE FROM edrbo_turns {mine}", study, me)
+        finally:
+            release(store, study, COMPUTING, me)
 
 
 def _wait(store: EventStore, study: int, me: str) -> None:
     """Until nobody else has the turn, and it is ours."""
     begun, said = time.monotonic(), False
-    seen, since = list[tuple[str, int]](), begun  # the holder with the last sign of life, and when we saw it first
+    seen, since = list[Row](), begun  # the holder with the last sign of life, and when we saw it first
     while True:
-        found, now = store.database.read(LOOK, study), time.monotonic()
+        found, now = store.database.read(LOOK, study, COMPUTING), time.monotonic()
         if found != seen:
             seen, since = found, now
         if not found or now - since > PATIENCE or _has_ended(found[0][0]):
             with store.database.transaction() as run:
                 run(COUNT + store.database.for_update, study)
-                if run(LOOK, study) == found:  # nobody else took it meanwhile
-                    run("DELETE FROM edrbo_turns WHERE study_id = ?", study)
-                    run("INSERT INTO edrbo_turns VALUES (?, ?, ?)", study, me, 0)
+                if run(LOOK, study, COMPUTING) == found:  # nobody else took it meanwhile
+                    claim(run, study, COMPUTING, me)
                     return
             continue
         if now - begun > SILENCE and not said:
@@ -140,7 +117,7 @@ class Claim:
 
 def claims(store: EventStore, study: int) -> dict[int, Claim]:
     """By run; those of runs that were reported since are there until their holders look again."""
-    rows = store.database.read("SELECT run_id, holder, at FROM edrbo_claims WHERE study_id = ?", study)
+    rows = store.database.read("SELECT run_id, holder, at FROM edrbo_claims WHERE study_id = ? AND run_id >= 0", study)
     return {int(run): Claim(str(holder), float(at)) for run, holder, at in rows}
 
 
@@ -158,9 +135,23 @@ def release(store: EventStore, study: int, number: int, holder: str) -> None:
 @contextmanager
 def at_work(store: EventStore, study: int, holder: str) -> Iterator[None]:
     """Within, ``holder`` gives signs of life. What it holds in the end can be taken over at once."""
-    mine = "UPDATE edrbo_claims SET at = ? WHERE study_id = ? AND holder = ?"
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(HEARTBEAT):
+            _try(store, SIGN, time.time(), study, holder)
+
+    heart = threading.Thread(target=beat, daemon=True)
+    heart.start()
     try:
-        with _giving(lambda: _try(store, mine, time.time(), study, holder)):
-            yield
+        yield
     finally:
-        _try(store, mine, 0.0, study, holder)
+        done.set()
+        heart.join()
+        _try(store, SIGN, 0.0, study, holder)
+
+
+def _try(store: EventStore, statement: str, *values: Value) -> None:
+    """What cannot be said is no reason to stop: others wait for their patience at most."""
+    with suppress(StudyError), store.database.transaction() as run:
+        run(statement, *values)
