@@ -264,8 +264,9 @@ def test_descriptions(tmp_path: Path) -> None:
     assert min(counts.values()) > 50
 
 
-def test_nothing_reaches_the_terminal_as_a_code(tmp_path: Path) -> None:
+def test_nothing_reaches_the_terminal_as_a_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, levels, notes and paths that hold escape codes, through every command that prints them."""
+    monkeypatch.chdir(tmp_path)  # where the backup stays
     space = Space(design={"\x1b[31mred": ["\x07a", "\x9bb"], "s": (0.0, 1.0)}, context={"\x1b]0;title\x07": None})
     where = tmp_path / "\x1b[2J.db"
     study = Study.open(where, space, name="\x1b[5mname", method="ucb", initial=2)

@@ -239,7 +239,7 @@ def kill(where: str, times: int, seed: int, path: str) -> None:
             pid = child(where, 10**6, writing, act=live)
             os.close(writing)
             with open(reading) as lines:
-                for _ in range(rng.integers(0, 6)):
+                for _ in range(rng.integers(0, 12)):
                     said.write(lines.readline())
                 time.sleep(rng.uniform(0.0, 0.03))  # the moment of death, not a wait for something to happen
                 os.kill(pid, signal.SIGKILL)

@@ -218,17 +218,17 @@ class SQLite(Database):
             raise
         return connection
 
+    def _start(self) -> Any:
+        self._run(self._connected(), self.begin)  # never by one that only reads
+        return self._connection
+
     def _read(self, statement: str, values: tuple[Value, ...]) -> list[Row]:
-        begins = statement == self.begin  # a transaction, which needs a connection that may write
-        if begins or self._connection is not None or files.may_write(self._path):
+        if self._connection is not None or files.may_write(self._path):
             try:
                 return super()._read(statement, values)
             except sqlite3.OperationalError as problem:
-                if (
-                    begins
-                    or self._has_log()
-                    or not getattr(problem, self.code, "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
-                ):
+                code = getattr(problem, self.code, "")
+                if self._has_log() or not code.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
                     raise
             self.close()  # the disk is too full for the files that a writer needs
         # Without a log to be read nobody is writing; SQLite could not make one here, and says so unless reported.
