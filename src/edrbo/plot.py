@@ -313,7 +313,7 @@ class Pictures:
             (left_out, "grey", "left out", "ring"),
         ):
             if some:
-                some = [some[k] for k in thinned(len(some))]
+                some = [some[k] for k in thinned([row[1] for row in some], [row[2] for row in some])]
                 places, values = [row[1] for row in some], [row[2] for row in some]
                 tips, ids = [self.tip(row[0]) for row in some], [row[0].id for row in some]
                 more: dict[str, Any] = {"color": color, "shape": shape, "faint": faint and shape == "dot"}
@@ -568,7 +568,7 @@ class Pictures:
         """Where runs were, and the answer."""
         rows = [(run, self._value(run, x), self._value(run, y)) for run in self.reported]
         rows = [row for row in rows if math.isfinite(row[1]) and math.isfinite(row[2])]
-        rows = [rows[k] for k in thinned(len(rows))]
+        rows = [rows[k] for k in thinned([row[1] for row in rows], [row[2] for row in rows])]
         tips, ids = [self.tip(run) for run, _, _ in rows], [run.id for run, _, _ in rows]
         marks: list[Mark] = []
         if rows:
@@ -674,7 +674,7 @@ class Pictures:
         first = self.state.amendments[0].before if self.state.amendments else settings
         ends = [k + 1 for k, event in enumerate(history) if isinstance(event, e.Reported)]
         found: list[tuple[int, Recommendation]] = []
-        for k in [ends[i] for i in thinned(len(ends) - 1, MOST_ANSWERS - 1)] if len(ends) > 1 else ():
+        for k in [ends[i] for i in evenly(len(ends) - 1, MOST_ANSWERS - 1)] if len(ends) > 1 else ():
             state = State.start(first).replay(history[:k])
             try:
                 before = Optimizer.of(state)
@@ -731,7 +731,7 @@ class Pictures:
             for i in range(len(data.y))
             if self.state.runs[owners[i]].series is not None and math.isfinite(data.c[i, k])
         ]
-        rows = [rows[i] for i in thinned(len(rows))]
+        rows = [rows[i] for i in thinned(data.c[rows, k], data.y[rows])]
         tips = [f"run {owners[i]}: {number(float(data.y[i]))}" for i in rows]
         x, y = data.c[rows, k].tolist(), data.y[rows].tolist()
         return [Points(x, y, "blue", "row of a run", tips, [owners[i] for i in rows], size=2.2)] if rows else []
@@ -741,8 +741,8 @@ class Pictures:
         name, values = self.space.context_names[k], self.contexts[:, k]
         reach, labels = self._context_axis(k, values)
         cut = len(values) - self.recent
-        keep = thinned(len(values))
-        keep = keep[np.isfinite(values[keep])]
+        known = np.flatnonzero(np.isfinite(values))
+        keep = known[thinned(known.astype(np.float64), values[known])]
         marks: list[Mark] = []
         for chosen, color, words in (
             (keep[keep < cut], "blue", "earlier"),
@@ -799,7 +799,7 @@ class Pictures:
         actual, predicted = self.units.to_user(found.y), self.units.to_user(found.mean)
         reach = self.units.spread_to_user(Z95 * found.sd)
         low, high = span([*actual.tolist(), *predicted.tolist()])
-        keep = thinned(len(actual), 300)
+        keep = thinned(predicted, actual, most=300)
         inside = np.abs(actual - predicted) <= reach
         owners = [self.state.owners[row] for row in self.state.training_order]
         marks: list[Mark] = [Line([low, high], [low, high], "grey", "as predicted", dashed=True)]
@@ -840,8 +840,29 @@ def drawn_contexts(log: ContextLog, d_c: int) -> Array:
     return np.concatenate(parts)
 
 
-def thinned(count: int, most: int = MOST_DOTS) -> NDArray[np.intp]:
-    """Positions of at most ``most`` of ``count`` things, evenly."""
+def thinned(x: Sequence[float] | Array, y: Sequence[float] | Array, *, most: int = MOST_DOTS) -> NDArray[np.intp]:
+    """Which of many points are drawn, in their order: at most ``most``. All that lie alone are among them, and of each
+    crowd the latest; the others are chosen evenly, so that one sees where there are many.
+    """
+    at = np.array([x, y], dtype=np.float64)  # 2 × n
+    count = at.shape[1]
+    if count <= most:
+        return np.arange(count)
+    at /= np.maximum(np.abs(at).max(axis=1, keepdims=True), np.finfo(float).tiny)  # so that nothing overflows
+    low, wide = at.min(axis=1, keepdims=True), np.ptp(at, axis=1, keepdims=True)
+    share, cells = (at - low) / np.where(wide > 0, wide, 1.0), most
+    while True:  # of a grid that has at most so many cells with something in them as are half of all points
+        across, upward = np.minimum(share * cells, cells - 1).astype(np.intp)
+        last = count - 1 - np.unique((across * cells + upward)[::-1], return_index=True)[1]
+        if len(last) <= most // 2 or cells == 1:
+            break
+        cells = max(cells * 3 // 4, 1)
+    rest = np.setdiff1d(np.arange(count), last)
+    return np.sort(np.concatenate([last, rest[evenly(len(rest), most - len(last))]]))
+
+
+def evenly(count: int, most: int) -> NDArray[np.intp]:
+    """Positions of at most ``most`` of ``count`` things."""
     return np.unique(np.linspace(0, count - 1, max(min(count, most), 0)).round().astype(np.intp))
 
 

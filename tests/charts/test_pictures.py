@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import edrbo
 from edrbo import Optimizer, Space, Study
 from edrbo.charts import Bars, Chart, Heat, Line, Points, Rule, Spans
 from edrbo.errors import EdrboError
-from edrbo.plot import Pictures
+from edrbo.plot import Pictures, thinned
 from edrbo.space import Integer, Real
 
 SPACE = Space(
@@ -66,6 +68,21 @@ def test_progress_shows_every_run_for_what_it_is(pictures: Pictures) -> None:
     assert "humidity 30 %" in marks["result"].tips[0]
     assert "Kim" in marks["result"].tips[0]
     assert "breaks the limit on roughness" in marks["breaks a limit"].tips[0]
+
+
+@given(st.integers(0, 100), st.integers(200, 1500), st.integers(1, 8), st.sampled_from([1e-300, 1.0, 1e300]))
+def test_of_many_points_those_that_lie_alone_are_drawn(seed: int, most: int, alone: int, scale: float) -> None:
+    """A crowd of thousands is thinned evenly; what lies apart from it stays, wherever it came."""
+    draw = np.random.default_rng(seed)
+    x, y = np.arange(3000.0), draw.normal(size=3000)
+    rows = draw.choice(3000, alone, replace=False)
+    y[rows] = 20.0 * (1 + np.arange(alone)) * draw.choice([-1, 1], alone)
+    keep = thinned(x, y * scale, most=most)
+    assert len(keep) == most
+    assert (np.diff(keep) > 0).all()
+    assert set(rows) <= set(keep)
+    assert np.histogram(keep, bins=4, range=(0, 3000))[0].min() > most / 8
+    assert thinned(x[:most], y[:most], most=most).tolist() == list(range(most))
 
 
 def test_the_best_so_far_keeps_the_limits(pictures: Pictures) -> None:

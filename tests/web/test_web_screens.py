@@ -147,6 +147,23 @@ def test_runs_are_sorted(at_line: Client) -> None:
     assert 'aria-sort="descending"' in at_line.get("/s/line/runs?sort=y.gloss&down=true").text
 
 
+def test_many_runs_are_listed_in_windows(at_line: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "WINDOW", 2)
+    seen, path = [], "/s/line/runs?sort=y.gloss&down=true"
+    while path:
+        page = at_line.get(path).text
+        seen.append(shown_ids(page))
+        assert f"{2 * len(seen) - 1} to {2 * len(seen)} of 6" in page
+        found = re.search(r'rel="next" href="([^"]+)"', page)
+        path = found[1].replace("&amp;", "&") if found else ""
+    assert len(seen) == 3
+    assert seen[:2] == [[3, 2], [1, 0]]
+    assert 'rel="prev"' not in at_line.get("/s/line/runs").text
+    assert shown_ids(at_line.get("/s/line/runs?first=999").text) == [1, 0]  # of a list that was longer
+    assert "first=2&amp;" in at_line.get("/s/line/runs?first=2").text  # what is asked for every second
+    assert at_line.get("/s/line/runs?first=-1").status == 422
+
+
 def test_runs_are_found(line: Study, at_line: Client) -> None:
     line.note(1, "new roll")
     for words, ids in (

@@ -380,11 +380,11 @@ def context_doubts(state: State, context: Mapping[str, Any]) -> list[str]:
     return Others.of(state).context_doubts(state.space.context_numbers(context))
 
 
-def implausible(state: State) -> list[ImplausibleRun]:
-    """The runs reported that look wrong beside all others, or beside what was expected of them."""
+def implausible(state: State, keys: Iterable[int] | None = None) -> list[ImplausibleRun]:
+    """The runs reported that look wrong beside all others, or beside what was expected of them; of ``keys``, or all."""
     everything, apart = Others.of(state), outliers(state)
     found = []
-    for key in state.reported:
+    for key in state.reported if keys is None else [key for key in keys if key in state.reported]:
         reasons = _doubts_about(state, everything, key) + [UNLEARNED] * bool(apart[list(state.rows_of(key))].any())
         if reasons:
             found.append(ImplausibleRun(key, tuple(reasons)))

@@ -21,7 +21,7 @@ from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.session import StudySession, StudySessions
 from edrbo.lab.web.setup import amendments_of, goal_choices, more_settings, setup_of
 from edrbo.lab.web.views import shown, shown_of, when
-from edrbo.records.descriptions import context_asked_for, describe_aim, describe_outcomes, describe_spending
+from edrbo.records.descriptions import context_asked_for, describe_aim, describe_spending
 from edrbo.records.state import State
 
 PATIENCE = 0.3  # seconds a page waits for what may be known already
@@ -123,9 +123,9 @@ class Pages:
             "jobs": jobs,
             "trouble": session.worker.last_failed("ask"),
             "variables": views.variables_of(state.space),
-            "latest": _latest(state),
+            "latest": views.latest_of(state),
             "glance": views.glance(state),
-            "late": sum(1 for row in views.runs_of(state, "late")),
+            "late": sum(run.late for run in state.runs.values()),
             "last_context": views.last_context(state),
             "spent": describe_spending(state),
         }
@@ -155,6 +155,7 @@ class Pages:
             q: str = "",
             sort: str = "",
             down: bool = False,
+            first: Annotated[int, Query(ge=0)] = 0,
             seen: str = "",
             part: str = "",
         ) -> Response:
@@ -164,11 +165,15 @@ class Pages:
                 return Response(status_code=204)
             status = status if status in views.STATUSES else ""
             rows = views.searched(state, views.runs_of(state, status), q[:200])
-            values: dict[str, Any] = {"rows": views.sorted_rows(state, rows, sort, down), "statuses": views.STATUSES}
+            found = views.sorted_rows(state, rows, sort, down)
+            first = min(first, max(len(found) - 1, 0)) // views.WINDOW * views.WINDOW
+            rows = found[first : first + views.WINDOW]
+            values: dict[str, Any] = {"rows": rows, "first": first, "found": len(found), "window": views.WINDOW}
+            values["statuses"] = views.STATUSES
             values |= {"session": session, "state": state, "version": session.version(state), "chosen": status}
             values |= {"q": q[:200], "sort": sort, "down": down, "columns": views.columns_of(state)}
-            values["columns"] = views.aligned(values["columns"], values["rows"], state.settings.outcome)
-            values |= {"marks": views.marks_of(state), "cell": views.cell}
+            values["columns"] = views.aligned(values["columns"], found, state.settings.outcome)
+            values |= {"marks": views.marks_of(state, rows), "cell": views.cell}
             name = "runs_live.html" if part else "runs.html"
             return self.render(request, name, here="runs", variables=views.variables_of(state.space), **values)
 
@@ -279,16 +284,6 @@ class Pages:
 def _typeset(value: Any) -> Any:
     """What a template shows; what is HTML already stays."""
     return typeset(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _latest(state: State) -> list[dict[str, Any]]:
-    """The last results, each in a sentence with what was set."""
-    found = views.runs_of(state, "reported")
-    found.sort(key=lambda row: row["at"] or 0.0, reverse=True)
-    return [
-        {**row, "words": describe_outcomes(state.settings, row["value"], state.runs[row["id"]].others)}
-        for row in found[:3]
-    ]
 
 
 def _pair(state: State, query: Mapping[str, str]) -> tuple[str, str] | None:

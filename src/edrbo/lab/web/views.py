@@ -40,6 +40,8 @@ from edrbo.space import Space
 from edrbo.space.variables import number_text
 from edrbo.text import Fact, range_text
 
+LATEST = 3  # results on the first screen
+WINDOW = 200  # runs on one page of the list
 STATUSES = ("reported", "pending", "failed", "cancelled", "dropped", "late")
 
 
@@ -56,45 +58,65 @@ def variables_of(space: Space) -> dict[str, list[Any]]:
     }
 
 
-def run_row(state: State, run: Run, stamps: Mapping[int, e.Event], notes: Mapping[int, list[str]]) -> dict[str, Any]:
-    """A run as a table shows it; values are exact, for programs too. ``stamps`` say who measured it and when."""
-    space, last = state.space, stamps.get(run.id)
-    context = None if run.context is None else space.name_contexts(run.context[None])[0]
-    return {
-        "id": run.id,
-        "status": status_of(run),
-        "design": space.decode_designs(run.x)[0],
-        "context": context if space.d_c else None,
-        "late": run.late,
-        "rows": 0 if run.series is None else len(run.series),
-        "value": run.value,
-        "control": run.control,
-        "measured": run.measured,
-        "outcomes": outcomes_of(run, state.settings) if state.settings.outcomes else {},
-        "breaks": broken_limits(run, state.settings),
-        "noise_variance": run.noise_variance,
-        "cost": run.cost,
-        "cost_expected": run.cost_expected,
-        "suggested": run.suggested,
-        "why": run.why,
-        "by": None if last is None else last.by,
-        "at": None if last is None else last.at,
-        "note": "; ".join(notes.get(run.id, ())) or None,
-    }
+def run_rows(state: State, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Runs as a table shows them; values are exact, for programs too. Decoded together, since one takes as long."""
+    if not runs:
+        return []
+    space, settings, stamps, notes = state.space, state.settings, measured(state), remarks_of(state)
+    designs = space.decode_designs(np.array([run.x for run in runs]))
+    met = [run for run in runs if run.context is not None] if space.d_c else []
+    contexts = space.name_contexts(np.array([run.context for run in met])) if met else []
+    context_of = dict(zip((run.id for run in met), contexts, strict=True))
+    return [
+        {
+            "id": run.id,
+            "status": status_of(run),
+            "design": design,
+            "context": context_of.get(run.id),
+            "late": run.late,
+            "rows": 0 if run.series is None else len(run.series),
+            "value": run.value,
+            "control": run.control,
+            "measured": run.measured,
+            "outcomes": outcomes_of(run, settings) if settings.outcomes else {},
+            "breaks": broken_limits(run, settings),
+            "noise_variance": run.noise_variance,
+            "cost": run.cost,
+            "cost_expected": run.cost_expected,
+            "suggested": run.suggested,
+            "why": run.why,
+            "by": stamps[run.id].by if run.id in stamps else None,
+            "at": stamps[run.id].at if run.id in stamps else None,
+            "note": "; ".join(notes.get(run.id, ())) or None,
+        }
+        for run, design in zip(runs, designs, strict=True)
+    ]
 
 
 def row_of(state: State, run: Run) -> dict[str, Any]:
     """One run by itself."""
-    return run_row(state, run, measured(state), remarks_of(state))
+    return run_rows(state, [run])[0]
 
 
 def runs_of(state: State, status: str = "") -> list[dict[str, Any]]:
     """All runs, newest first; ``status`` picks some."""
-    stamps, notes = measured(state), remarks_of(state)
-    rows = [run_row(state, run, stamps, notes) for run in reversed(list(state.runs.values()))]
-    if status == "late":
-        return [row for row in rows if row["late"]]
-    return [row for row in rows if not status or row["status"] == status]
+    return run_rows(state, chosen_runs(state, status))
+
+
+def chosen_runs(state: State, status: str = "") -> list[Run]:
+    """The same, as the state has them."""
+    runs = reversed(list(state.runs.values()))
+    return [run for run in runs if not status or (run.late if status == "late" else status_of(run) == status)]
+
+
+def latest_of(state: State) -> list[dict[str, Any]]:
+    """The last results, each in a sentence with what was set."""
+    stamps = measured(state)
+    runs = sorted(chosen_runs(state, "reported"), key=lambda run: stamps[run.id].at or 0.0, reverse=True)[:LATEST]
+    return [
+        {**row, "words": describe_outcomes(state.settings, run.value, run.others)}
+        for run, row in zip(runs, run_rows(state, runs), strict=True)
+    ]
 
 
 # -------------------------------------------------------------------- the list of runs
@@ -186,11 +208,11 @@ def status_words(status: str) -> str:
     return "left out" if status == "dropped" else RUN_STATUSES[status]
 
 
-def marks_of(state: State) -> dict[str, Any]:
-    """Which runs stand out: the best of each main outcome, and those that look mistyped."""
+def marks_of(state: State, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Which runs stand out: the best of each main outcome, and those of ``rows`` that look mistyped."""
     return {
         "best": {run.id for run in best_runs(state).values()},
-        "doubtful": {one.run: "; ".join(one.reasons) for one in implausible(state)},
+        "doubtful": {one.run: "; ".join(one.reasons) for one in implausible(state, [row["id"] for row in rows])},
     }
 
 
@@ -216,8 +238,9 @@ def glance(state: State) -> list[Fact]:
     """How far a study is, in a few facts: a label, a value, and what it means."""
     reported, late = len(state.reported), sum(run.late for run in state.runs.values())
     facts = [Fact("results", str(reported), plural(len(state.failed), "run") + " failed" if state.failed else "")]
-    for name, run in best_runs(state).items():
-        several = "" if len(best_runs(state)) == 1 else f": {name}"
+    best = best_runs(state)
+    for name, run in best.items():
+        several = "" if len(best) == 1 else f": {name}"
         value = outcome_of(run, name, state.settings)
         assert value is not None
         unit = unit_of_outcome(state, name)
