@@ -147,9 +147,7 @@ class Botorch(Told):
         torch.manual_seed(1000 * self.seed + len(self.y))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found, _ = optimize_acqf(
-                acquisition, bounds, q=1, num_restarts=8, raw_samples=128, fixed_features=held
-            )
+            found, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=8, raw_samples=128, fixed_features=held)
         return found[0, : self.problem.d_x].numpy()
 
     def model(self):
@@ -186,7 +184,7 @@ class Envbo(Told):
         from nubo.algorithms import envbo
 
         torch.manual_seed(1000 * self.seed + len(self.y))
-        np.random.seed(1000 * self.seed + len(self.y))
+        np.random.seed(1000 * self.seed + len(self.y))  # noqa: NPY002 (NUBO draws from it)
         d_x, d_c = self.problem.d_x, self.problem.d_c
         with warnings.catch_warnings(), double_precision():
             warnings.simplefilter("ignore")

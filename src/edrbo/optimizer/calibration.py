@@ -99,8 +99,9 @@ def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
     the time are the better judges.
     """
     with torch.no_grad():
-        sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
-        error = (model.gp.chol.mT @ model.gp.alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
+        chol, alpha = model.gp.past_factor()
+        sd = chol.diagonal(dim1=-2, dim2=-1)
+        error = (chol.mT @ alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
     return HeldOutPredictions(y[1:], mean[1:], spread[1:])
 

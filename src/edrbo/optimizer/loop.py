@@ -19,7 +19,7 @@ from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.reported import Function, evaluate
 from edrbo.records.sanity import not_typed
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose
 from edrbo.space import Space
 from edrbo.space.variables import number_text
 
@@ -127,6 +127,8 @@ def maximize(
     aim: Purpose = "operate",
     least_success: float = LEAST_SUCCESS,
     outliers: Outliers = "robust",
+    drift: Drift = None,
+    noise_model: NoiseModel = "auto",
     outcome: str = "value",
     unit: str = "",
     title: str = "",
@@ -164,6 +166,8 @@ def maximize(
         aim: "operate" if every run counts, "identify" if only the design in the end does.
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -184,6 +188,8 @@ def maximize(
         aim=aim,
         least_success=least_success,
         outliers=outliers,
+        drift=drift,
+        noise_model=noise_model,
         outcome=outcome,
         unit=unit,
         title=title,
@@ -211,6 +217,8 @@ def minimize(
     aim: Purpose = "operate",
     least_success: float = LEAST_SUCCESS,
     outliers: Outliers = "robust",
+    drift: Drift = None,
+    noise_model: NoiseModel = "auto",
     outcome: str = "value",
     unit: str = "",
     title: str = "",
@@ -238,6 +246,8 @@ def minimize(
         aim: "operate" if every run counts, "identify" if only the design in the end does.
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -259,6 +269,8 @@ def minimize(
         aim=aim,
         least_success=least_success,
         outliers=outliers,
+        drift=drift,
+        noise_model=noise_model,
         outcome=outcome,
         unit=unit,
         title=title,

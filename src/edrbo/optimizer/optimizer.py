@@ -52,7 +52,7 @@ from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, Outcome
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.run import Suggestion
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.validation import read_number
 from edrbo.space import Space
@@ -100,6 +100,8 @@ class Optimizer(Recorder):
         evaluations: How many runs there will be, if that is known; for "identify".
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -125,6 +127,8 @@ class Optimizer(Recorder):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -143,6 +147,8 @@ class Optimizer(Recorder):
             "evaluations": evaluations,
             "least_success": least_success,
             "outliers": outliers,
+            "drift": drift,
+            "noise_model": noise_model,
             "outcome": outcome,
             "unit": unit,
             "title": title,

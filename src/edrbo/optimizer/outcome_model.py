@@ -34,11 +34,13 @@ from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.goals import Goal, as_goal
 from edrbo.records.outcomes import Units
 from edrbo.records.sanity import LARGEST_TABLE, MAX_MAGNITUDE, Interval, OutcomeForecast
+from edrbo.records.settings import LEARNED
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.context_scale import ContextScale
 from edrbo.streams import stream_seed
-from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, advance
+from edrbo.surrogate.drift import DriftingSurrogate, asked_at
+from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, Surrogate, advance
 from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.marginal import doubted
 
@@ -102,7 +104,7 @@ class OutcomeModel:
             fitted = None  # something was corrected or undone
         if fitted is None or fitted.rows != n:
             fitted = advance(
-                self.method.surrogate,
+                self._surrogate,
                 fitted,
                 n,
                 data.inputs,
@@ -111,8 +113,18 @@ class OutcomeModel:
                 None if self.stored is None else self.stored.usable(data),
             )
             self._digest = data.digest(n)
+        if self.state.settings.drift is not None:
+            fitted = replace(fitted, model=asked_at(fitted.model, data.now))
         self._fitted = fitted
         return fitted.model
+
+    @property
+    def _surrogate(self) -> Surrogate:
+        """The method's, of f that drifts if it does."""
+        drift = self.state.settings.drift
+        if drift is None:
+            return self.method.surrogate
+        return DriftingSurrogate.of(self.method.surrogate, None if drift == LEARNED else float(drift))
 
     # ---------------------------------------------------------------- posteriors
 
@@ -278,6 +290,7 @@ def _check(hyper: Hyperparameters) -> None:
     )
     numbers = all(bool(part.isfinite().all()) and bool((part > 0).all()) for part in positive)
     power = isinstance(hyper.power, int | float) and math.isfinite(hyper.power)
+    power = power and (hyper.half_life is None or (isinstance(hyper.half_life, int | float) and hyper.half_life > 0))
     if not (shapes and numbers and power and bool(hyper.mean.isfinite().all())):
         raise InvalidValueError("the hyper-parameters of the stored fit make no sense")
 

@@ -92,6 +92,19 @@ def read_forgetting(given: Any) -> float | None:
     return number
 
 
+def read_drift(given: Any) -> Drift:
+    """A half-life in runs, "learned", or None."""
+    if given is None or given == LEARNED:
+        return given
+    hint = f'give a half-life in runs, above zero, or "{LEARNED}"'
+    if isinstance(given, str):
+        raise InvalidValueError(f"drift is {given!r}", hint)
+    number = plain_number(given)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidValueError(f"drift is {given!r}", hint)
+    return number
+
+
 def read_probability(name: str) -> Callable[[Any], float]:
     def read(given: Any) -> float:
         number = plain_number(given)
@@ -111,12 +124,15 @@ def read_text(name: str) -> Callable[[Any], str]:
     return read
 
 
+LEARNED = "learned"  # of a setting that the data are to choose
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
 DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (research/journal.md)
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
 LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
 
 Outliers = Literal["robust", "keep"]
+NoiseModel = Literal["auto", "constant"]
+Drift = float | Literal["learned"] | None
 Purpose = Literal["operate", "identify"]
 
 
@@ -131,6 +147,8 @@ class SettingsOptions(TypedDict, total=False):
     aim: Purpose
     evaluations: int | None
     outliers: Outliers
+    drift: Drift
+    noise_model: NoiseModel
     least_success: float
     outcome: str
     unit: str
@@ -209,6 +227,20 @@ class Settings:
         metadata=_about(
             read_choice("outliers", get_args(Outliers), 'write "robust" or "keep"'),
             "robust: single outcomes absurdly far from all others are not learned from; keep.",
+        ),
+    )
+
+    drift: Drift = field(
+        default=None,
+        metadata=_about(
+            read_drift, "f itself changes: what it was counts half as much after so many runs; or learned."
+        ),
+    )
+    noise_model: NoiseModel = field(
+        default="auto",
+        metadata=_about(
+            read_choice("noise_model", get_args(NoiseModel), 'write "auto" or "constant"'),
+            "auto: noise may be larger here than there if the data say so; constant.",
         ),
     )
 

@@ -367,8 +367,9 @@ class ExpertEnsemble(GaussianModel):
         with variance 1/A_ii; where it is a mean, the rest of its own observations count as well.
         """
         gp = self.gp
-        precision = torch.cholesky_inverse(gp.chol).diagonal(dim1=-2, dim2=-1)  # M × k
-        mean = gp.y - gp.alpha / precision
+        chol, alpha = gp.past_factor()
+        precision = torch.cholesky_inverse(chol).diagonal(dim1=-2, dim2=-1)  # M × k
+        mean = gp.y - alpha / precision
         if self.replicates is None:
             return gp.y, mean, precision.rsqrt()
         rows, share = self.replicates.rows, self.replicates.share

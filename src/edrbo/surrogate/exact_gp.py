@@ -106,8 +106,25 @@ class ExactGP:
 
     def with_lengthscale(self, lengthscale: Tensor) -> ExactGP:
         """The same data with other lengthscales (M × d): a new factor, O(n³)."""
-        hyper = replace(self.hyper, lengthscale=lengthscale)
-        return ExactGP.condition(self.kernels, hyper, self.x, self.y, self.noise_variance)
+        return self.conditioned(self.kernels, replace(self.hyper, lengthscale=lengthscale), self.noise_variance)
+
+    def conditioned(
+        self,
+        kernels: tuple[Kernel, ...],
+        hyper: Hyperparameters,
+        noise_variance: Tensor | None,
+        count: Tensor | None = None,
+    ) -> ExactGP:
+        """The same data under other hyper-parameters, as ``condition`` takes them: O(n³)."""
+        return ExactGP.condition(kernels, hyper, self.x, self.y, noise_variance, count)
+
+    def past_factor(self) -> tuple[Tensor, Tensor]:
+        """L of the covariance of the outcomes, and (L Lᵀ)⁻¹ (y − mean); of f that drifts not those of now."""
+        return self.chol, self.alpha
+
+    def pair_correlation(self, pairs: Tensor) -> Tensor | None:
+        """Correlation by their times of the pairs of rows (2 × P → P); None: f does not drift."""
+        return None
 
     def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> ExactGP:
         """Add observations ``x`` (... × q × d), ``y`` (... × q) by rows of the factor: O(q n²), no rebuild.

@@ -86,6 +86,7 @@ class Likelihood:
     known_noise: Tensor | None  # n, NaN where unknown
     priors: Priors
     replicates: Replicates | None = None  # the observations behind x and y, if some share a row
+    correlation: Tensor | None = None  # P: by which f of a pair is correlated besides, as it drifts
 
     @property
     def observations(self) -> int:
@@ -126,6 +127,8 @@ class Likelihood:
         inverse_square = hyper.lengthscale.square().reciprocal()
         sqdist = inverse_square @ self._differences  # M × P
         signal, slope = gram_and_slope(kernels, sqdist, hyper.outputscale, hyper.shape)
+        if self.correlation is not None:
+            signal, slope = signal.mul_(self.correlation), slope.mul_(self.correlation)
         covariance = self._lower(signal)  # the factorization reads the lower triangle alone
         count = None if self.replicates is None else self.replicates.count
         noise_variance = noise_per_expert(hyper.noise_variance, n, self.known_noise, count)

@@ -237,16 +237,22 @@ class Hyperparameters:
     mean: Tensor  # M
     shape: Tensor  # M: α of the rational quadratic, unused by the others
     power: float = 1.0  # of the outcomes' warping, of all experts together
+    half_life: float | None = None  # of f itself, in runs, of all experts together; None: f stays
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types; ``from_dict`` gives the same numbers back exactly."""
-        return {name: getattr(self, name).tolist() for name in _PER_EXPERT} | {"power": self.power}
+        drift = {} if self.half_life is None else {"half_life": None if math.isinf(self.half_life) else self.half_life}
+        return {name: getattr(self, name).tolist() for name in _PER_EXPERT} | {"power": self.power} | drift
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Hyperparameters:
         named = {"noise_variance" if name == "noise" else name: value for name, value in record.items()}  # of 0.2
         tensors = {name: torch.tensor(named[name], dtype=torch.float64) for name in _PER_EXPERT}
-        return cls(**tensors, power=record.get("power", 1.0))  # records of earlier versions have none
+        half_life = record.get("half_life", 0.0)
+        half_life = math.inf if half_life is None else half_life or None  # JSON knows no infinity
+        return cls(
+            **tensors, power=record.get("power", 1.0), half_life=half_life
+        )  # records of earlier versions have none
 
     def expert(self, m: int) -> Hyperparameters:
         """Those of expert m alone, M = 1."""

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from edrbo.streams import stream
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
-from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
+from edrbo.surrogate.exact_gp import noise_per_expert
 from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, profile_mean, unpack
 from edrbo.surrogate.kernels import Hyperparameters, Kernel, Priors
 from edrbo.surrogate.quasi_newton import minimize_newton
@@ -56,12 +56,14 @@ def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) 
         priors = replace(
             priors, noise_variance=replace(priors.noise_variance, scale=NOISE_DOUBT * priors.noise_variance.scale)
         )
-    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates)
+    together = gp.pair_correlation(torch.tril_indices(n, n, offset=-1))
+    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates, together)
     theta = _drawn(likelihood, gp.kernels, pack(gp.hyper), proposed, members)  # M × members × p
     shares = None if model.weights is None else model.weights.numpy()
     rows = _members(shares, experts, members)
     kernels = tuple(gp.kernels[m] for m, _ in rows)
-    hyper = replace(unpack(torch.stack([theta[m, k] for m, k in rows])), power=gp.hyper.power)
+    hyper = unpack(torch.stack([theta[m, k] for m, k in rows]))
+    hyper = replace(hyper, power=gp.hyper.power, half_life=gp.hyper.half_life)
     return _conditioned(model, kernels, hyper, known, priors)
 
 
@@ -69,8 +71,8 @@ def _conditioned(
     model: ExpertEnsemble, kernels: tuple[Kernel, ...], hyper: Hyperparameters, known: Tensor | None, priors: Priors
 ) -> ExpertEnsemble:
     count = None if model.replicates is None else model.replicates.count
-    gp = ExactGP.condition(kernels, hyper, model.gp.x, model.gp.y, known, count)
-    gp = gp.with_outcomes(gp.y, profile_mean(gp.chol, gp.y, priors.mean_sd))
+    gp = model.gp.conditioned(kernels, hyper, known, count)
+    gp = gp.with_outcomes(gp.y, profile_mean(gp.past_factor()[0], gp.y, priors.mean_sd))
     return ExpertEnsemble(gp, model.scaling, "equal", model.replicates)
 
 

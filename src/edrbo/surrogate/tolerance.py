@@ -71,6 +71,7 @@ class ShiftedGP(ExactGP):
     """``ExactGP`` whose points, data included, are queries: data stand at what came out, u = ½."""
 
     shift: Shift
+    unshifted: ExactGP  # on inputs
     sparse: ClassVar[bool] = False
 
     @classmethod
@@ -79,14 +80,10 @@ class ShiftedGP(ExactGP):
         x = shift.beside(gp.x, gp.x.new_full((*gp.x.shape[:-1], shift.count), 0.5))
         own = gp.hyper.lengthscale[:, shift.columns] / (shift.offset + 0.5 * shift.slope)
         hyper = replace(gp.hyper, lengthscale=shift.beside(gp.hyper.lengthscale, own))
-        return cls(gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, shift)
+        return cls(gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, shift, gp)
 
-    @property
-    def unshifted(self) -> ExactGP:
-        """On inputs."""
-        hyper = replace(self.hyper, lengthscale=self.shift.without(self.hyper.lengthscale))
-        x = self.shift.inputs(self.x)
-        return ExactGP(self.kernels, hyper, x, self.y, self.noise_variance, self.chol, self.alpha)
+    def past_factor(self) -> tuple[Tensor, Tensor]:
+        return self.unshifted.past_factor()
 
     def expert(self, m: int) -> ShiftedGP:
         return ShiftedGP.of(self.unshifted.expert(m), self.shift)
