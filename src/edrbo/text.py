@@ -60,6 +60,15 @@ class OutcomeText(Protocol):
     def holds(self) -> float | None: ...
 
 
+class ProcessChangeText(Protocol):
+    """Since when the process is another, as it is told."""
+
+    @property
+    def run(self) -> int: ...
+    @property
+    def outcome(self) -> str: ...
+
+
 class RecommendationText(Protocol):
     """What a recommendation says; what it is made of stands above this module."""
 
@@ -107,6 +116,8 @@ class RecommendationText(Protocol):
     def outcomes(self) -> Mapping[str, OutcomeText]: ...
     @property
     def limits_hold(self) -> bool | None: ...
+    @property
+    def process_change(self) -> ProcessChangeText | None: ...
 
 
 class PointText(Protocol):
@@ -392,6 +403,8 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
 
 def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
     doubts = []
+    if found.process_change is not None:
+        doubts.append(change_text(settings, found.process_change))
     if found.is_extrapolation:
         doubts.append("Nothing like this was tried: even the nearest run is far away. Try it before relying on it.")
     if found.beats_observations:
@@ -403,6 +416,18 @@ def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
         asked = percent(settings.least_success)
         doubts.append(f"It may well fail: nothing that was tried succeeds with the {asked} asked for.")
     return doubts
+
+
+def change_text(settings: Settings, change: ProcessChangeText) -> str:
+    """That the process has changed, since when, and what can be done."""
+    what = "Results come" if settings.outcomes is None else f"Results of {change.outcome} come"
+    remedy = (
+        "leave out the runs before it" if settings.drift is not None else "set drift, or leave out the runs before it"
+    )
+    return (
+        f"{what} otherwise since about run {change.run}: the process seems to have changed. "
+        f"If it has, {remedy}; if run {change.run} or those after it are mistyped, correct them."
+    )
 
 
 def _next(found: RecommendationText, settings: Settings) -> str:

@@ -35,6 +35,7 @@ from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Outlook, Rivals, outlook
 from edrbo.optimizer.tolerance import Tolerances
 from edrbo.optimizer.training_data import TrainingData
+from edrbo.records.change_point import ProcessChange
 from edrbo.records.descriptions import heading
 from edrbo.records.goals import Expected
 from edrbo.space.variables import format_value
@@ -392,6 +393,7 @@ class Recommendation:
     def to_dict(self) -> dict[str, Any]:
         """Everything by name, with parts as dicts."""
         found = {name: getattr(self, name) for name in PARTS}
+        found["process_change"] = None if self.process_change is None else asdict(self.process_change)
         found["nearest"] = tuple(asdict(run) for run in self.nearest)
         found["outcomes"] = {name: asdict(answer) for name, answer in self.outcomes.items()}
         return found
@@ -545,6 +547,11 @@ class Recommendation:
         training_data = self._known.training_data
         return bool(self._said[0].mean[0] > training_data.outcomes[training_data.kept].max())
 
+    @cached_property
+    def process_change(self) -> ProcessChange | None:
+        """Since which run outcomes come otherwise; None if there is no sign of it."""
+        return self._known.training_data.process_change
+
     @property
     def observations(self) -> int:
         """How many outcomes it stands on."""
@@ -595,5 +602,5 @@ PARTS = (
         "observations",
         "success",
     ),
-    *("outcomes", "limits_hold"),
+    *("outcomes", "limits_hold", "process_change"),
 )

@@ -15,6 +15,7 @@ from edrbo.contexts.distributions import ContextHistory, Levels
 from edrbo.contexts.known_distribution import known_contexts
 from edrbo.contexts.partial import Donors, complete, completed, equally_likely
 from edrbo.optimizer.outcome_posterior import NO_TIME, Extras, Runs, Spread
+from edrbo.records.change_point import ProcessChange, process_change
 from edrbo.records.outcomes import Units
 from edrbo.records.sanity import outliers
 from edrbo.records.state import Observations, State
@@ -132,6 +133,11 @@ class TrainingData:
         counted."""
         order = {key: float(number) for number, key in enumerate(self.state.reported_order)}
         return np.array([order[key] for key in self.state.owners], dtype=np.float64)
+
+    @property
+    def process_change(self) -> ProcessChange | None:
+        """Since which run outcomes come otherwise."""
+        return process_change(self.state)
 
     @property
     def now(self) -> float:
