@@ -1,10 +1,10 @@
 """Wear: how often a change is seen where there is none, how soon where there is one, and what ``drift`` is worth.
 
-    python research/wear.py alarms --out research/results/wear-alarms.csv    # studies of 100 runs in which nothing changes
+    python research/wear.py alarms --out research/results/wear-alarms.csv    # 100 runs, nothing changes
     python research/wear.py power  --out research/results/wear-power.csv     # the process changes at run 50
     python research/wear.py regret --out research/results/wear-regret.csv    # the best design moves, or stays
 
-alarms, power    Draws of a smooth process of one design and one or two contexts, noise a fifth of its standard deviation.
+alarms, power    Draws of a smooth process of one design and one or two contexts, with noise a fifth of its sd.
                  Designs are half uniform and half near the best so far. ``process_change`` is asked every 5 runs, as
                  somebody would who looks after every few. In one case of four a tenth of the outcomes has three times
                  the noise.

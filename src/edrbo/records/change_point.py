@@ -2,10 +2,10 @@
 which it has not.
 
 Both are Gaussian processes of the outcome over design and context, their lengthscale and noise averaged over a few
-values. Where the process changes at run k, f before and after are correlated by one of ``ALIKE`` only, or f is the
-same and moved by a constant. The evidence of a model is the product of its forecasts, each of a run by those before it,
-so the ratio of evidences says which of the two forecast better (Adams and MacKay, 2007; Saatçi, Turner and Rasmussen,
-2010).
+values. Where the process changes at run k, it does so in one of five ways: f before and after are correlated by one of
+``ALIKE`` only; f is moved by a constant; f begins to drift, or its level to wander. The evidence of a model is the
+product of its forecasts, each of a run by those before it, so the ratio of evidences says which of the two forecast
+better (Adams and MacKay, 2007; Saatçi, Turner and Rasmussen, 2010).
 
 Before the first run a change is as likely at each run as at any other that is reached (``HAZARD``). The ratio averaged
 over where it began is then a martingale as long as nothing changes, and exceeds 1/``FALSE_ALARMS`` at any time, however
@@ -35,7 +35,9 @@ FEWEST_ROWS, FEWEST_SINCE, FEWEST_BEFORE = 12, 4, 5
 LENGTHSCALES = (0.3, 0.8, 2.0)  # of the unit cube, times the root of the number of inputs
 NOISES = (0.003, 0.03, 0.2, 0.7)  # variances, where that of all outcomes is one
 ALIKE = (0.0, 0.8)  # how f after a change is correlated with f before it
-MOVED = 1.0  # variance of a constant by which it moves
+MOVED = 1.0  # variance of a constant by which it moves …
+WANDERS = 30.0  # … at once, or in so many runs, as Brownian motion does
+WEARS = 16.0  # the half-life of f where it begins to drift
 LEARNED_HALF_LIVES = (math.inf, 64.0, 16.0)  # of drift, if that is learned
 STEPS = 12  # places of a change that are looked at first; then those around the best
 
@@ -133,8 +135,11 @@ class _Models:
         """Log evidence of a change at time ``t`` less that of none."""
         after = self.time >= t
         same = after[:, None] == after
-        changed = [self._evidence(self.signal * np.where(same, 1.0, alike)) for alike in ALIKE]
-        changed.append(self._evidence(self.signal + MOVED * np.outer(after, after)))
+        since = np.clip(self.time - t, 0.0, None)
+        factors = [np.where(same, 1.0, alike) for alike in ALIKE] + [np.exp2(-np.abs(since[:, None] - since) / WEARS)]
+        moves = [np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
+        changed = [self._evidence(self.signal * factor) for factor in factors]
+        changed += [self._evidence(self.signal + MOVED * move) for move in moves]
         return float(np.logaddexp.reduce(changed)) - math.log(len(changed)) - self.constant
 
     def _evidence(self, signal: Array) -> float:
