@@ -208,6 +208,11 @@ class Trust:
         """The same where all that is said is of this goal's value."""
         return replace(self, margin=TAIL_MARGIN) if goal.of_outcomes and goal != Expected() else self
 
+    def noise_at(self, model: ExpertEnsemble, points: Tensor) -> Tensor:
+        """Variance of an outcome around f at ``points`` (N × d), M × N or M × 1, in the standardized unit."""
+        ratio = model.gp.noise_ratio(points)
+        return self.noise_variance[:, None] if ratio is None else model.gp.hyper.noise_variance[:, None] * ratio
+
     @property
     def freedom(self) -> float:
         """Degrees of freedom behind the scale of the model's errors; 0 for a single outcome, which has no scale."""

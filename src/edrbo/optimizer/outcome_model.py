@@ -43,6 +43,7 @@ from edrbo.surrogate.drift import DriftingSurrogate, asked_at
 from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, Surrogate, advance
 from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.marginal import doubted
+from edrbo.surrogate.noise import VaryingNoiseSurrogate
 
 Array = NDArray[np.float64]
 
@@ -120,10 +121,11 @@ class OutcomeModel:
 
     @property
     def _surrogate(self) -> Surrogate:
-        """The method's, of f that drifts if it does."""
+        """The method's, of f that drifts if it does, else with noise that varies if the data say so."""
         drift = self.state.settings.drift
         if drift is None:
-            return self.method.surrogate
+            plain = type(self.method.surrogate) is not Surrogate or self.state.settings.noise_model == "constant"
+            return self.method.surrogate if plain else VaryingNoiseSurrogate.of(self.method.surrogate)
         return DriftingSurrogate.of(self.method.surrogate, None if drift == LEARNED else float(drift))
 
     # ---------------------------------------------------------------- posteriors
@@ -364,7 +366,8 @@ class OutcomeForecaster:
         modelled, spread = model.gp.moments(joint)
         mean, sd = model.scaling.moments(modelled, spread)
         slope = model.scaling.slope(modelled)
-        return mean, ((reach / Z95 * sd).square() + self.trust.noise_variance[:, None] * slope.square()).sqrt()
+        noise_variance = self.trust.noise_at(model, joint)
+        return mean, ((reach / Z95 * sd).square() + noise_variance * slope.square()).sqrt()
 
     def _interval(self, mean: Tensor, sd: Tensor, weights: Tensor) -> Array:
         """Mean, low and high (N × 3) of mixtures (N × K) in the user's units."""

@@ -326,7 +326,8 @@ def _hallucinate(model: ExpertEnsemble, x: Tensor, atoms: Tensor, weights: Tenso
     joint = torch.cat([x, atoms[torch.searchsorted(shares[:-1], turns, right=True)]], dim=-1)
     with torch.no_grad():
         center, _ = model.barycenter(*model.gp.moments(joint))
-    return model.with_modelled(joint, center, model.gp.hyper.noise_variance.mean().expand(len(x)))
+    noise_variance, ratio = model.gp.hyper.noise_variance.mean().expand(len(x)), model.gp.noise_ratio(joint)
+    return model.with_modelled(joint, center, noise_variance if ratio is None else noise_variance * ratio)
 
 
 def _few_atoms(points: ContextPoints) -> tuple[Tensor, Tensor]:

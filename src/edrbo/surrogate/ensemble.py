@@ -27,7 +27,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import (
     MOST_FITTED,
     Likelihood,
@@ -40,7 +40,15 @@ from edrbo.surrogate.fit import (
     unpack,
 )
 from edrbo.surrogate.gaussian_model import Differentiable, GaussianModel, PairedModel, Pullback
-from edrbo.surrogate.kernels import EXPERTS, Hyperparameters, Priors, dimension_scaled, ensemble_priors, get_kernel
+from edrbo.surrogate.kernels import (
+    EXPERTS,
+    Hyperparameters,
+    Priors,
+    dimension_scaled,
+    ensemble_priors,
+    get_kernel,
+    noise_ratio,
+)
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling, Warping
@@ -186,7 +194,10 @@ class Surrogate:
         kernels = tuple(get_kernel(name) for name in self.experts)
         standardized = scaling.standardize(Y)
         x, y, noise_variance, replicates = _as_rows(X, standardized, scaling.noise_variance(Yvar, Y))
-        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, None if replicates is None else replicates.count)
+        count = None if replicates is None else replicates.count
+        if hyper.noise_profile is not None:  # a row of much noise is worth less than one observation
+            count = (1.0 if count is None else count) / noise_ratio(hyper.noise_profile, x)
+        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, count)
         return self._with_mean(gp, standardized, scaling, replicates)
 
     def _with_mean(
@@ -276,12 +287,24 @@ class ExpertEnsemble(GaussianModel):
 
     def log_evidence(self) -> Tensor:
         """Log marginal likelihood of the standardized outcomes (... × M)."""
-        evidence = self.gp.log_evidence()
-        return (
-            evidence
-            if self.replicates is None
-            else evidence + self.replicates.log_density(self.gp.hyper.noise_variance)[0]
-        )
+        evidence, gp = self.gp.log_evidence(), self.gp
+        if self.replicates is None:
+            return evidence
+        return evidence + self.replicates.log_density(gp.hyper.noise_variance, gp.noise_ratio(gp.x))[0]
+
+    @property
+    def exposure(self) -> Tensor | None:
+        """How many observations of ``noise_variance`` each row (n) is worth; None: one each."""
+        count, ratio = None if self.replicates is None else self.replicates.count, self.gp.noise_ratio(self.gp.x)
+        return count if ratio is None else (1.0 if count is None else count) / ratio
+
+    @property
+    def known_noise(self) -> Tensor | None:
+        """Variances (n) of rows whose noise is not that of the hyper-parameters, NaN for the others; None without."""
+        gp = self.gp
+        own = noise_per_expert(gp.hyper.noise_variance, len(gp.y), None, self.exposure)
+        free = (gp.noise_variance == own).all(0)
+        return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise_variance[0])
 
     @cached_property
     def weights(self) -> Tensor | None:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, noise_ratio, scaled_sqdist
 from edrbo.surrogate.paired_gp import PairedGP, Triangular
 
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -117,6 +117,10 @@ class ExactGP:
     ) -> ExactGP:
         """The same data under other hyper-parameters, as ``condition`` takes them: O(n³)."""
         return ExactGP.condition(kernels, hyper, self.x, self.y, noise_variance, count)
+
+    def noise_ratio(self, points: Tensor) -> Tensor | None:
+        """By how much the noise variance at ``points`` (... × d) is larger than ``hyper`` says (...); None: nowhere."""
+        return None if self.hyper.noise_profile is None else noise_ratio(self.hyper.noise_profile, points)
 
     def past_factor(self) -> tuple[Tensor, Tensor]:
         """L of the covariance of the outcomes, and (L Lᵀ)⁻¹ (y − mean); of f that drifts not those of now."""

@@ -87,6 +87,7 @@ class Likelihood:
     priors: Priors
     replicates: Replicates | None = None  # the observations behind x and y, if some share a row
     correlation: Tensor | None = None  # P: by which f of a pair is correlated besides, as it drifts
+    noise_ratio: Tensor | None = None  # n: by how much the noise of a row is larger than ``noise_variance``
 
     @property
     def observations(self) -> int:
@@ -131,6 +132,8 @@ class Likelihood:
             signal, slope = signal.mul_(self.correlation), slope.mul_(self.correlation)
         covariance = self._lower(signal)  # the factorization reads the lower triangle alone
         count = None if self.replicates is None else self.replicates.count
+        if self.noise_ratio is not None:
+            count = (1.0 if count is None else count) / self.noise_ratio
         noise_variance = noise_per_expert(hyper.noise_variance, n, self.known_noise, count)
         covariance.diagonal(dim1=-2, dim2=-1).copy_(hyper.outputscale[:, None] + noise_variance)
         chol = safe_cholesky(covariance)
@@ -173,7 +176,9 @@ class Likelihood:
             if by_pair is not None:
                 gradient[m, d + 2] = hyper.shape[m] * (pairs[m] @ by_pair)
         if self.replicates is not None:
-            scatter, scatter_slope, scatter_curvature = self.replicates.log_density(hyper.noise_variance)
+            scatter, scatter_slope, scatter_curvature = self.replicates.log_density(
+                hyper.noise_variance, self.noise_ratio
+            )
             value += scatter
             gradient[:, d + 1] += scatter_slope
             if curvature is not None:

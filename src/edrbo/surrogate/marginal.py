@@ -21,7 +21,6 @@ from torch import Tensor
 
 from edrbo.streams import stream
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
-from edrbo.surrogate.exact_gp import noise_per_expert
 from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, profile_mean, unpack
 from edrbo.surrogate.kernels import Hyperparameters, Kernel, Priors
 from edrbo.surrogate.quasi_newton import minimize_newton
@@ -51,38 +50,29 @@ def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) 
     proposed = min(PROPOSED, int(LARGEST_WORK / (2.0 * experts * n**3)))
     if proposed < FEWEST_PROPOSED or gp.x.ndim > 2:
         return model
-    known = _known_noise(model)
+    known = model.known_noise
     if priors.noise_variance is not None:
         priors = replace(
             priors, noise_variance=replace(priors.noise_variance, scale=NOISE_DOUBT * priors.noise_variance.scale)
         )
     together = gp.pair_correlation(torch.tril_indices(n, n, offset=-1))
-    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates, together)
+    ratio = gp.noise_ratio(gp.x)
+    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates, together, ratio)
     theta = _drawn(likelihood, gp.kernels, pack(gp.hyper), proposed, members)  # M × members × p
     shares = None if model.weights is None else model.weights.numpy()
     rows = _members(shares, experts, members)
     kernels = tuple(gp.kernels[m] for m, _ in rows)
     hyper = unpack(torch.stack([theta[m, k] for m, k in rows]))
-    hyper = replace(hyper, power=gp.hyper.power, half_life=gp.hyper.half_life)
+    hyper = replace(hyper, power=gp.hyper.power, half_life=gp.hyper.half_life, noise_profile=gp.hyper.noise_profile)
     return _conditioned(model, kernels, hyper, known, priors)
 
 
 def _conditioned(
     model: ExpertEnsemble, kernels: tuple[Kernel, ...], hyper: Hyperparameters, known: Tensor | None, priors: Priors
 ) -> ExpertEnsemble:
-    count = None if model.replicates is None else model.replicates.count
-    gp = model.gp.conditioned(kernels, hyper, known, count)
+    gp = model.gp.conditioned(kernels, hyper, known, model.exposure)
     gp = gp.with_outcomes(gp.y, profile_mean(gp.past_factor()[0], gp.y, priors.mean_sd))
     return ExpertEnsemble(gp, model.scaling, "equal", model.replicates)
-
-
-def _known_noise(model: ExpertEnsemble) -> Tensor | None:
-    """Variances (n) of rows whose noise is not that of the hyper-parameters, NaN for the others."""
-    gp = model.gp
-    count = None if model.replicates is None else model.replicates.count
-    own = noise_per_expert(gp.hyper.noise_variance, len(gp.y), None, count)
-    free = (gp.noise_variance == own).all(0)
-    return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise_variance[0])
 
 
 def _members(shares: Array | None, experts: int, members: int) -> list[tuple[int, int]]:

@@ -85,6 +85,9 @@ class ShiftedGP(ExactGP):
     def past_factor(self) -> tuple[Tensor, Tensor]:
         return self.unshifted.past_factor()
 
+    def noise_ratio(self, points: Tensor) -> Tensor | None:
+        return self.unshifted.noise_ratio(self.shift.inputs(points))
+
     def expert(self, m: int) -> ShiftedGP:
         return ShiftedGP.of(self.unshifted.expert(m), self.shift)
 
