@@ -210,6 +210,8 @@ class Trust:
 
     def noise_at(self, model: ExpertEnsemble, points: Tensor) -> Tensor:
         """Variance of an outcome around f at ``points`` (N × d), M × N or M × 1, in the standardized unit."""
+        if model.gp.of_outcomes:  # the noise is among the contexts
+            return torch.zeros_like(self.noise_variance[:, None])
         ratio = model.gp.noise_ratio(points)
         return self.noise_variance[:, None] if ratio is None else model.gp.hyper.noise_variance[:, None] * ratio
 

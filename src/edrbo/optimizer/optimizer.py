@@ -43,6 +43,7 @@ from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_f
 from edrbo.optimizer.policy import Policy, find_policy
 from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
 from edrbo.optimizer.sensitivity import Sensitivity, find_sensitivity
+from edrbo.optimizer.tolerance import contexts_alone
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.events import Asked, Event
@@ -296,7 +297,7 @@ class Optimizer(Recorder):
             if name in self._models:
                 self._models[name].go_on(state, self._method)
             elif state.reported:
-                self._models[name] = OutcomeModel(state, self._method)
+                self._models[name] = OutcomeModel(state, self._method, alone=False)
                 self._models[name].offer(self._stored_others.get(name))
         named = [self.settings.outcome, *(() if outcomes is None else outcomes.others)]
         known = {name: self._models[name] for name in named if name in self._models}
@@ -435,7 +436,8 @@ class Optimizer(Recorder):
                 pending = [*self._state.pending.values(), *designs]
                 posterior = self._posterior(data, request.context_distribution, pending)
                 known = self._main.forecasting(data) or posterior.model
-                forecaster = OutcomeForecaster.by(known, posterior.points, data, request.context_distribution[0])
+                points = contexts_alone(self.space, posterior.model, posterior.points)
+                forecaster = OutcomeForecaster.by(known, points, data, request.context_distribution[0])
             under_way = len(self._state.pending) + len(designs)
             if self._is_exploring(posterior, data, under_way):
                 x = self._most_distant(candidates, designs, asked + i)

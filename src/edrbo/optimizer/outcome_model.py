@@ -29,7 +29,7 @@ from edrbo.optimizer.candidates import ForecastOrContext
 from edrbo.optimizer.intervals import mixture_quantiles
 from edrbo.optimizer.outcome_posterior import OutcomePosterior, condition, conditioned
 from edrbo.optimizer.recommendation import Recommender, known_distribution_of
-from edrbo.optimizer.tolerance import Tolerances
+from edrbo.optimizer.tolerance import Tolerances, deviations
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.goals import Goal, as_goal
 from edrbo.records.outcomes import Units
@@ -55,9 +55,11 @@ class OutcomeModel:
         state: The experiment as far as this outcome goes.
         method: What models it.
         stored: A fit that was made on a beginning of its data.
+        alone: Whether there is no other outcome.
     """
 
-    def __init__(self, state: State, method: Method, stored: StoredFit | None = None) -> None:
+    def __init__(self, state: State, method: Method, stored: StoredFit | None = None, *, alone: bool = True) -> None:
+        self.alone = alone
         self.state = state
         self.method = method
         self.stored = stored
@@ -153,10 +155,10 @@ class OutcomeModel:
             asking: Whether a design is to be suggested.
         """
         posterior = self._of_inputs(data, context_distribution, goal, pending=pending, asking=asking)
-        tolerances = Tolerances.of(self.state.space)
+        wanted = self.goal(data) if goal is None else goal
+        tolerances = self._deviations(data, wanted)
         if tolerances is None:
             return posterior
-        wanted = self.goal(data) if goal is None else goal
         given = context_distribution[1] is not None
         return tolerances.posterior(posterior, tolerances.goal(wanted) if given else None)
 
@@ -191,14 +193,19 @@ class OutcomeModel:
             forecast=forecast is not None,
         )
 
+    def _deviations(self, data: TrainingData, goal: ModelGoal) -> Tolerances | None:
+        """What the goal is over besides contexts. Several outcomes have one distribution, which knows no noise."""
+        alone = self.alone and self.state.settings.outcomes is None
+        return deviations(self.state.space, self.surrogate(data) if alone else None, goal.goal)
+
     def known_distribution(
-        self, data: TrainingData, context_distribution: ForecastOrContext
+        self, data: TrainingData, context_distribution: ForecastOrContext, tolerances: Tolerances | None = None
     ) -> DistributionUncertainty:
-        """The distribution to answer for, as far as it is known."""
+        """The distribution to answer for, as far as it is known, with what it is over besides contexts."""
         found = known_distribution_of(
             data, self.method.context_distribution, self.state.settings.context_half_life, *context_distribution
         )
-        tolerances = Tolerances.of(self.state.space)
+        tolerances = Tolerances.of(self.state.space) if tolerances is None else tolerances
         return found if tolerances is None else tolerances.distribution(found)
 
     def forecasting(self, data: TrainingData) -> ExpertEnsemble | None:
@@ -210,8 +217,10 @@ class OutcomeModel:
         self, context_distribution: ForecastOrContext, seed: int, goal: Goal | str | None = None
     ) -> Recommender:
         """Everything an answer under this goal and distribution is made from."""
-        data, tolerances = self.data(), Tolerances.of(self.state.space)
-        posterior = self.posterior(data, context_distribution, self.goal(data, goal), pending=[], asking=False)
+        data = self.data()
+        model_goal = self.goal(data, goal)
+        tolerances = self._deviations(data, model_goal)
+        posterior = self.posterior(data, context_distribution, model_goal, pending=[], asking=False)
         model = self.surrogate(data)
         surrogate = self.method.surrogate
         if model is None:
@@ -222,7 +231,8 @@ class OutcomeModel:
             worlds = conditioned(surrogate, members, data.extras([]), points)
             worlds = worlds if tolerances is None else tolerances.model(worlds)
             trust = earned_trust(members)
-        return Recommender(data, posterior, worlds, self.known_distribution(data, context_distribution), trust, seed)
+        known = self.known_distribution(data, context_distribution, tolerances)
+        return Recommender(data, posterior, worlds, known, trust, seed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from edrbo.optimizer.goal_posterior import GoalAnswers, text_of
 from edrbo.optimizer.intervals import ValueIntervals, value_intervals
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Outlook, Rivals, outlook
-from edrbo.optimizer.tolerance import Tolerances
+from edrbo.optimizer.tolerance import Tolerances, deviations_in
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.change_point import ProcessChange
 from edrbo.records.descriptions import heading
@@ -154,8 +154,8 @@ class Recommender:
 
     @cached_property
     def tolerances(self) -> Tolerances | None:
-        """Of design variables: then contexts are pairs."""
-        return Tolerances.of(self.training_data.space)
+        """Of design variables, or noise that varies: then contexts are pairs."""
+        return deviations_in(self.training_data.space, self.posterior.model)
 
     @property
     def varying(self) -> tuple[str, ...]:

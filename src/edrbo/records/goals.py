@@ -151,6 +151,7 @@ class Goal(ABC):
     in_turn: ClassVar[bool] = False
     of_shares: ClassVar[bool] = False
     of_outcomes: ClassVar[bool] = False
+    counts_noise: ClassVar[bool] = False  # whether noise that varies counts as what varies with contexts does
     has_kinks: ClassVar[bool] = True
 
     @property
@@ -538,6 +539,7 @@ class MeanSd(Goal):
 
     k: float
     name: ClassVar[str] = "mean-sd"
+    counts_noise: ClassVar[bool] = True
     of_outcomes: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
@@ -614,6 +616,7 @@ class ProbabilityBetterThan(Utility):
 
     spec: float
     name: ClassVar[str] = "reach"
+    counts_noise: ClassVar[bool] = True
     of_shares: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "probability"
@@ -645,6 +648,7 @@ class ProbabilityWithin(Utility):
     low: float
     high: float
     name: ClassVar[str] = "within"
+    counts_noise: ClassVar[bool] = True
     of_shares: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "probability"

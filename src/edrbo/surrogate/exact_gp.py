@@ -62,6 +62,7 @@ class ExactGP:
     chol: Tensor
     alpha: Tensor
     sparse: ClassVar[bool] = True  # whether ``SparseGP`` can stand in for it
+    of_outcomes: ClassVar[bool] = False  # whether it is of single outcomes, noise included
 
     @classmethod
     def condition(

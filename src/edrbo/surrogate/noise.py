@@ -14,7 +14,9 @@ Goldberg, Williams and Bishop (1998); Kersting, Plagemann, Pfaff and Burgard (20
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,7 +24,10 @@ from torch import Tensor
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import safe_cholesky
 from edrbo.surrogate.fit import Likelihood, fit_experts, pack
+from edrbo.surrogate.gaussian_model import Differentiable, pairs
 from edrbo.surrogate.kernels import Hyperparameters, get_kernel, noise_ratio
+from edrbo.surrogate.paired_gp import PairedGP
+from edrbo.surrogate.tolerance import ShiftedGP, ShiftedPairedGP
 
 COSINES = 3  # of each input
 SPREAD = 1.5  # prior standard deviation of the first one's coefficient
@@ -209,3 +214,66 @@ class _Finder:
 def _cost(curvature: Tensor, variances: Tensor) -> float:
     """½ log det of the curvature in units of the prior: what the evidence pays for coefficients that are learned."""
     return 0.5 * float(torch.linalg.slogdet(curvature)[1] + variances.log().sum())
+
+
+REACH = 6.0  # of u in [0, 1] in standard deviations, as of a tolerance
+
+
+@dataclass(frozen=True)
+class NoisyGP(ShiftedGP):
+    """Single outcomes in place of f: queries (x, u, c) are of f(x, c) + 6 (u − ½) √noise(x, c), so that who sums over u
+    as over contexts sums over the noise. Of plain experts, whose noise varies."""
+
+    of_outcomes: ClassVar[bool] = True
+
+    def deviation(self, queries: Tensor) -> Tensor:
+        """What the noise adds at queries (... × N × (d + 1)): ... × M × N."""
+        ratio = self.noise_ratio(queries)
+        sd = self.hyper.noise_variance.sqrt().unsqueeze(-1)
+        if ratio is None:
+            return torch.zeros_like(sd * queries[..., :1].mT)
+        return sd * (REACH * (queries[..., self.shift.d_x] - 0.5) * ratio.sqrt()).unsqueeze(-2)
+
+    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> NoisyGP:
+        """With outcomes ``y`` whose noise is told by u."""
+        return super().extend(x, y - self.deviation(x).mean(-2), noise_variance)
+
+    def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        mean, covariance = super().posterior(points)
+        return mean + self.deviation(points), covariance
+
+    def posterior_beside(self, points: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, variance, covariance = super().posterior_beside(points, rows)
+        return mean + self.deviation(points), variance, covariance
+
+    def paired_with(self, contexts: Tensor) -> PairedGP:
+        base = super().paired_with(contexts)
+        return NoisyPairedGP(**{part.name: getattr(base, part.name) for part in fields(base)}, deviation=self.deviation)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyPairedGP(ShiftedPairedGP):
+    """The same on all pairs of designs and contexts (m × (1 + d_c))."""
+
+    deviation: Callable[[Tensor], Tensor]
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        mean, sd = super().moments(x)
+        return mean + self.deviation(pairs(x, self.contexts)), sd
+
+    def moments_and_pullback(self, x: Tensor) -> Differentiable:
+        mean, sd, back = super().moments_and_pullback(x)
+        with torch.enable_grad():
+            point = x.detach().requires_grad_()
+            more = self.deviation(pairs(point, self.contexts))
+
+        def pullback(grad_mean: Tensor, grad_sd: Tensor) -> Tensor:
+            (own,) = torch.autograd.grad(more, point, grad_mean, retain_graph=True)
+            return back(grad_mean, grad_sd) + own
+
+        return mean + more.detach(), sd, pullback
+
+    def integrated(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        mean, sd = super().integrated(x, weights)
+        more = self.deviation(pairs(x, self.contexts))
+        return mean + (more.reshape(len(more), len(x), -1) * weights).sum(-1), sd

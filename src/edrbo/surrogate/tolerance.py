@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -75,7 +75,7 @@ class ShiftedGP(ExactGP):
     sparse: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, gp: ExactGP, shift: Shift) -> ShiftedGP:
+    def of(cls, gp: ExactGP, shift: Shift) -> Self:
         """``gp`` on inputs, asked by queries."""
         x = shift.beside(gp.x, gp.x.new_full((*gp.x.shape[:-1], shift.count), 0.5))
         own = gp.hyper.lengthscale[:, shift.columns] / (shift.offset + 0.5 * shift.slope)
@@ -89,13 +89,13 @@ class ShiftedGP(ExactGP):
         return self.unshifted.noise_ratio(self.shift.inputs(points))
 
     def expert(self, m: int) -> ShiftedGP:
-        return ShiftedGP.of(self.unshifted.expert(m), self.shift)
+        return self.of(self.unshifted.expert(m), self.shift)
 
     def with_lengthscale(self, lengthscale: Tensor) -> ShiftedGP:
-        return ShiftedGP.of(self.unshifted.with_lengthscale(self.shift.without(lengthscale)), self.shift)
+        return self.of(self.unshifted.with_lengthscale(self.shift.without(lengthscale)), self.shift)
 
     def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> ShiftedGP:
-        return ShiftedGP.of(self.unshifted.extend(self.shift.inputs(x), y, noise_variance), self.shift)
+        return self.of(self.unshifted.extend(self.shift.inputs(x), y, noise_variance), self.shift)
 
     def _gram(self, a: Tensor, b: Tensor) -> Tensor:
         lengthscale = self.shift.without(self.hyper.lengthscale)
