@@ -69,6 +69,17 @@ class ProcessChangeText(Protocol):
     def outcome(self) -> str: ...
 
 
+class NoiseSdText(Protocol):
+    """How far single results scatter, as it is told."""
+
+    @property
+    def here(self) -> float: ...
+    @property
+    def least(self) -> float: ...
+    @property
+    def most(self) -> float: ...
+
+
 class RecommendationText(Protocol):
     """What a recommendation says; what it is made of stands above this module."""
 
@@ -118,6 +129,10 @@ class RecommendationText(Protocol):
     def limits_hold(self) -> bool | None: ...
     @property
     def process_change(self) -> ProcessChangeText | None: ...
+    @property
+    def noise_sd(self) -> NoiseSdText | None: ...
+    @property
+    def drift_half_life(self) -> float | None: ...
 
 
 class PointText(Protocol):
@@ -396,6 +411,13 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
         bound = "95 % sure that no other settings are better by more"
         vague = found.optimality_gap > _spread(found, parse_goal(found.goal).kind)
         lines.append(Fact("left to gain", most, f"{bound}; {VAGUE}" if vague else bound))
+    if (noise := found.noise_sd) is not None:
+        among = f"standard deviation; from {_two(noise.least)} to {_two(noise.most)} among the runs: the noise varies"
+        lines.append(Fact("single runs scatter", with_unit(_two(noise.here), unit), among))
+    if found.drift_half_life is not None:
+        lines.append(
+            Fact("wear", f"after {_two(found.drift_half_life)} runs", "what was known counts half: old runs say less")
+        )
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
     return lines

@@ -135,6 +135,16 @@ def known_distribution_of(
     return replace(found, groups=torch.from_numpy(groups)) if fits else found
 
 
+@dataclass(frozen=True)
+class NoiseSd:
+    """Standard deviations of single outcomes around f: of the design ``here``, and the least and the largest of those
+    tried."""
+
+    here: float
+    least: float
+    most: float
+
+
 @dataclass(frozen=True, eq=False)
 class Recommender:
     """All that an answer is made from: data, model and search distribution (``posterior``), ``worlds``, whose members
@@ -213,6 +223,18 @@ class Recommender:
             )
             for i, row in enumerate(rows)
         ]
+
+    def noise_sd(self, x: Tensor) -> NoiseSd | None:
+        """Of outcomes of the design ``x`` (d_x), over the contexts; beside those of what was tried."""
+        model, points = self.posterior.model, self.posterior.points
+        ratio, tried = model.gp.noise_ratio(_joint(x, points.atoms)), model.gp.noise_ratio(model.inputs)
+        if ratio is None or tried is None:
+            return None
+        noise_variance = model.gp.hyper.noise_variance.mean() * torch.stack(
+            [ratio @ points.weights, tried.min(), tried.max()]
+        )
+        scale = model.scaling.slope(noise_variance.new_zeros(1))
+        return NoiseSd(*self.training_data.units.spread_to_user((noise_variance.sqrt() * scale).numpy()).tolist())
 
     def _box(self) -> tuple[Tensor, Tensor]:
         """The ends of the box of those contexts that the model knows."""
@@ -394,6 +416,7 @@ class Recommendation:
         """Everything by name, with parts as dicts."""
         found = {name: getattr(self, name) for name in PARTS}
         found["process_change"] = None if self.process_change is None else asdict(self.process_change)
+        found["noise_sd"] = None if self.noise_sd is None else asdict(self.noise_sd)
         found["nearest"] = tuple(asdict(run) for run in self.nearest)
         found["outcomes"] = {name: asdict(answer) for name, answer in self.outcomes.items()}
         return found
@@ -552,6 +575,18 @@ class Recommendation:
         """Since which run outcomes come otherwise; None if there is no sign of it."""
         return self._known.training_data.process_change
 
+    @_on_read
+    def noise_sd(self) -> NoiseSd | None:
+        """How far single outcomes scatter around the mean in their context, where that varies; None where it does not,
+        as far as the data say."""
+        return self._known.noise_sd(self._x)
+
+    @property
+    def drift_half_life(self) -> float | None:
+        """After how many runs what was known of f counts half; None where f stays."""
+        found = self._known.posterior.model.gp.hyper.half_life
+        return None if found is None or math.isinf(found) else found
+
     @property
     def observations(self) -> int:
         """How many outcomes it stands on."""
@@ -602,5 +637,5 @@ PARTS = (
         "observations",
         "success",
     ),
-    *("outcomes", "limits_hold", "process_change"),
+    *("outcomes", "limits_hold", "process_change", "noise_sd", "drift_half_life"),
 )
