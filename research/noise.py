@@ -2,10 +2,10 @@
 
     python research/noise.py --out research/results/noise-varies.csv    # four problems, seeds 0–9, 80 runs
 
-The first half of the runs is uniform, the second chosen by the optimizer. Then outcome intervals of 95 % are asked for at
-designs and contexts spread evenly, and their coverage is worked out from the true mean and the true noise there: exactly,
-not by drawing. ``quiet`` and ``noisy`` are its means over the half with less and the half with more noise. ``auto`` lets
-the noise vary where the data say so, ``constant`` does not. On the last problem the noise is the same everywhere.
+The first half of the runs is uniform, the second chosen by the optimizer. Then outcome intervals of 95 % are asked for
+at designs and contexts spread evenly, and their coverage is worked out from the true mean and the true noise there:
+exactly, not by drawing. ``quiet`` and ``noisy`` are its means over the half with less and the half with more noise.
+``auto`` lets the noise vary where the data say so, ``constant`` does not. On the last problem it is the same.
 """
 
 from __future__ import annotations

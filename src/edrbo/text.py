@@ -415,9 +415,8 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
         among = f"standard deviation; from {_two(noise.least)} to {_two(noise.most)} among the runs: the noise varies"
         lines.append(Fact("single runs scatter", with_unit(_two(noise.here), unit), among))
     if found.drift_half_life is not None:
-        lines.append(
-            Fact("wear", f"after {_two(found.drift_half_life)} runs", "what was known counts half: old runs say less")
-        )
+        half = f"after {_two(found.drift_half_life)} runs"
+        lines.append(Fact("wear", half, "what was known then counts half: old runs say less about now"))
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
     return lines

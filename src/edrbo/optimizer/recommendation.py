@@ -230,9 +230,8 @@ class Recommender:
         ratio, tried = model.gp.noise_ratio(_joint(x, points.atoms)), model.gp.noise_ratio(model.inputs)
         if ratio is None or tried is None:
             return None
-        noise_variance = model.gp.hyper.noise_variance.mean() * torch.stack(
-            [ratio @ points.weights, tried.min(), tried.max()]
-        )
+        ratios = torch.stack([ratio @ points.weights, tried.min(), tried.max()])
+        noise_variance = model.gp.hyper.noise_variance.mean() * ratios
         scale = model.scaling.slope(noise_variance.new_zeros(1))
         return NoiseSd(*self.training_data.units.spread_to_user((noise_variance.sqrt() * scale).numpy()).tolist())
 

@@ -32,8 +32,8 @@ from edrbo.surrogate.tolerance import ShiftedGP, ShiftedPairedGP
 COSINES = 3  # of each input
 SPREAD = 1.5  # prior standard deviation of the first one's coefficient
 LEVEL_SPREAD = 1.0  # of the level, which noise_variance has already
-PROMISING = 1.0  # nats that one step must promise for the search to be made …
-MARGIN = 4.0  # … and by which the model must be better, once it was
+PROMISING = 2.5  # nats that one step along an input must gain for the search to be made …
+MARGIN = 3.0  # … and by which the evidence of the model must be better, once it was
 FEWEST = 20  # observations whose noise is not known
 LEAST_NOISE = 0.005  # of the outcomes' variance: below, what varies may be the fit of f as well
 STEPS, CLOSE = 25, 1e-6
@@ -160,7 +160,8 @@ class _Finder:
         return float(value.mean()), slope, both + torch.diag(0.5 * more)
 
     def promising(self) -> list[int]:
-        """The inputs along which one step from one noise for all promises more than it costs, if one does enough."""
+        """The inputs along which one step from one noise for all gains more than chance does in most data. What the
+        coefficients cost is not counted yet: where it is quiet at few places one step sees but a part of it."""
         _, slope, information = self.information(torch.zeros_like(self.count))
         gains = []
         for k in range(self.x.shape[-1]):
@@ -168,8 +169,8 @@ class _Finder:
             gradient = features.mT @ slope
             curvature = features.mT @ information @ features + torch.diag(1.0 / variances)
             step = torch.linalg.solve(curvature, gradient)
-            gains.append(0.5 * float(gradient @ step) - _cost(curvature, variances))
-        return [k for k, gain in enumerate(gains) if gain > 0.0] if max(gains) > PROMISING else []
+            gains.append(0.5 * float(gradient @ step))
+        return [k for k, gain in enumerate(gains) if gain > PROMISING]
 
     def search(self, inputs: list[int], start: Tensor | None) -> tuple[Tensor, float]:
         """The coefficients (d × COSINES) at the top of the posterior, and by how much Laplace's evidence of the model
