@@ -1,4 +1,4 @@
-"""Our acquisition at BoTorch's door: its contract, stock models, and what happens without BoTorch."""
+"""Our acquisition at BoTorch's interface: its contract, stock models, and what happens without BoTorch."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_model_of_several_outcomes_is_refused() -> None:
 # ---------------------------------------------------------------- without BoTorch
 
 
-def test_without_botorch_all_else_works_and_the_door_says_what_to_install() -> None:
+def test_without_botorch_all_else_works_and_the_error_says_what_to_install() -> None:
     code = """
 import sys
 sys.modules["botorch"] = sys.modules["gpytorch"] = None

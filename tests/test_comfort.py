@@ -99,7 +99,7 @@ def test_runs_as_a_frame(optimizer: Optimizer) -> None:
 
 
 @pytest.mark.parametrize("kind", ["optimizer", "study"])
-def test_a_frame_is_told_as_it_was_shown(optimizer: Optimizer, kind: str, tmp_path: Path) -> None:
+def test_a_frame_is_reported_as_it_was_shown(optimizer: Optimizer, kind: str, tmp_path: Path) -> None:
     choices: dict[str, Any] = {"initial": 3, "seed": 2, "outcome": "gloss", "unit": "GU"}
     other = (
         Optimizer(SPACE, **choices) if kind == "optimizer" else edrbo.Study.open(tmp_path / "a.db", SPACE, **choices)
@@ -144,7 +144,7 @@ def test_one_row_of_a_frame() -> None:
     assert two.runs[0].met == {"a": 0.25, "b": 0.75}
 
 
-def test_frames_that_cannot_be_told(optimizer: Optimizer) -> None:
+def test_frames_that_cannot_be_reported(optimizer: Optimizer) -> None:
     good = optimizer.to_frame().iloc[:6]
     twice = pd.concat([good, good])
     for frame, words in (

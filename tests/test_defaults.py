@@ -1,4 +1,4 @@
-"""The value that runs had of a variable before it came: its default, in every door."""
+"""The value that runs had of a variable before it came: its default, at every interface."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_leave_one_out_is_what_leaving_one_out_gives(model: ExpertEnsemble) -> N
     assert 0.5 < found.skill <= 1.0
 
 
-def test_one_step_ahead_is_what_the_earlier_outcomes_foretell(model: ExpertEnsemble) -> None:
+def test_one_step_ahead_is_what_the_earlier_outcomes_predict(model: ExpertEnsemble) -> None:
     found = one_step_ahead(model)
     gp = model.gp
     assert len(found.y) == 13

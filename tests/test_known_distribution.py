@@ -132,7 +132,7 @@ def test_outcomes_without_a_context_are_spread_over_it() -> None:
     assert np.isfinite(optimizer.recommend().expected)
 
 
-# -------------------------------------------------------------------- doors
+# -------------------------------------------------------------------- interfaces
 
 
 CONTEXT_DISTRIBUTIONS: list[tuple[Any, Space]] = [

@@ -1,4 +1,4 @@
-"""Contexts with levels, choices and whole numbers: coding, distributions, worst cases, and every door."""
+"""Contexts with levels, choices and whole numbers: coding, distributions, worst cases, and every interface."""
 
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ def test_choices_of_a_context_may_change() -> None:
         optimizer.amend({"space": Space({"x": (0, 1)}, {"shift": ["late", "day"], "pallets": (1, 8)}).to_dict()})
 
 
-# -------------------------------------------------------------------- doors
+# -------------------------------------------------------------------- interfaces
 
 
 def test_tables_hold_levels(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_whatever_is_accepted_can_be_read_again(given_: list[tuple[str, Any, Any
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(one, two, strict=True))
 
 
-def test_every_door_takes_some_of_a_context(tmp_path: Path) -> None:
+def test_every_interface_takes_some_of_a_context(tmp_path: Path) -> None:
     study = Study.open(tmp_path / "one.db", SPACE, initial=3)
     rng = np.random.default_rng(0)
     for k in range(10):

@@ -182,7 +182,7 @@ def test_what_is_known_of_the_distribution_is_used(reported: Optimizer, found: e
     assert calm.design["x"] == pytest.approx(0.75, abs=0.05)
 
 
-def test_asking_is_hopeful_about_limits_and_not_more(reported: Optimizer) -> None:
+def test_asking_is_optimistic_about_limits_and_not_more(reported: Optimizer) -> None:
     before = reported.state
     three = reported.ask(3)
     reported.go_on(before)

@@ -1,4 +1,4 @@
-"""Replicates under a goal: what is reported to the methods, what is measured, and what tables call it."""
+"""Replicates under a goal: what the methods are given, what is measured, and what tables call it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from edrbo.bench.problems.portfolio.data import (
 from edrbo.bench.problems.portfolio.problem import fit_record
 from edrbo.bench.problems.portfolio.surrogate import (
     PUBLISHED,
-    Hyperparameters,
+    PortfolioHyperparameters,
     PortfolioSurrogate,
     fit_portfolio_surrogate,
     kernel,
@@ -41,7 +41,7 @@ ORIGINAL = os.environ.get(ENVIRONMENT_VARIABLE, "")
 needs_original = pytest.mark.skipif(
     not ORIGINAL, reason=f"{ENVIRONMENT_VARIABLE} names no file of the original evaluations, which cannot be shipped"
 )
-SCALES = Hyperparameters((0.3, 2.0, 0.4, 0.5, 1.0), noise=0.02, mean=-0.3, output_mean=-1.0, output_sd=2.0)
+SCALES = PortfolioHyperparameters((0.3, 2.0, 0.4, 0.5, 1.0), noise=0.02, mean=-0.3, output_mean=-1.0, output_sd=2.0)
 
 
 def small_table(n: int = 60, seed: int = 0) -> np.ndarray:
@@ -195,7 +195,7 @@ def test_likelihood_and_its_gradient() -> None:
 
 
 def test_fit_finds_what_matters() -> None:
-    """The function bends in x1, and does not depend on x2 and c2 at all."""
+    """The function is curved in x1, and does not depend on x2 and c2 at all."""
     data = small_data(150)
     fitted = fit_portfolio_surrogate(data)
     assert fitted == fit_portfolio_surrogate(data)

@@ -187,7 +187,7 @@ def test_the_timeline_holds_every_run(pictures: Pictures) -> None:
     )
 
 
-def test_few_conditions_are_not_told_apart(pictures: Pictures) -> None:
+def test_few_conditions_are_one_group(pictures: Pictures) -> None:
     marks = pictures.context_distribution(0).marks
     assert [mark.label for mark in marks if isinstance(mark, Bars)] == ["all"]
     assert sum(marks[0].heights) == pytest.approx(100.0)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Settings are one value: every door takes every choice, keeps it, and refuses nonsense in the same words."""
+"""Settings are one value: every interface takes every choice, keeps it, and refuses nonsense in the same words."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_choice_has_another_value_here_and_a_type_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("door", "own"),
+    ("interface", "own"),
     [
         (Optimizer, set()),
         (Study.open, set()),
@@ -62,16 +62,16 @@ def test_every_choice_has_another_value_here_and_a_type_there() -> None:
         (edrbo.EDRBOSampler, {"direction"}),  # said by the Optuna study
     ],
 )
-def test_every_door_shows_all_settings_with_their_defaults(door: Callable[..., Any], own: set[str]) -> None:
-    shown = inspect.signature(door).parameters
+def test_every_interface_shows_all_settings_with_their_defaults(interface: Callable[..., Any], own: set[str]) -> None:
+    shown = inspect.signature(interface).parameters
     assert own.isdisjoint(shown)
     for choice in Settings.choices():
         if choice.name in own:
             continue
         default = choice.default.to_text() if choice.name == "goal" else choice.default
-        if choice.name == "seed" and door is edrbo.EDRBOSampler:
+        if choice.name == "seed" and interface is edrbo.EDRBOSampler:
             default = None  # another one every time, as of other samplers
-        if choice.name == "evaluations" and door in (edrbo.maximize, edrbo.minimize):
+        if choice.name == "evaluations" and interface in (edrbo.maximize, edrbo.minimize):
             default = inspect.Parameter.empty  # the loop must know
         assert shown[choice.name].default == default, choice.name
 
@@ -106,7 +106,7 @@ def test_a_study_asks_as_an_optimizer_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHER)
-def test_every_door_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
+def test_every_interface_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
     given = {name: OTHER[name]}
     expected = Settings(SPACE, **given)
     assert Settings.from_dict(expected.to_dict()) == expected

@@ -100,7 +100,7 @@ print(made, flush=True)
 
 
 def start(place: str, evaluations: int, name: str, *more: str) -> subprocess.Popen[str]:
-    """A process that has opened the study and begins when it is told."""
+    """A process that has opened the study and begins when it is bidden."""
     command = [sys.executable, "-W", "error", "-c", WORKER, place, str(evaluations), name, *more]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(

@@ -443,7 +443,7 @@ def stopped_writer(where: Path) -> subprocess.Popen[str]:
 def test_a_writer_that_was_stopped_silences_nobody(
     tmp_path: Path, line: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others read on; who wants to write is reported why that cannot be, after a stated time, and again when it can."""
+    """Others read on; who wants to write hears why that cannot be, after a stated time, and again when it can."""
     where = tmp_path / "study.db"
     study = Study.open(where, line)
     study.tell({"speed": 3.0}, [0.5], 1.0)

@@ -157,7 +157,7 @@ def test_a_million_contexts_take_little_room(where: Path, line: Space) -> None:
 
 
 def test_two_tellers_of_one_suggestion(where: Path, line: Space) -> None:
-    """Both saw that it is pending. The first to store is right, with its context; the other is reported who that
+    """Both saw that it is pending. The first to store is right, with its context; the other hears who that
     was."""
     one, two = Study.open(where, line), Study.open(where)
     suggestion = one.ask()

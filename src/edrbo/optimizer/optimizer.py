@@ -63,14 +63,14 @@ from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
 Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
-def _one_at_a_time(method: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+def _one_at_a_time(method: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """A method of ``Optimizer`` that looks at its state or its models: one thread at a time does."""
 
     @wraps(method)
-    def locked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+    def locked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Returned:
         optimizer: Any = arguments[0]
         with optimizer._lock:
             return method(*arguments, **named)
@@ -501,8 +501,7 @@ class Optimizer(Recorder):
             candidates: The only designs to choose from: dicts, rows or a data frame.
         """
         if not 0 <= (radius := read_number(radius)) < math.inf:
-            raise InvalidValueError(f"ball is {radius!r}", "it is a distance, as a fraction of the context range")
-        radius = radius
+            raise InvalidValueError(f"radius is {radius!r}", "it is a distance, as a fraction of the context range")
         request, seed = self._answering(forecast, context, fixed, candidates)
         if (outcomes := self.settings.outcomes) is not None:
             need_one_main(outcomes)

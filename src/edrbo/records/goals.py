@@ -604,7 +604,7 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.6g} %"
 
 
-SOFTNESS = 0.5  # of Hit's optimism, in standard deviations of f
+SOFTNESS = 0.5  # of TargetLoss's optimism, in standard deviations of f
 
 
 @register_goal

@@ -83,12 +83,12 @@ def read_evaluations(given: Any) -> int | None:
     return None if given is None else read_integer("evaluations", 1, hint)(given)
 
 
-def read_forgetting(given: Any) -> float | None:
+def read_half_life(given: Any) -> float | None:
     if given is None:
         return None
     number = plain_number(given)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidValueError(f"forgetting is {given!r}", "give a half-life in contexts, above zero")
+        raise InvalidValueError(f"context_half_life is {given!r}", "give a half-life in contexts, above zero")
     return number
 
 
@@ -166,7 +166,7 @@ class Settings:
     )
     context_half_life: float | None = field(
         default=None,
-        metadata=_about(read_forgetting, "A context's weight halves with every so many later ones.", float),
+        metadata=_about(read_half_life, "A context's weight halves with every so many later ones.", float),
     )
     initial: int = field(
         default=INITIAL,

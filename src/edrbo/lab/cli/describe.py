@@ -100,19 +100,19 @@ def _new_file(answer: str) -> Path:
 
 def converse(file: Path, choices: dict[str, Any]) -> Settings:
     """Settings from questions and answers; ``choices`` were given as flags and are not asked for."""
-    draft = Draft(dict(choices))
+    conversation = Conversation(dict(choices))
     try:
-        draft.ask_all()
-        while not draft.confirmed():
-            draft.mend()
-        return draft.settings()
+        conversation.ask_all()
+        while not conversation.confirmed():
+            conversation.mend()
+        return conversation.settings()
     except (typer.Abort, KeyboardInterrupt):
         say("")
-        say(f"stopped; to go on from here: {draft.command(file)}", err=True)
+        say(f"stopped; to go on from here: {conversation.command(file)}", err=True)
         raise typer.Exit(130) from None
 
 
-class Draft:
+class Conversation:
     """What was answered so far."""
 
     def __init__(self, choices: dict[str, Any]) -> None:
