@@ -29,7 +29,6 @@ RETIRED = {
     "stand-ins?": "approximation",
     "telling rows?|telling_rows": "inducing points",
     "thinkers?": "outcome model",
-    "told": "observed, reported",
     "wishes": "options of a request",
     "wrong hills?": "local optimum",
 }
@@ -39,9 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "src/edrbo/bench/problems/bbob/__init__.py": {"bent"},  # the name of a function
     "src/edrbo/bench/problems/synthetic.py": {"bends"},  # a barrel does
     "src/edrbo/contexts/uncertainty.py": {"laws"},  # of a stream of random numbers: another would draw others
-    "src/edrbo/lab/tables/table_row.py": {"told"},  # tables that version 0.2 wrote
     "src/edrbo/optimizer/outcome_model.py": {"law"},  # of a stream of random numbers
-    "tests/test_docs_tables.py": {"told"},  # a file of runs
     "tests/web/test_web_front.py": {"law"},  # that it is gone
 }
 ANY = re.compile("|".join(rf"(?<![a-z])(?:{words})(?![a-z])" for words in RETIRED), flags=re.IGNORECASE)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edrbo.acquisition.scores import SQRT2
 from edrbo.charts import Axis, Band, Bars, Chart, Heat, Line, Mark, Points, Rule, Spans, number, span
-from edrbo.errors import EdrboError, InvalidSpaceError
+from edrbo.errors import EdrboError, InvalidSpaceError, NothingReportedError
 from edrbo.optimizer.answers import Prediction
 from edrbo.optimizer.calibration import Z95, LeaveOneOut, leave_one_out
 from edrbo.optimizer.optimizer import Optimizer
@@ -1055,7 +1055,7 @@ def _optimizer(of: Drawable) -> Optimizer:
 def _reported(of: Drawable) -> Pictures:
     optimizer = _optimizer(of)
     if len(optimizer) == 0:
-        raise EdrboError("nothing was reported yet, so nothing can be drawn", "tell at least one value")
+        raise NothingReportedError("nothing was reported yet, so nothing can be drawn", "tell at least one value")
     return Pictures(optimizer)
 
 

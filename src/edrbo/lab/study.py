@@ -20,8 +20,10 @@ from edrbo.errors import (
     EdrboError,
     EdrboWarning,
     InvalidValueError,
+    OtherSettingsError,
     RecordedAlreadyError,
     StudyError,
+    UnknownStudyError,
     UnknownSuggestionError,
 )
 from edrbo.lab.files import describe, is_url
@@ -208,7 +210,7 @@ class Study(Recorder):
     def _check_settings(self, given: Settings) -> None:
         differences = given.differences(self.settings)
         if differences:
-            raise StudyError(
+            raise OtherSettingsError(
                 f"the study in {describe(self.where)} has other settings: {'; '.join(differences)}",
                 "open it without a space to go on with its own, amend it, or make a new study",
             )
@@ -688,7 +690,7 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
     if settings is None or create == "never" or (create == "first" and names):
         hint = f"studies there: {', '.join(map(repr, names)) or 'none'}"
         hint += "; a new one beside them is made by `edrbo new`" if settings is not None and names else ""
-        raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+        raise UnknownStudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     _check_name(name)
     check_distribution(settings.context_distribution, settings.space)
     store.adopt(StoredStudy(0, name, time.time(), settings), ())

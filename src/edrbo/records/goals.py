@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
-from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.errors import InvalidValueError, NotStorableError, UnknownNameError
 
 __all__ = [
     "CVaR",
@@ -363,7 +363,7 @@ def _class_of(name: str) -> Any:  # a dataclass, which the type of a class does 
 
 def _registered_name(goal: Goal) -> str:
     if not goal.registered:
-        raise InvalidValueError(
+        raise NotStorableError(
             f"the goal {type(goal).__name__} has no registered name, so it cannot be stored",
             "give its class a name and decorate it with edrbo.register",
         )

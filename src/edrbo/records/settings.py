@@ -14,7 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypedDict, get_args
 
-from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
+from edrbo.errors import (
+    InvalidSpaceError,
+    InvalidValueError,
+    NotStorableError,
+    StudyError,
+    UnknownNameError,
+)
 from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.known_distribution import KnownDistribution, as_known_distribution
 from edrbo.records.outcomes import (
@@ -355,4 +361,4 @@ def _stored(value: Any) -> Any:
         return value.to_dict()
     if value is None or isinstance(value, str | int | float | dict):
         return value
-    raise EdrboError(f"a {type(value).__name__} of your own cannot be stored", "use one that edrbo knows by name")
+    raise NotStorableError(f"a {type(value).__name__} of your own cannot be stored", "use one that edrbo knows by name")
