@@ -150,7 +150,7 @@ def test_the_same_seed_gives_the_same_numbers_and_many_points_are_thinned() -> N
 
 
 def test_too_few_contexts() -> None:
-    with pytest.raises(InvalidContextError, match="too few"):
+    with pytest.raises(InvalidContextError):
         context_shift(np.ones((1, 1)), np.ones((5, 1)), np.ones(1), ("a",))
 
 

@@ -233,7 +233,7 @@ def test_several_outcomes(tmp_path: Path, call: Callable[..., Any]) -> None:
 
 def test_who_signs_must_have_a_name(tmp_path: Path, study: Study) -> None:
     for name in ("", "a" * 81, "Ada\x1b[31m"):
-        with pytest.raises(InvalidValueError, match="cannot sign"):
+        with pytest.raises(InvalidValueError):
             make_server(StudyRegistry(str(tmp_path)), name)
 
 

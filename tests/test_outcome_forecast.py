@@ -117,7 +117,7 @@ def test_a_wild_outcome_is_kept_with_a_warning_that_says_what_was_expected() -> 
     suggestion = optimizer.ask()
     near = read_outcome_forecast(suggestion.outcome_forecast)
     assert near is not None
-    with pytest.warns(ImplausibleWarning, match=r"value is 50\.1, expected was .* did you mean 501\?") as caught:
+    with pytest.warns(ImplausibleWarning, match=r"50\.1.*501") as caught:
         optimizer.tell(suggestion, {"c": 50.0}, 50.1)
     assert caught[0].filename == __file__
     assert optimizer.observations.y[-1] == 50.1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import edrbo
 from edrbo import Optimizer, Space, Study
 from edrbo.charts import Bars, Chart, Heat, Line, Points, Rule, Spans
-from edrbo.errors import EdrboError
+from edrbo.errors import NothingReportedError
 from edrbo.plot import Pictures, thinned
 from edrbo.space import Integer, Real
 
@@ -201,7 +201,7 @@ def test_a_wide_band_does_not_press_the_runs_into_a_corner(pictures: Pictures) -
 
 def test_charts_of_an_empty_study_say_so(tmp_path: Path) -> None:
     study = Study.open(tmp_path / "s.db", Space({"x": (0, 1)}))
-    with pytest.raises(EdrboError, match="nothing was reported"):
+    with pytest.raises(NothingReportedError):
         edrbo.plot.results(study)
 
 

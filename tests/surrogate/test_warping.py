@@ -262,7 +262,7 @@ def test_what_needs_gaussian_outcomes_is_refused() -> None:
     model = WarpedSurrogate().fit(X, Y)
     with pytest.raises(InvalidValueError, match="warped"):
         UCB("theory").at(model)
-    with pytest.raises(InvalidValueError, match="between 0 and 2"):
+    with pytest.raises(InvalidValueError):
         Warping.warped(Y, 2.5)
 
 
