@@ -153,25 +153,7 @@ class Study(Recorder):
         """
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
-        choices = {
-            "direction": direction,
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-            "cost": cost,
-        }
-        return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
+        return cls.open_with(where, Settings.of_call(locals()), name=name, by=by)
 
     @classmethod
     def open_with(

@@ -140,26 +140,7 @@ class Optimizer(Recorder):
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
     ) -> None:
-        choices = {
-            "direction": direction,
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-            "cost": cost,
-        }
-        settings = Settings.of(space, method, choices)
-        self._begin(State.start(settings), None)
+        self._begin(State.start(Settings.of_call(locals())), None)
 
     def _begin(self, state: State, stored: StoredFit | None) -> None:
         self._lock = threading.RLock()

@@ -1,7 +1,7 @@
 """What an experiment is about: everything that is decided before it begins, as one value.
 
 Python, JSON, TOML, the command line, studies and the Optuna sampler all loop over the fields of ``Settings``. A new
-setting is one field here (and one line in ``SettingsOptions``, which tells type checkers what ``**choices`` may be).
+setting is one field here, and an argument of each public signature, which a test compares with the fields.
 Each is read from what people give by a reader of its own: checked, in plain types, with an error that says what to
 write.
 """
@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 from edrbo.errors import (
     InvalidSpaceError,
@@ -25,9 +25,6 @@ from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.known_distribution import KnownDistribution, as_known_distribution
 from edrbo.records.outcomes import (
     Direction,
-    Limit,
-    Maximize,
-    Minimize,
     OutcomeRange,
     Outcomes,
     read_outcome_range,
@@ -124,27 +121,6 @@ LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
 
 Outliers = Literal["robust", "keep"]
 Purpose = Literal["operate", "identify"]
-
-
-class SettingsOptions(TypedDict, total=False):
-    """The settings besides the space and the method, as keyword arguments."""
-
-    direction: Direction
-    seed: int
-    context_half_life: float | None
-    initial: int
-    goal: Goal | str
-    aim: Purpose
-    evaluations: int | None
-    outliers: Outliers
-    least_success: float
-    outcome: str
-    unit: str
-    title: str
-    outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None
-    outcomes: Mapping[str, Maximize | Minimize | Limit] | None
-    context_distribution: Any
-    cost: str | Callable[[dict[str, Any]], float] | None
 
 
 def _about(read: Callable[[Any], Any], about: str, kind: type = str) -> dict[str, Any]:
@@ -279,9 +255,10 @@ class Settings:
         return self.outcomes is not None and len(self.outcomes.mains) > 1
 
     @classmethod
-    def of(cls, space: Space, method: Any, choices: Mapping[str, Any]) -> Settings:
-        """From what people give, a goal by its text for instance."""
-        return cls(space, method, **choices)
+    def of_call(cls, arguments: Mapping[str, Any], **others: Any) -> Settings:
+        """From the arguments of a call, as ``locals()`` has them, with ``others`` in their place."""
+        given = {**arguments, **others}
+        return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
 
     @classmethod
     def choices(cls) -> tuple[Field[Any], ...]:
