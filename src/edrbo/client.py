@@ -23,7 +23,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from edrbo import errors
-from edrbo.errors import EdrboError, InvalidValueError, StoppedError, StudyError, UnavailableError
+from edrbo.errors import EdrboError, InvalidValueError, StoppedError, StudyError, UnavailableError, UnknownStudyError
 
 Value = float | int | str | bool
 Values = Mapping[str, Value]
@@ -132,7 +132,7 @@ class Client:
         word = name if name in known else next((word for word, one in known.items() if one == name), None)
         if word is None:
             there = ", ".join(map(repr, known.values())) or "none"
-            raise StudyError(f"there is no study {name!r} on {self.url}", f"studies there: {there}")
+            raise UnknownStudyError(f"there is no study {name!r} on {self.url}", f"studies there: {there}")
         return RemoteStudy(self, word)
 
     def new(self, name: str, design: Sequence[Mapping[str, Any]], **settings: Any) -> RemoteStudy:

@@ -21,7 +21,7 @@ TOO_EARLY = "too early to say how sure this is"
 UNKNOWN = "not known yet"
 VAGUE = "wider than all results lie apart, so that it says next to nothing"
 NEXT_STEP = "next step"
-WORTHWHILE, SMALL = 0.02, 0.1  # of how far results lie apart: what ten more runs should bring, and what may be left
+WORTHWHILE, SMALL_GAP = 0.02, 0.1  # of how far results lie apart: what ten more runs should bring, and what may be left
 MOST_FIGURES = 12  # of a number whose interval is very narrow beside it
 SOURCES = {
     "model": "not known of the process",
@@ -31,7 +31,7 @@ SOURCES = {
 
 
 class TriedText(Protocol):
-    """A run that was tried, as it is told."""
+    """A run that was tried, as it is shown."""
 
     @property
     def run(self) -> int: ...
@@ -44,7 +44,7 @@ class TriedText(Protocol):
 
 
 class OutcomeText(Protocol):
-    """What is expected of one of several outcomes, as it is told."""
+    """What is expected of one of several outcomes, as it is shown."""
 
     @property
     def aim(self) -> str: ...
@@ -110,7 +110,7 @@ class RecommendationText(Protocol):
 
 
 class PointText(Protocol):
-    """A design of a front, as it is told."""
+    """A design of a front, as it is shown."""
 
     @property
     def design(self) -> Mapping[str, Any]: ...
@@ -123,7 +123,7 @@ class PointText(Protocol):
 
 
 class FrontText(Protocol):
-    """A front, as it is told."""
+    """A front, as it is shown."""
 
     @property
     def points(self) -> Sequence[PointText]: ...
@@ -136,7 +136,7 @@ class FrontText(Protocol):
 
 
 class PolicyRowText(Protocol):
-    """A context of a policy, as it is told."""
+    """A context of a policy, as it is shown."""
 
     @property
     def context(self) -> Mapping[str, Any]: ...
@@ -149,7 +149,7 @@ class PolicyRowText(Protocol):
 
 
 class PolicyText(Protocol):
-    """A policy, as it is told."""
+    """A policy, as it is shown."""
 
     @property
     def goal(self) -> str: ...
@@ -174,7 +174,7 @@ class PolicyText(Protocol):
 
 
 class ShareText(Protocol):
-    """A share of a variance, as it is told."""
+    """A share of a variance, as it is shown."""
 
     @property
     def value(self) -> float: ...
@@ -183,7 +183,7 @@ class ShareText(Protocol):
 
 
 class InfluenceText(Protocol):
-    """What a variable does, as it is told."""
+    """What a variable does, as it is shown."""
 
     @property
     def role(self) -> str: ...
@@ -194,7 +194,7 @@ class InfluenceText(Protocol):
 
 
 class SensitivityText(Protocol):
-    """What matters, as it is told."""
+    """What matters, as it is shown."""
 
     @property
     def variables(self) -> Mapping[str, InfluenceText]: ...
@@ -360,7 +360,7 @@ def _next_step(found: RecommendationText, settings: Settings) -> Fact:
         return Fact(NEXT_STEP, "go on", f"ten more runs would likely bring {bring}")
     if gap > spread:
         return Fact(NEXT_STEP, "go on", "too little is known yet to say how much better other settings may be")
-    if gap > SMALL * spread:
+    if gap > SMALL_GAP * spread:
         return Fact(NEXT_STEP, "stop, or look elsewhere", f"ten more runs would bring little; at most {most} is left")
     return Fact(NEXT_STEP, "stop", f"at most {most} is left to gain, and ten more runs would bring little of it")
 

@@ -72,8 +72,8 @@ def test_every_entry_is_the_event_that_a_study_makes(remote: RemoteStudy, study:
         one.note(0, "new batch")
         one.observe_context([CONTEXT, {"humidity": 50, "load": 1}])
         one.undo()
-    told = [(event.kind, getattr(event, "value", None), getattr(event, "why", None)) for event in study.state.history]
-    assert told == [(e.kind, getattr(e, "value", None), getattr(e, "why", None)) for e in twin.state.history]
+    stored = [(event.kind, getattr(event, "value", None), getattr(event, "why", None)) for event in study.state.history]
+    assert stored == [(e.kind, getattr(e, "value", None), getattr(e, "why", None)) for e in twin.state.history]
     assert study.state.runs[0].value == twin.state.runs[0].value
     assert len(study.state.log) == len(twin.state.log)
 

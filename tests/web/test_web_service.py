@@ -85,7 +85,7 @@ def test_both_kinds_of_log_keep_to_a_line() -> None:
     assert json.loads(JsonFormatter().format(record))["message"] == "first\nsecond \x1b[31m"
 
 
-def test_a_service_ends_when_it_is_told_to(study: Study, tmp_path: Path) -> None:
+def test_a_service_ends_when_it_is_asked_to(study: Study, tmp_path: Path) -> None:
     """SIGTERM, as systemd and containers send it: an end without a traceback."""
     command = [sys.executable, "-c", "from edrbo.lab.cli import main; main()", "serve", str(tmp_path / "coating.db")]
     environment: dict[str, Any] = {**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -20,8 +20,10 @@ from edrbo.errors import (
     EdrboError,
     EdrboWarning,
     InvalidValueError,
+    OtherSettingsError,
     RecordedAlreadyError,
     StudyError,
+    UnknownStudyError,
     UnknownSuggestionError,
 )
 from edrbo.lab.files import describe, is_url
@@ -151,25 +153,7 @@ class Study(Recorder):
         """
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
-        choices = {
-            "direction": direction,
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-            "cost": cost,
-        }
-        return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
+        return cls.open_with(where, Settings.of_call(locals()), name=name, by=by)
 
     @classmethod
     def open_with(
@@ -208,7 +192,7 @@ class Study(Recorder):
     def _check_settings(self, given: Settings) -> None:
         differences = given.differences(self.settings)
         if differences:
-            raise StudyError(
+            raise OtherSettingsError(
                 f"the study in {describe(self.where)} has other settings: {'; '.join(differences)}",
                 "open it without a space to go on with its own, amend it, or make a new study",
             )
@@ -688,7 +672,7 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
     if settings is None or create == "never" or (create == "first" and names):
         hint = f"studies there: {', '.join(map(repr, names)) or 'none'}"
         hint += "; a new one beside them is made by `edrbo new`" if settings is not None and names else ""
-        raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+        raise UnknownStudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     _check_name(name)
     check_distribution(settings.context_distribution, settings.space)
     store.adopt(StoredStudy(0, name, time.time(), settings), ())

@@ -388,7 +388,7 @@ class OutcomeForecaster:
         return axes if np.prod([float(len(axis)) for axis in axes]) < LARGEST_TABLE else []
 
     def _named(self, axes: list[Array]) -> tuple[tuple[str, Array], ...] | None:
-        """The axes in the user's units; None if points cannot be told apart there."""
+        """The axes in the user's units; None if points cannot be distinguished there."""
         named = []
         for k, (name, axis) in enumerate(zip(self.names, axes, strict=True)):
             rows = np.zeros((len(axis), len(axes)))

@@ -1,7 +1,7 @@
-"""Figures of results: regret curves, time per suggestion, average ranks with critical differences. One look for all.
+"""Figures of results: regret curves, time per suggestion, average ranks with critical differences. One theme for all.
 
 The method in question and the best of the others in each panel are strong and have a band, the interval of the mean;
-the others are thin lines. With a band each, nothing could be told apart.
+the others are thin lines. With a band each, nothing could be distinguished.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from edrbo.bench.analysis.stats import (
     summarize,
     title_of,
 )
-from edrbo.palette import DARK, LIGHT, Look
+from edrbo.palette import DARK, LIGHT, Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def draw_ranks(ranks: Ranks, title: str, alpha: float = 0.05, look: Look = LIGHT, origin: str = "") -> Figure:
+def draw_ranks(ranks: Ranks, title: str, alpha: float = 0.05, theme: Theme = LIGHT, origin: str = "") -> Figure:
     """Critical-difference diagram: average ranks on a line; a bar joins methods that do not differ significantly."""
     from matplotlib.figure import Figure
 
@@ -57,24 +57,24 @@ def draw_ranks(ranks: Ranks, title: str, alpha: float = 0.05, look: Look = LIGHT
     axes = figure.add_axes((0.01, 0.01, 0.98, 1 - 0.75 / height))
     axes.axis("off")
     axes.set_xlim(0.2 - 0.35 * k, 0.8 + 1.35 * k)
-    axes.plot([1, k], [0, 0], color=look.ink, linewidth=1)
+    axes.plot([1, k], [0, 0], color=theme.ink, linewidth=1)
     for tick in range(1, k + 1):
-        axes.plot([tick, tick], [0, 0.25], color=look.ink, linewidth=1)
+        axes.plot([tick, tick], [0, 0.25], color=theme.ink, linewidth=1)
         axes.text(tick, 0.45, str(tick), ha="center", va="bottom", fontsize=9)
     depth = 0.7 + 0.45 * len(bars)
     for place, i in enumerate(order):
         left = place < half
         row = place if left else k - 1 - place
         y, end = -(depth + 0.75 * row), (0.7 if left else k + 0.3)
-        color, _ = style(ranks.methods[i], ranks.methods, look)
+        color, _ = style(ranks.methods[i], ranks.methods, theme)
         axes.plot([ranks.mean[i], ranks.mean[i], end], [0, y, y], color=color, linewidth=1.2)
         text = f"{ranks.methods[i]}  {ranks.mean[i]:.2f}"
         axes.text(end + (-0.1 if left else 0.1), y, text, ha="right" if left else "left", va="center", fontsize=9)
     by_name = dict(zip(ranks.methods, ranks.mean, strict=True))
     for row, group in enumerate(bars):
         ends = [by_name[group[0]] - 0.06, by_name[group[-1]] + 0.06]
-        axes.plot(ends, [-0.45 - 0.45 * row] * 2, color=look.soft, linewidth=3.5, solid_capstyle="round")
-    axes.plot([1, 1 + test.difference], [1.7, 1.7], color=look.ink, linewidth=1.5, marker="|", markersize=7)
+        axes.plot(ends, [-0.45 - 0.45 * row] * 2, color=theme.soft, linewidth=3.5, solid_capstyle="round")
+    axes.plot([1, 1 + test.difference], [1.7, 1.7], color=theme.ink, linewidth=1.5, marker="|", markersize=7)
     axes.text(1 + test.difference / 2, 1.85, f"critical difference {test.difference:.2f}", ha="center", fontsize=9)
     figure.suptitle(
         f"{title}\naverage rank over {len(ranks.problems)} problems; "
@@ -95,7 +95,7 @@ BAND = 0.18  # opacity
 
 
 def draw_regret(
-    results: Results, of: Series = cumulative_regret, method: str = IN_QUESTION, look: Look = LIGHT
+    results: Results, of: Series = cumulative_regret, method: str = IN_QUESTION, theme: Theme = LIGHT
 ) -> Figure:
     """A panel a problem, a line a method: the mean over seeds."""
     from matplotlib.figure import Figure
@@ -106,7 +106,7 @@ def draw_regret(
     figure = Figure(figsize=(3.6 * columns + 0.4, 2.7 * rows + 1.0), layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, problem in zip(panels, results.problems, strict=False):
-        _draw_panel(axes, results, problem, of, chosen, look)
+        _draw_panel(axes, results, problem, of, chosen, theme)
     for axes in panels[len(results.problems) :]:
         axes.remove()
     for axes in panels[max(0, len(results.problems) - columns) : len(results.problems)]:
@@ -116,11 +116,11 @@ def draw_regret(
         what = f"{what}, under {results.goal}"
     for axes in panels[: len(results.problems) : columns]:
         axes.set_ylabel(what, fontsize=9)
-    _legend(figure, results.methods, look)
+    _legend(figure, results.methods, theme)
     words = (
         f"Mean over seeds; bands: 95 % interval of the mean, of {chosen} and, grey, of the best other of each panel."
     )
-    figure.suptitle(f"{words}\n{origin(results)}", fontsize=8, color=look.soft)
+    figure.suptitle(f"{words}\n{origin(results)}", fontsize=8, color=theme.soft)
     return figure
 
 
@@ -129,12 +129,12 @@ def origin(results: Results) -> str:
     return "; ".join(filter(None, (seeds_text(results), days_text(results), f"drawn on {date.today()}")))
 
 
-def _draw_panel(axes: Axes, results: Results, problem: str, of: Series, method: str, look: Look) -> None:
+def _draw_panel(axes: Axes, results: Results, problem: str, of: Series, method: str, theme: Theme) -> None:
     found = {name: curve_of(list(runs.values()), of) for name in results.methods if (runs := results.of(problem, name))}
     rival = best_rival(final_means(results, problem), method)
     reach: list[float] = []
     for name, curve in found.items():
-        color, dashes = style(name, results.methods, look)
+        color, dashes = style(name, results.methods, theme)
         width = STRONG if name == method else RIVAL if name == rival else THIN
         # A regret that reached zero has no place on a log axis; the line ends there.
         shown = np.where(curve.mean > 0, curve.mean, np.nan)
@@ -142,17 +142,17 @@ def _draw_panel(axes: Axes, results: Results, problem: str, of: Series, method: 
         reach += shown[np.isfinite(shown)].tolist()
         if width > THIN and (curve.high > curve.low).any():
             low = np.maximum(curve.low, np.finfo(float).tiny)
-            tint = color if name == method else look.soft  # which cannot be taken for each other
+            tint = color if name == method else theme.soft  # which cannot be taken for each other
             axes.fill_between(curve.steps, low, curve.high, color=(tint, BAND), linewidth=0.0, zorder=1 + width)
             reach.append(float(curve.high.max()))
     _log_scale(axes)
     if reach:  # every line is seen from its first step to its last; bands may go below
         axes.set_ylim(0.9 * min(reach), 1.1 * max(reach))
     axes.set_title(problem, fontsize=10)
-    _plain(axes, look)
+    _plain(axes, theme)
 
 
-def draw_seconds(results: Results, method: str = IN_QUESTION, look: Look = LIGHT) -> Figure:
+def draw_seconds(results: Results, method: str = IN_QUESTION, theme: Theme = LIGHT) -> Figure:
     """Seconds per suggestion against the number of evaluations, over all problems and seeds.
 
     Of a compact table the mean alone is known, and the figure shows no more.
@@ -163,41 +163,41 @@ def draw_seconds(results: Results, method: str = IN_QUESTION, look: Look = LIGHT
     axes = figure.subplots()
     chosen = in_question(results, method)
     if all(np.ptp(run.seconds) == 0 for run in results.runs):
-        _mean_seconds(axes, results, chosen, look)
+        _mean_seconds(axes, results, chosen, theme)
     else:
-        _seconds_by_step(axes, results, chosen, look)
-        _legend(figure, results.methods, look)
-    figure.suptitle(f"All problems; {origin(results)}", fontsize=8, color=look.soft)
+        _seconds_by_step(axes, results, chosen, theme)
+        _legend(figure, results.methods, theme)
+    figure.suptitle(f"All problems; {origin(results)}", fontsize=8, color=theme.soft)
     return figure
 
 
-def _seconds_by_step(axes: Axes, results: Results, chosen: str, look: Look) -> None:
+def _seconds_by_step(axes: Axes, results: Results, chosen: str, theme: Theme) -> None:
     for name in results.methods:
         runs = [run for run in results.runs if run.method == name]
         curve = curve_of(runs, suggestion_seconds)
         # Quasi-random designs cost nothing and would stretch the axis.
         first = min(runs[0].initial, len(curve.steps) - 1)
-        color, dashes = style(name, results.methods, look)
+        color, dashes = style(name, results.methods, theme)
         width = STRONG if name == chosen else 1.3
         axes.plot(curve.steps[first:], curve.mean[first:], color=color, linestyle=LINES[dashes], linewidth=width)
     _log_scale(axes)
     axes.set_xlabel("evaluation")
     axes.set_ylabel("seconds per suggestion, mean")
-    _plain(axes, look)
+    _plain(axes, theme)
 
 
-def _mean_seconds(axes: Axes, results: Results, chosen: str, look: Look) -> None:
+def _mean_seconds(axes: Axes, results: Results, chosen: str, theme: Theme) -> None:
     means = {
         name: np.mean([run.seconds.mean() for run in results.runs if run.method == name]) for name in results.methods
     }
     names = sorted(means, key=means.__getitem__, reverse=True)
     for place, name in enumerate(names):
-        color, _ = style(name, results.methods, look)
+        color, _ = style(name, results.methods, theme)
         axes.plot([means[name]], [place], "o", color=color, markersize=9 if name == chosen else 6)
     _log_scale(axes, "x")
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("seconds per suggestion, mean of all evaluations")
-    _plain(axes, look)
+    _plain(axes, theme)
 
 
 def save_figures(
@@ -211,11 +211,11 @@ def save_figures(
     """Write all figures; returns the files."""
     from matplotlib import rc_context
 
-    look = DARK if dark else LIGHT
+    theme = DARK if dark else LIGHT
     directory.mkdir(parents=True, exist_ok=True)
     files = []
-    with rc_context(_settings(look)):
-        for name, figure in _figures(results, published, method, look).items():
+    with rc_context(_settings(theme)):
+        for name, figure in _figures(results, published, method, theme).items():
             for kind in formats:
                 files.append(directory / f"{name}{'-dark' * dark}.{kind}")
                 stamp: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
@@ -223,25 +223,25 @@ def save_figures(
     return files
 
 
-def _settings(look: Look) -> dict[Any, str]:
-    """The look as matplotlib's settings."""
-    paper = {f"{part}.facecolor": look.paper for part in ("figure", "axes", "savefig")}
+def _settings(theme: Theme) -> dict[Any, str]:
+    """The theme as matplotlib's settings."""
+    paper = {f"{part}.facecolor": theme.paper for part in ("figure", "axes", "savefig")}
     names = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
-    return paper | {name: look.ink for name in names}
+    return paper | {name: theme.ink for name in names}
 
 
-def _figures(results: Results, published: Results | None, method: str, look: Look) -> dict[str, Figure]:
+def _figures(results: Results, published: Results | None, method: str, theme: Theme) -> dict[str, Figure]:
     shown = results if published is None else replace(results, runs=(*results.runs, *published.runs))
     figures = {
-        "regret": draw_regret(shown, cumulative_regret, method, look),
-        "instantaneous-regret": draw_regret(shown, smoothed_regret, method, look),
-        "seconds": draw_seconds(shown, method, look),
+        "regret": draw_regret(shown, cumulative_regret, method, theme),
+        "instantaneous-regret": draw_regret(shown, smoothed_regret, method, theme),
+        "seconds": draw_seconds(shown, method, theme),
     }
     for name in ("final", "worst-case"):
         ranks = rank(summarize(results, name), results.problems, results.methods)
         if len(ranks.problems) > 1 and len(ranks.methods) > 2:
             figures[f"ranks-{name}"] = draw_ranks(
-                ranks, title_of(name, results.goal), look=look, origin=origin(results)
+                ranks, title_of(name, results.goal), theme=theme, origin=origin(results)
             )
     return figures
 
@@ -257,20 +257,20 @@ def _log_scale(axes: Axes, of: Literal["x", "y"] = "y") -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _plain(axes: Axes, look: Look) -> None:
+def _plain(axes: Axes, theme: Theme) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, which="major", color=look.grid, linewidth=0.6)
+    axes.grid(True, which="major", color=theme.grid, linewidth=0.6)
     axes.tick_params(labelsize=8)
     axes.margins(x=0.01)
 
 
-def _legend(figure: Figure, methods: Sequence[str], look: Look) -> None:
+def _legend(figure: Figure, methods: Sequence[str], theme: Theme) -> None:
     """One legend below for all panels; every method once, in the common order."""
     from matplotlib.lines import Line2D
 
     handles = []
     for method in methods:
-        color, dashes = style(method, methods, look)
+        color, dashes = style(method, methods, theme)
         handles.append(Line2D([], [], color=color, linestyle=LINES[dashes], linewidth=2, label=method))
     width = 0.7 + 0.085 * max(map(len, methods))  # inches of the longest name with its line
     most = max(1, int(figure.get_figwidth() / width))

@@ -50,7 +50,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """``apart`` rows have a line above them where the form has lines."""
 
     name: str
@@ -64,7 +64,7 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     corner: str = ""
     note: str = ""
 

@@ -27,7 +27,7 @@ from edrbo.bench.analysis.stats import (
     summarize,
     title_of,
 )
-from edrbo.bench.analysis.table import Entry, Row, Table, mean_entry, with_places, write_csv
+from edrbo.bench.analysis.table import Entry, Table, TableRow, mean_entry, with_places, write_csv
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.errors import InvalidValueError, UnknownNameError
 
@@ -91,7 +91,7 @@ def relative_table(results: Results, name: str, reference: str, methods: list[st
     return Table(f"{title_of(name, results.goal)}, relative to {reference}", columns, rows, note=NOTE)
 
 
-def _row(one: Relative, problems: list[str]) -> Row:
+def _row(one: Relative, problems: list[str]) -> TableRow:
     cells = [
         Entry(f"{one.ratios[problem]:.2f}", value=one.ratios[problem]) if problem in one.ratios else Entry("–")
         for problem in problems
@@ -100,7 +100,7 @@ def _row(one: Relative, problems: list[str]) -> Row:
     mean = Entry(f"{one.mean:.2f} ({low:.2f} … {high:.2f})", value=one.mean)
     fewest, most = one.seeds
     seeds = str(most) if fewest == most else f"{fewest}–{most}"
-    return Row(one.method, (*cells, mean, Entry(seeds, value=seeds)))
+    return TableRow(one.method, (*cells, mean, Entry(seeds, value=seeds)))
 
 
 RANK_ROW = "average rank"
@@ -113,7 +113,7 @@ def regret_table(results: Results, statistic: str, title_suffix: str = "") -> Ta
         return None
     methods = [method for method in results.methods if any((p, method) in cells for p in results.problems)]
     rows = [
-        Row(problem, with_places(_entry(cells.get((problem, method))) for method in methods))
+        TableRow(problem, with_places(_entry(cells.get((problem, method))) for method in methods))
         for problem in results.problems
         if any((problem, method) in cells for method in methods)
     ]
@@ -121,7 +121,7 @@ def regret_table(results: Results, statistic: str, title_suffix: str = "") -> Ta
     if ranks.problems:
         pairs = zip(ranks.mean, ranks.std, strict=True)
         means = (mean_entry(float(mean), float(std), len(ranks.problems)) for mean, std in pairs)
-        rows.append(Row(RANK_ROW, with_places(means), apart=True))
+        rows.append(TableRow(RANK_ROW, with_places(means), apart=True))
     return Table(title_of(statistic, results.goal) + title_suffix, tuple(methods), tuple(rows))
 
 

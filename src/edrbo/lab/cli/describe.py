@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
+from edrbo.errors import EdrboError, ExistsAlreadyError, InvalidSpaceError, StudyError
 from edrbo.lab.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.lab.cli.output import confirm, plain_warnings, print_json, print_table, say
 from edrbo.lab.cli.read_arguments import described_at, only_toml, remember, split_argument
@@ -100,19 +100,19 @@ def _new_file(answer: str) -> Path:
 
 def converse(file: Path, choices: dict[str, Any]) -> Settings:
     """Settings from questions and answers; ``choices`` were given as flags and are not asked for."""
-    draft = Draft(dict(choices))
+    conversation = Conversation(dict(choices))
     try:
-        draft.ask_all()
-        while not draft.confirmed():
-            draft.mend()
-        return draft.settings()
+        conversation.ask_all()
+        while not conversation.confirmed():
+            conversation.mend()
+        return conversation.settings()
     except (typer.Abort, KeyboardInterrupt):
         say("")
-        say(f"stopped; to go on from here: {draft.command(file)}", err=True)
+        say(f"stopped; to go on from here: {conversation.command(file)}", err=True)
         raise typer.Exit(130) from None
 
 
-class Draft:
+class Conversation:
     """What was answered so far."""
 
     def __init__(self, choices: dict[str, Any]) -> None:
@@ -362,11 +362,11 @@ def _make_described(file: Path, more: bool, as_json: bool) -> None:
     from edrbo.lab.store.event_store import EventStore
 
     if more:
-        raise StudyError(f"{file} exists already", "choose another name, or delete it")
+        raise ExistsAlreadyError(f"{file} exists already", "choose another name, or delete it")
     described = described_at(file)
     exists = is_url(described.storage) or Path(described.storage).exists()
     if exists and described.name in EventStore(described.storage).names():
-        raise StudyError(f"{file} exists already, and so does its study", "choose another name")
+        raise ExistsAlreadyError(f"{file} exists already, and so does its study", "choose another name")
     with plain_warnings():
         study = described.open("always")
     if as_json:

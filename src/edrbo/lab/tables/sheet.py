@@ -21,7 +21,7 @@ MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "ut
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """Texts by heading, without those that are empty; ``line`` is the row's number in a spreadsheet."""
 
     line: int
@@ -34,7 +34,7 @@ class Sheet:
 
     file: str
     headings: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SheetRow, ...]
     point: Point | None = None
     places: dict[str, str] = field(default_factory=dict)  # heading → letters of its column
 
@@ -87,7 +87,7 @@ def make_sheet(file: str, lines: list[list[str]], point: Point | None) -> Sheet:
     return Sheet(file, tuple(headings), rows, point, {heading: letters(k) for k, heading in enumerate(headings)})
 
 
-def _rows(file: str, headings: list[str], lines: list[list[str]]) -> Iterator[Row]:
+def _rows(file: str, headings: list[str], lines: list[list[str]]) -> Iterator[SheetRow]:
     for line, cells in enumerate(lines, start=2):
         more = [text for text in cells[len(headings) :] if text.strip()]
         if more:
@@ -95,7 +95,7 @@ def _rows(file: str, headings: list[str], lines: list[list[str]]) -> Iterator[Ro
         texts = {h: unshielded(text) for h, text in zip(headings, cells, strict=False)}
         filled = {heading: text for heading, text in texts.items() if text}
         if filled:
-            yield Row(line, filled)
+            yield SheetRow(line, filled)
 
 
 def letters(column: int) -> str:

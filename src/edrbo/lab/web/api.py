@@ -24,7 +24,7 @@ from edrbo.space import Space
 
 PATIENCE = 1.0  # seconds in which a table is mostly stored
 PREFIX = "/api/v1"  # another number when what is written or read means something else
-PROBLEM: dict[str, Any] = {"model": bodies.Problem, "content": {KIND: {}}}
+PROBLEM: dict[str, Any] = {"model": bodies.ProblemDetails, "content": {KIND: {}}}
 E = TypeVar("E", bound=bodies.Entry)
 
 

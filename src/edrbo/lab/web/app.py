@@ -25,6 +25,7 @@ from edrbo.errors import (
     NarrowContextsWarning,
     NetworkFileWarning,
     UnavailableError,
+    UnknownStudyError,
     UnknownSuggestionError,
 )
 from edrbo.lab.web.api import api_router
@@ -113,7 +114,7 @@ def _errors(app: FastAPI, pages: Pages) -> None:
     @app.exception_handler(EdrboError)
     def known(request: Request, problem: EdrboError) -> Response:
         status = 409 if isinstance(problem, UnknownSuggestionError) else 422
-        if problem.message.startswith("there is no such study") or (
+        if isinstance(problem, UnknownStudyError) or (
             request.method == "GET" and isinstance(problem, UnknownSuggestionError)
         ):
             status = 404

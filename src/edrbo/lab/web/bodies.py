@@ -181,7 +181,7 @@ class Amend(Entry):
     settings: More = Field(default_factory=dict)
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """What went wrong (RFC 9457): ``title`` says it, ``detail`` what to do about it; ``code`` is that of the error in
     Python."""
 
