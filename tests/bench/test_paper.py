@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -12,9 +13,9 @@ from typer.testing import CliRunner
 
 from edrbo.bench.analysis.figures import draw_ranks, draw_regret
 from edrbo.bench.analysis.paper import draw_paper, paper_table, write_paper
-from edrbo.bench.analysis.results import base_name, choose, export
+from edrbo.bench.analysis.results import base_name, choose, export, load_results
 from edrbo.bench.analysis.stats import rank, statistic, summarize
-from edrbo.bench.analysis.tables import render
+from edrbo.bench.analysis.tables import regret_table, render
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.lab.cli.bench import app
 
@@ -154,3 +155,23 @@ def test_the_command_writes_figure_and_tables_by_the_names_of_the_paper(tmp_path
     kept = choose(made_up(seeds=2), None, ["stableopt", "ucb"])
     (tex, _) = write_paper(kept, tmp_path, formats=(), keep_order=True)
     assert list(rows_of(tex.read_text())) == ["Method", "StableOpt", "UCB"]
+
+
+# -------------------------------------------------------------------- the published runs
+
+
+def test_the_published_numbers_are_those_of_the_file() -> None:
+    """Of the file that cannot be shipped, where it is there; the averages of ranks follow from the page alone."""
+    page = (Path(__file__).parents[2] / "docs" / "published.md").read_text(encoding="utf-8")
+    for section in page.split("\n## ")[1:]:
+        rows = [
+            [cell.strip(" *") for cell in line.strip("|").split("|")] for line in section.splitlines() if "±" in line
+        ]
+        means = np.array([[float(cell.replace("<u>", "").split(" ±")[0]) for cell in row[1:]] for row in rows])
+        assert means.shape == (10, 9)
+        np.testing.assert_allclose(means[:9].argsort(axis=1).argsort(axis=1).mean(axis=0) + 1, means[9], atol=0.005)
+    if file := os.environ.get("EDRBO_PUBLISHED_RUNS"):
+        for name, section in zip(("final", "mean"), page.split("\n## ")[1:], strict=True):
+            table = regret_table(load_results(Path(file)), name)
+            assert table is not None
+            assert [line for line in table.to_markdown().splitlines() if "±" in line and line not in section] == []
