@@ -126,5 +126,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Also what is a module of its own, and those that were imported."""
-    return sorted({*__all__, *globals(), "plot"})
+    """Also what is a module of its own, and those that were imported; not what this file needs for itself."""
+    return sorted({*__all__, *globals(), "plot"} - {"Any", "TYPE_CHECKING", "annotations", "import_module"})
