@@ -49,7 +49,7 @@ def test_public_names_exist_and_nothing_else_is_promised() -> None:
     for name in edrbo.__all__:
         assert getattr(edrbo, name).__module__.startswith("edrbo.")
     # Neither what the module imports for itself nor its tables are names for users.
-    assert dir(edrbo) == sorted([*edrbo.__all__, "__version__"])
+    assert dir(edrbo) == sorted([*edrbo.__all__, "__version__", "plot"])
     assert len(set(edrbo.__all__)) == len(edrbo.__all__)
     with pytest.raises(AttributeError):
         _ = edrbo.nonsense

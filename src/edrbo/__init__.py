@@ -126,5 +126,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Also what is a module of its own, and those that were imported; not what this file needs for itself."""
-    return sorted({*__all__, *globals(), "plot"} - {"Any", "TYPE_CHECKING", "annotations", "import_module"})
+    """What is for users; not what this module imports for itself."""
+    return sorted([*__all__, "__version__", "plot"])

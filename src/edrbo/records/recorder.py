@@ -68,7 +68,11 @@ class Recorder(ABC):
 
     @abstractmethod
     def record_all(self, make: Callable[[State], Sequence[e.Event]]) -> Sequence[e.Event]:
-        """Record the events that ``make`` gives for the present state, all of them or none."""
+        """Record the events that ``make`` gives for the present state, all of them or none.
+
+        Args:
+            make: From the state to the events that follow it, in order.
+        """
 
     # ---------------------------------------------------------------- what is known
 
