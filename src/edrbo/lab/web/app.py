@@ -24,6 +24,7 @@ from edrbo.errors import (
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
+    StoppedError,
     UnavailableError,
     UnknownSuggestionError,
 )
@@ -117,7 +118,7 @@ def _errors(app: FastAPI, pages: Pages) -> None:
             request.method == "GET" and isinstance(problem, UnknownSuggestionError)
         ):
             status = 404
-        if isinstance(problem, UnavailableError):
+        if isinstance(problem, UnavailableError | StoppedError):
             status = 503  # a page keeps what it could not send, and tries again
         return answer(request, status, problem.message, problem.hint or "", problem.code)
 
