@@ -24,6 +24,7 @@ from edrbo.errors import (
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
+    NoScaleWarning,
     StoppedError,
     UnavailableError,
     UnknownSuggestionError,
@@ -45,6 +46,7 @@ WARNINGS = (
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
+    NoScaleWarning,
 )
 
 
