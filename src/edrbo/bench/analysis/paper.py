@@ -15,7 +15,7 @@ from edrbo.bench.analysis.figures import LINES, Size, label_panels, legend_below
 from edrbo.bench.analysis.method_style import style
 from edrbo.bench.analysis.results import Results
 from edrbo.bench.analysis.stats import cumulative_regret, rank, summarize, title_of
-from edrbo.bench.analysis.table import Entry, Row, Table, mean_entry, with_places
+from edrbo.bench.analysis.table import Entry, Table, TableRow, mean_entry, with_places
 from edrbo.palette import LIGHT
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ def paper_table(results: Results, statistic: str) -> str:
     ]
     for first in range(0, len(columns), ACROSS):
         block = columns[first : first + ACROSS]
-        rows = tuple(Row(method, tuple(entries[j] for _, entries in block)) for j, method in enumerate(results.methods))
+        rows = tuple(
+            TableRow(method, tuple(entries[j] for _, entries in block)) for j, method in enumerate(results.methods)
+        )
         shown = Table("", tuple(name for name, _ in block), rows, corner="Method").named(results.label)
         lines += ["\\vspace{1em}"] * (first > 0)
         lines += ["\\resizebox{\\textwidth}{!}{%", *shown.to_latex().splitlines()[1:-1], "\\end{tabular}}"]
