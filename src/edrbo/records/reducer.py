@@ -278,13 +278,26 @@ class Draft:
             raise InvalidEventError("the note is empty", "say something, or nothing at all")
 
     def _undone(self, event: e.Undone) -> None:
+        self._take_back([event])
+
+    def take_back(self, events: Sequence[e.Undone]) -> None:
+        """Take in several events that take others back: the rest is gone through once and not once for each."""
+        events = [plain(event) for event in events]
+        self._take_back(events)
+        self.history += events
+        self.refs |= {event.ref for event in events}
+
+    def _take_back(self, events: Sequence[e.Undone]) -> None:
         """Everything again without what is taken back, from the last checkpoint before it. Numbers that were given out
         are not given out again."""
-        if not isinstance(event.of, str) or not event.of or all(past.ref != event.of for past in self.history):
-            raise InvalidEventError("there is no such event to undo", "look at the history")
-        if event.of in undone(self.history):
-            raise InvalidEventError("this was undone already", "nothing needs to be done")
-        gone = undone([*self.history, event])
+        known, before = {past.ref for past in self.history}, undone(self.history)
+        for event in events:
+            if not isinstance(event.of, str) or not event.of or event.of not in known:
+                raise InvalidEventError("there is no such event to undo", "look at the history")
+            if event.of in before:
+                raise InvalidEventError("this was undone already", "nothing needs to be done")
+            before.add(event.of)
+        gone = undone([*self.history, *events])
         kept = [point for point in self.checkpoints if gone & point.contents.refs == point.gone]
         first = self.amendments[0].before if self.amendments else self.settings
         fresh = Draft(kept[-1].contents if kept else Contents(first))

@@ -21,8 +21,9 @@ from edrbo.lab.cli.options import (
     JsonOption,
     NameOption,
     StudyOption,
+    YesOption,
 )
-from edrbo.lab.cli.output import check_new, print_facts, print_json, print_table, safe_file_name, say
+from edrbo.lab.cli.output import check_new, confirm, print_facts, print_json, print_table, safe_file_name, say
 from edrbo.lab.cli.progress import progress
 from edrbo.lab.cli.read_arguments import opened, read_context, read_forecast, read_request_options
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
     from edrbo.records.run import Suggestion
     from edrbo.space import Space
+
+
+MANY = 20  # suggestions that are worth a question
 
 
 def recommend(
@@ -260,12 +264,15 @@ def ask(
         typer.Option(help="Whether candidates that were reported may be tried again. Default: if there are contexts."),
     ] = None,
     by: ByOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Suggest what to try next, and remember that it is being tried."""
-    from edrbo.records.descriptions import format_outcome
     from edrbo.records.sanity import read_outcome_forecast
+    from edrbo.text import range_text
 
+    if count > MANY:
+        confirm(f"Really {count} suggestions at once? They are chosen without knowing each other's results.", yes=yes)
     with progress("looking for what to try", "ask"), opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now
         options = read_request_options(space, forecast, fix, candidates, context)
@@ -288,10 +295,9 @@ def ask(
     print_suggestions("try", space, suggestions)
     for one in suggestions:
         if (outcome_forecast := read_outcome_forecast(one.outcome_forecast)) is not None:
-            ends = (
-                format_outcome(settings, end) for end in (outcome_forecast.overall.low, outcome_forecast.overall.high)
-            )
-            say(f"{settings.outcome} expected of run {one.id}: {' to '.join(ends)} (95 %)")
+            ends = (outcome_forecast.overall.low, outcome_forecast.overall.high)
+            expected = f"{settings.outcome} expected of run {one.id}: {range_text(ends, settings.unit)}"
+            say(f"{expected} (95 % of single results)")
     values = ["--value …"] if settings.outcomes is None else [f"--value {name}=…" for name in settings.outcomes]
     reported = " ".join([*values, *(f"--context {name}=…" for name in space.context_names)])
     say(f"then: edrbo tell {suggestions[0].id} {reported}", style="dim")

@@ -5,7 +5,9 @@ seen without an outcome, and those that come later than the outcome.
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +29,6 @@ from edrbo.lab.cli.options import (
     JsonOption,
     NameOption,
     NoteOption,
-    PendingArgument,
     RunArgument,
     StudyOption,
     WhyOption,
@@ -63,10 +64,13 @@ def tell(
         int | None,
         typer.Argument(metavar="ID", help="The number of a suggestion.", autocompletion=complete_pending),
     ] = None,
+    results: Annotated[
+        list[str] | None, typer.Argument(metavar="RESULT", help="What --value says, without the flag.")
+    ] = None,
     study: StudyOption = None,
     name: NameOption = None,
     value: Annotated[
-        list[str] | None, typer.Option("--value", "-v", help="The outcome; of several: NAME=NUMBER, repeated.")
+        list[str] | None, typer.Option("--value", "-v", help="The result; of several: NAME=NUMBER, repeated.")
     ] = None,
     context: ContextOption = None,
     design: DesignOption = None,
@@ -94,6 +98,7 @@ def tell(
     """
     from edrbo.records.sanity import entry_doubts, series_doubts
 
+    value = [*(results or []), *(value or [])]
     if run is None and not design:
         raise InvalidDesignError(
             "what was tried is not clear", "give the number of a suggestion, or say what was set: -d NAME=…"
@@ -229,6 +234,9 @@ def _follow(study: str, opened_study: Study) -> None:
 def undo(
     study: StudyOption = None,
     name: NameOption = None,
+    table: Annotated[
+        bool, typer.Option("--import", help="All rows of the table that was imported last, in one go.")
+    ] = False,
     note: NoteOption = None,
     by: ByOption = None,
     yes: YesOption = False,
@@ -236,6 +244,10 @@ def undo(
 ) -> None:
     """Take back what was recorded last. The history keeps both; what was somebody else's is asked about first."""
     from edrbo.records.descriptions import entry_words
+
+    if table:
+        _undo_table(study, name, note, by, yes, as_json)
+        return
 
     with opened(study, name, by) as opened_study:
         state = opened_study.state_now
@@ -251,6 +263,23 @@ def undo(
         print_json({"undone": last.kind, "id": key})
     else:
         say(f"taken back: {about}")
+
+
+def _undo_table(
+    study: str | None, name: str | None, note: str | None, by: str | None, yes: bool, as_json: bool
+) -> None:
+    from edrbo.lab.tables.csv_import import last_import, undo_import
+    from edrbo.records.descriptions import plural
+
+    with opened(study, name, by) as opened_study:
+        rows = last_import(opened_study.state_now)
+        if rows:
+            confirm(f"The last table brought {plural(len(rows), 'row')}. Take all of it back?", yes=yes)
+        count = undo_import(opened_study, note=note)
+    if as_json:
+        print_json({"undone": "import", "rows": count})
+    else:
+        say(f"taken back: {plural(count, 'row')} of the last table")
 
 
 def drop(
@@ -285,19 +314,72 @@ def restore(
 
 
 def cancel(
-    run: PendingArgument,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID", help="Numbers of suggestions: 3, 5-9.", autocompletion=complete_pending),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All that are being tried.")] = False,
     study: StudyOption = None,
     name: NameOption = None,
     why: WhyOption = None,
     note: NoteOption = None,
     by: ByOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Cancel a suggestion that will not be run. (One that was run and gave nothing: tell ID --failed.)"""
+    """Say that suggestions were not tried: one, several as 3 5-9, or --all. They say nothing about their settings.
+
+    One that was tried and gave nothing: edrbo tell ID --failed
+    """
+    from edrbo.records import events as e
+    from edrbo.records.descriptions import plural
+
+    if bool(runs) == every:
+        raise InvalidEventError("which suggestions is not clear", "write edrbo cancel 3, edrbo cancel 3-9 or --all")
     with opened(study, name, by) as opened_study:
-        opened_study.cancel(run, why, note=note)
+        numbers = _numbers(runs or [], opened_study.state_now) if runs else list(opened_study.state_now.pending)
+        if not numbers:
+            raise InvalidEventError("nothing is being tried", "so there is nothing to cancel")
+        if len(numbers) > 1:
+            confirm(f"{plural(len(numbers), 'suggestion')} were not tried?", yes=yes)
+        opened_study.record_all(lambda _: [e.Cancelled(id=number, why=why, note=note) for number in numbers])
         state = opened_study.state_now
-    print_run(state, run, as_json=as_json)
+    if len(numbers) == 1:
+        print_run(state, numbers[0], as_json=as_json)
+    elif as_json:
+        print_json({"cancelled": numbers})
+    else:
+        say(f"not tried: {plural(len(numbers), 'suggestion')}, {runs_text(numbers)}")
+
+
+def _numbers(words: list[str], state: State) -> list[int]:
+    """3 5-9 as numbers, each once; of a range those that are being tried."""
+    found: dict[int, None] = {}
+    for word in words:
+        ends = re.fullmatch(r"(\d{1,9})(?:\s*(?:-|\.\.|:)\s*(\d{1,9}))?", word)
+        if ends is None:
+            raise InvalidEventError(f"{word!r} is no number of a suggestion", "write edrbo cancel 3, or 3-9")
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        some = [first] if ends[2] is None else [key for key in state.pending if first <= key <= last]
+        if not some:
+            raise InvalidEventError(f"none of {word} is being tried", _being_tried(state))
+        found |= dict.fromkeys(some)
+    return list(found)
+
+
+def _being_tried(state: State) -> str:
+    return f"those are {runs_text(list(state.pending))}" if state.pending else "nothing is"
+
+
+def runs_text(numbers: Sequence[int]) -> str:
+    """2, 5 to 9"""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{p[0]} to {p[-1]}" if len(p) > 2 else ", ".join(map(str, p)) for p in parts) or "none"
 
 
 def note(

@@ -127,6 +127,3 @@ DesignOption = Annotated[
     ),
 ]
 RunArgument = Annotated[int, typer.Argument(metavar="ID", help="The number of a run.", autocompletion=complete_ids)]
-PendingArgument = Annotated[
-    int, typer.Argument(metavar="ID", help="The number of a suggestion.", autocompletion=complete_pending)
-]
