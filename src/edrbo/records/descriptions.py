@@ -205,7 +205,7 @@ def changes(old: Settings, new: Settings) -> list[str]:
         if choice.name == "outcomes":
             lines += _aim_changes(old, new)
             continue
-        one, two = (format_setting(getattr(settings, choice.name)) for settings in (old, new))
+        one, two = (_setting_text(settings, choice.name) for settings in (old, new))
         if one != two:
             lines.append(f"{choice.name.replace('_', ' ')}: {one} → {two}")
     for role in ("design", "context"):
@@ -220,6 +220,13 @@ def changes(old: Settings, new: Settings) -> list[str]:
     lines += [f"{words} must hold" for words in holds if words not in held]
     lines += [f"{words} need not hold any more" for words in held if words not in holds]
     return lines
+
+
+def _setting_text(settings: Settings, name: str) -> str:
+    """The value of a setting, a goal by its sentence."""
+    if name == "goal":
+        return settings.goal.title(settings.direction, settings.outcome)
+    return format_setting(getattr(settings, name))
 
 
 def _aim_changes(old: Settings, new: Settings) -> list[str]:

@@ -259,8 +259,8 @@ class Outcomes(Mapping[str, Aimed]):
     def __post_init__(self) -> None:
         main, weighted = self.mains, [name for name, part in self.wanted.items() if not part.main]
         if not main:
-            hint = "one is Maximize() or Minimize() without a weight: the main one"
-            raise InvalidValueError("no outcome is to be maximized or minimized", hint)
+            hint = "name the main one too, as gloss=maximize (in Python Maximize() or Minimize() without a weight)"
+            raise InvalidValueError("there are limits only, and nothing that is to be large or small", hint)
         if len(main) > MOST_MAIN:
             raise InvalidValueError(f"{len(main)} main outcomes", f"a front has at most {MOST_MAIN}; weigh the others")
         if len(main) > 1 and weighted:

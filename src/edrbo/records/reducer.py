@@ -29,6 +29,7 @@ from edrbo.records.reported import check_control, keep_outcomes, measured
 from edrbo.records.run import Amendment, Checkpoint, Contents, Run, corrected_row, merged, series_of, set_to
 from edrbo.records.validation import plain, read_context, read_contexts, read_design, read_id, read_version
 from edrbo.space import Space
+from edrbo.space.point_tables import close_match
 
 Array = NDArray[np.float64]
 Step = tuple[Space, Space, Mapping[str, Any]]  # the space before, after, and the values of what is new
@@ -47,7 +48,7 @@ def recode_design(x: Array, steps: Sequence[Step]) -> Array:
         values = {**before, **defaults, **design}
         missing = [name for name in new.design if name not in values]
         if missing:
-            raise InvalidSpaceError(f"{missing[0]!r} is new", "say which value the runs so far had: its default")
+            raise InvalidSpaceError(f"{missing[0]!r} is new", _hint_for_new(missing[0], old.design_names))
         values = {name: values[name] for name in new.design}
         try:
             x = new.encode_designs(values)[0]
@@ -71,10 +72,16 @@ def recode_contexts(rows: Array, steps: Sequence[Step]) -> Array:
                 continue
             value = defaults[name] if defaults.get(name) is not None else new.context[name].default
             if value is None:
-                raise InvalidContextError(f"{name!r} is new", "say which value the runs so far had: its default")
+                raise InvalidContextError(f"{name!r} is new", _hint_for_new(name, old.context_names))
             columns.append(np.full(len(rows), new.context_numbers({name: value})[name]))
         rows = np.stack(columns, axis=1)
     return rows
+
+
+def _hint_for_new(name: str, known: Sequence[str]) -> str:
+    was = f"say what the runs so far had, its default: --was {name}=…"
+    alike = close_match(name, known, "")
+    return f"{alike} Otherwise {was}" if alike else was
 
 
 def same_positions(old: Space, new: Space) -> bool:
@@ -360,7 +367,9 @@ class Draft:
             words = {"reported": "was reported already", "failed": "was reported already", "cancelled": "was cancelled"}
             raise UnknownSuggestionError(
                 f"suggestion {key!r} {'was never asked' if run is None else words[run.status]}",
-                "look at the list of runs, or say what was set" if run is None else "correct it, or undo that first",
+                "look at the list of runs, or say what was set"
+                if run is None
+                else f"correct it (edrbo edit {key}), or undo that first",
             )
         return run
 
