@@ -23,11 +23,13 @@ from edrbo.lab.cli.read_arguments import described_at, only_toml, remember, spli
 from edrbo.lab.entry import HELP, NUMBER, RANGE, read_specification, read_variable_argument, specification
 from edrbo.records.descriptions import format_setting, heading
 from edrbo.records.settings import Settings
+from edrbo.records.suggested_ranges import SuggestedRanges, keeping_runs
 from edrbo.space import Categorical, Real, Space, Variable
 from edrbo.space.point_tables import close_match
 
 if TYPE_CHECKING:
     from edrbo.lab.study import Study
+    from edrbo.records.state import State
 
 
 SEVERAL = "Of several, what each is for: gloss=maximize, cost=minimize,weight=0.1, roughness=limit,upper=2. Repeat."
@@ -416,11 +418,13 @@ def amend(
     with plain_warnings():
         opened_study = Study.open(place, name=chosen, by=by)
         old = opened_study.settings
-        constraints = _constraints(old.space, constraint or [], no_constraint or [])
+        state = opened_study.state_now
         if design or context or level or constraint or no_constraint or choices:
-            new = _changed(old, design or [], context or [], level or [], constraints, choices)
+            new = _changed(
+                state, design or [], context or [], level or [], constraint or [], no_constraint or [], choices
+            )
         elif described is not None and described.name == opened_study.name:
-            new = described.settings
+            new = _keeping_runs(state, described.settings)
         else:
             raise StudyError("nothing is amended", "say what changes, as --design speed=10:80")
         new = _with_defaults(new, was or [])
@@ -440,15 +444,25 @@ def amend(
         say("amended")
 
 
+def _keeping_runs(state: State, new: Settings) -> Settings:
+    """With the ranges of a file to suggest from, and every run in the space."""
+    texts = [constraint.text for constraint in new.space.constraints]
+    return replace(new, space=keeping_runs(state, new.space.design, new.space.context, texts))
+
+
 def _changed(
-    old: Settings,
+    state: State,
     design: list[str],
     context: list[str],
     level: list[str],
-    constraints: list[str],
+    more: list[str],
+    fewer: list[str],
     choices: dict[str, Any],
 ) -> Settings:
-    designs: dict[str, Variable] = old.space.design
+    old = state.settings
+    named = [word.partition("=")[0].strip() for word in (*design, *level)]
+    suggested = SuggestedRanges.of(old.space, named)
+    designs: dict[str, Variable] = suggested.design
     contexts: dict[str, Variable] = dict(old.space.context)
     for words, variables in ((design, designs), (context, contexts)):
         for name, variable in map(read_variable_argument, words):
@@ -463,12 +477,13 @@ def _changed(
         from edrbo.lab.entry import with_units
 
         choices = {**choices, "outcomes": with_units(choices["outcomes"], old)}
-    return replace(old, space=Space(designs, contexts, constraints), **choices)
+    constraints = _constraints(suggested.constraints, more, fewer)
+    return replace(old, space=keeping_runs(state, designs, contexts, constraints), **choices)
 
 
-def _constraints(space: Space, more: list[str], fewer: list[str]) -> list[str]:
-    """Those of ``space`` with ``more`` and without ``fewer``; blanks do not matter."""
-    kept = {"".join(constraint.text.split()): constraint.text for constraint in space.constraints}
+def _constraints(known: list[str], more: list[str], fewer: list[str]) -> list[str]:
+    """Those that are ``known`` with ``more`` and without ``fewer``; blanks do not matter."""
+    kept = {"".join(text.split()): text for text in known}
     for text in fewer:
         if kept.pop("".join(text.split()), None) is None:
             hint = close_match(text, kept.values(), "`edrbo show` lists them")

@@ -20,6 +20,7 @@ from edrbo.lab.report.contents import NOTE, Facts, chart_sections, front_section
 from edrbo.plot import Pictures
 from edrbo.records.descriptions import (
     STATUSES,
+    constraint_texts,
     describe_aim,
     describe_context,
     describe_design,
@@ -33,6 +34,7 @@ from edrbo.records.descriptions import (
 )
 from edrbo.records.run import Run
 from edrbo.records.state import State, spending
+from edrbo.records.suggested_ranges import describe_range
 from edrbo.space.variables import format_value
 from edrbo.surrogate.kernels import get_kernel
 from edrbo.text import Fact, answer_text, describe_doubt, describe_hypervolume, front_table, with_unit
@@ -193,8 +195,8 @@ def _plan_page(study: Study) -> str:
     state = study.state
     settings, space = state.settings, state.space
     variables = [
-        (title, [(heading(name, ""), variable.describe()) for name, variable in some.items()])
-        for title, some in (("Settings we choose", space.design), ("Conditions we meet", space.context))
+        ("Settings we choose", [(name, describe_range(space, name)) for name in space.design]),
+        ("Conditions we meet", [(name, variable.describe()) for name, variable in space.context.items()]),
     ]
     outcomes = settings.outcomes
     wanted = (
@@ -202,7 +204,7 @@ def _plan_page(study: Study) -> str:
         if outcomes is None
         else [(name, ", ".join(filter(None, describe_aim(name, part)))) for name, part in outcomes.items()]
     )
-    held = [("", constraint.describe()) for constraint in space.constraints]
+    held = [("", text) for text in constraint_texts(space)]
     plan = Section(
         "The plan",
         "Nothing was measured yet: this is what is to be found out.",

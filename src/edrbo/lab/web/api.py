@@ -286,7 +286,7 @@ def _settings(api: APIRouter, sessions: StudySessions) -> None:
         """Change bounds, levels, variables or the goal; what was before stays on record."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
-            settings = read_amendment(body, book.state.settings)
+            settings = read_amendment(body, book.state)
             if not settings:
                 raise InvalidValueError("nothing is changed", "change something first")
             book.amend(settings, **stamp)
