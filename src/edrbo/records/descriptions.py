@@ -323,13 +323,19 @@ def context_asked_for(state: State, key: int) -> dict[str, Any]:
     return {}
 
 
+def notes_of(state: State) -> list[e.Noted]:
+    """What people wrote about the study, newest first, without what was taken back."""
+    gone = undone(state.history)
+    return [x for x in reversed(state.history) if isinstance(x, e.Noted) and x.id is None and x.ref not in gone]
+
+
 def remarks_of(state: State) -> dict[int, list[str]]:
     """What people wrote about each run, and whether they corrected it; not what was taken back."""
     gone, found = undone(state.history), dict[int, list[str]]()
     for event in state.history:
         number = getattr(event, "id", None)
         if number is None or event.ref in gone:
-            continue
+            continue  # of the study, or taken back
         words = found.setdefault(number, [])
         if isinstance(event, e.Corrected):
             words.append(f"corrected ({event.why})" if event.why else "corrected")

@@ -280,7 +280,8 @@ class Draft:
         self.runs[run.id] = replace(run, dropped=False, why=None)
 
     def _noted(self, event: e.Noted) -> None:
-        self._known(event.id)
+        if event.id is not None:
+            self._known(event.id)
         if not event.note:
             raise InvalidEventError("the note is empty", "say something, or nothing at all")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from edrbo.records.state import State
 from edrbo.space import Categorical, Integer, Real, Space
-from edrbo.space.variables import Variable, number_text
+from edrbo.space.variables import Variable
 
 END = re.compile(r"`?(?P<name>[^`<>=!]+?)`?\s*(?P<sign>>=|<=|!=)\s*(?P<value>.+)")
 
@@ -108,8 +108,8 @@ def _wide_enough(name: str, new: Variable, was: Variable, values: Sequence[Any])
         ends["lower"] = int(first) if isinstance(new, Integer) else first
     if max(values) > high:
         ends["upper"] = int(last) if isinstance(new, Integer) else last
-    own = [f"{shown} >= {number_text(low, None)}"] * ("lower" in ends)
-    own += [f"{shown} <= {number_text(high, None)}"] * ("upper" in ends)
+    own = [f"{shown} >= {low:.15g}"] * ("lower" in ends)
+    own += [f"{shown} <= {high:.15g}"] * ("upper" in ends)
     return (replace(new, **ends) if ends else new), own
 
 

@@ -383,21 +383,25 @@ def runs_text(numbers: Sequence[int]) -> str:
 
 
 def note(
-    run: RunArgument,
-    words: Annotated[list[str], typer.Argument(help="What there is to say.")],
+    words: Annotated[list[str], typer.Argument(help="What there is to say, behind the number of a run if of one.")],
     study: StudyOption = None,
     name: NameOption = None,
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep words about a run: edrbo note 3 a bubble in the coating"""
-    text = " ".join(words)
+    """Keep words about a run, or about the study.
+
+    edrbo note 3 a bubble in the coating
+    edrbo note from today with the new nozzle
+    """
+    run, said = (int(words[0]), words[1:]) if len(words) > 1 and words[0].isdecimal() else (None, words)
+    text = " ".join(said)
     with opened(study, name, by) as opened_study:
         opened_study.note(run, text)
     if as_json:
         print_json({"id": run, "note": text})
     else:
-        say(f"run {run}: {text}")
+        say(f"{'the study' if run is None else f'run {run}'}: {text}")
 
 
 def add_contexts(

@@ -165,6 +165,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
 
 def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.lab.cli.answers import print_suggestions
+    from edrbo.lab.entry import local_text
     from edrbo.lab.files import describe
     from edrbo.records.descriptions import (
         constraint_texts,
@@ -172,6 +173,7 @@ def _print(study: Study, state: State, every: bool) -> None:
         describe_purpose,
         describe_spending,
         limit_needs,
+        notes_of,
         plural,
     )
     from edrbo.records.input_reading import pending_of
@@ -207,6 +209,9 @@ def _print(study: Study, state: State, every: bool) -> None:
         say(spent)
     for text in (*narrow_contexts(state).values(), *limit_needs(state)):
         say(text, style="yellow")
+    if notes := notes_of(state):
+        rows = [[local_text(one.at), one.by or "", one.note] for one in notes[:LAST]]
+        print_table("notes", ["when", "who", "note"], rows)
     if state.pending:
         print_suggestions("being tried", space, pending_of(state))
     rest = [run for run in state.runs.values() if run.status != "pending"]

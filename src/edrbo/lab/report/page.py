@@ -28,6 +28,7 @@ from edrbo.records.descriptions import (
     describe_spending,
     heading,
     measured,
+    notes_of,
     outcome_headings,
     outcome_of,
     remarks_of,
@@ -88,7 +89,8 @@ def report_page(study: Study, context: Mapping[str, float] | None = None) -> str
         return _front_page(study, context)
     facts = gather(study, context)
     drawn = [Section(part.title, part.note, part.charts, part.warnings) for part in chart_sections(facts)]
-    sections = [_answer(facts), *_advice(facts), _nearest(facts), *drawn, _errors(facts), _runs(facts.state)]
+    notes = _notes(facts.state)
+    sections = [_answer(facts), *_advice(facts), _nearest(facts), *notes, *drawn, _errors(facts), _runs(facts.state)]
     return _whole_page(study, facts.made, sections, _data(facts))
 
 
@@ -187,7 +189,7 @@ def _front_page(study: Study, context: Mapping[str, Any] | None) -> str:
     points = [{"design": point.design, "values": point.values} for point in front.points]
     data: dict[str, Any] = {"name": study.name, "settings": state.settings.to_dict(), "front": points}
     data |= {"hypervolume": front.hypervolume, "reference": front.reference}
-    return _whole_page(study, None, [first, *drawn, _runs(state)], data)
+    return _whole_page(study, None, [first, *_notes(state), *drawn, _runs(state)], data)
 
 
 def _plan_page(study: Study) -> str:
@@ -211,7 +213,7 @@ def _plan_page(study: Study) -> str:
         facts=[("What is measured", wanted), *variables, *([("What must hold between them", held)] if held else [])],
     )
     data = {"name": study.name, "settings": settings.to_dict()}
-    return _whole_page(study, None, [plan, *([_runs(state)] if state.runs else [])], data)
+    return _whole_page(study, None, [plan, *_notes(state), *([_runs(state)] if state.runs else [])], data)
 
 
 # -------------------------------------------------------------------- runs
@@ -223,6 +225,12 @@ def _runs(state: State) -> Section:
     if (spent := describe_spending(state)) is not None:
         note += f" {spent[0].upper()}{spent[1:]}."
     return Section("Runs", note, table=run_table(state, runs[:ROWS]))
+
+
+def _notes(state: State) -> list[Section]:
+    """What people wrote about the study."""
+    rows = [(" ".join(filter(None, [local_text(one.at), one.by])), one.note or "") for one in notes_of(state)]
+    return [Section("Notes", facts=[("", rows)])] if rows else []
 
 
 def run_table(state: State, runs: Sequence[Run]) -> DataTable:

@@ -137,13 +137,15 @@ TOTALS = (
 WIDEN = "correct it, or amend the study"
 STATUSES = {
     "told": "reported",  # as version 0.2 said it
-    **{word: "reported" for word in ("reported", "ok", "done", "complete")},
-    **{word: "failed" for word in ("failed", "fail", "failure")},
-    **{word: "pending" for word in ("pending", "open", "waiting")},
-    **{word: "cancelled" for word in ("cancelled", "canceled")},
-    **{word: "left out" for word in ("left out", "dropped", "excluded")},
+    **{word: "reported" for word in ("reported", "ok", "done", "complete", "result")},
+    **{word: "failed" for word in ("failed", "fail", "failure", "failed, no result")},
+    **{word: "pending" for word in ("pending", "open", "waiting", "being tried")},
+    **{word: "cancelled" for word in ("cancelled", "canceled", "not tried")},
+    **{word: "left out" for word in ("left out", "dropped", "excluded", "result, left out")},
     "failed, left out": "failed, left out",
+    "failed, no result, left out": "failed, left out",
     "context": "context",
+    "conditions only": "context",
     "late": "late",
     "row": "row",
 }

@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
 from edrbo.lab.entry import read_amount, read_context, read_control, read_design, read_variances
 from edrbo.lab.study import Study
-from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_export import export_csv, export_plain
 from edrbo.lab.web import bodies, views
 from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.operations import job_view, record, result_of, tell_entry
@@ -64,11 +64,11 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         return views.runs_of(sessions.get(study).state, status)
 
     @api.get("/studies/{study}/export")
-    def export(study: str) -> Response:
-        """Everything as CSV; importing it gives it back exactly."""
+    def export(study: str, plain: bool = False) -> Response:
+        """Everything as CSV; importing it gives it back exactly. `?plain=true`: the runs as a table for people."""
         text = io.StringIO()
         session = sessions.get(study)
-        export_csv(session.state, text)
+        (export_plain if plain else export_csv)(session.state, text)
         disposition = f'attachment; filename="{session.word}.csv"'
         return Response(text.getvalue(), media_type="text/csv", headers={"content-disposition": disposition})
 
@@ -260,8 +260,8 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
         )
 
     @api.post("/studies/{study}/note")
-    def note(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
-        """Words about a run."""
+    def note(study: str, body: bodies.Note, request: Request) -> dict[str, Any]:
+        """Words about a run, or about the study."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
             text = stamp.pop("note")
