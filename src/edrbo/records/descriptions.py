@@ -66,12 +66,11 @@ def describe_need(name: str, limit: Limit, known: float) -> str:
     return f"{lines} Add records of conditions, such as the weather (edrbo context add FILE){less}."
 
 
-def limit_needs(state: State) -> list[str]:
+def limit_needs(settings: Settings, known: float) -> list[str]:
     """The same of every limit, before anything is worked out."""
-    settings = state.settings
-    if settings.outcomes is None or settings.context_distribution is not None or not state.space.d_c:
+    if settings.outcomes is None or settings.context_distribution is not None or not settings.space.d_c:
         return []
-    needs = (describe_need(name, limit, len(state.log)) for name, limit in settings.outcomes.limits.items())
+    needs = (describe_need(name, limit, known) for name, limit in settings.outcomes.limits.items())
     return [need for need in needs if need]
 
 

@@ -48,11 +48,11 @@ def recommend(
         str | None, typer.Option(help="Look at the same data under another goal: cvar:0.1, robust:0.1, reach:5, …")
     ] = None,
     radius: Annotated[
-        float, typer.Option(min=0.0, help="How far contexts may move in the worst case (share of their range).")
+        float, typer.Option(min=0.0, help="How far conditions may move in the worst case (share of their range).")
     ] = 0.1,
     as_json: JsonOption = False,
 ) -> None:
-    """The design to use, and what to expect of it."""
+    """The answer: what to set, and what to expect of it."""
     from edrbo.records.descriptions import heading, plural
     from edrbo.text import answer_text
 
@@ -85,7 +85,7 @@ def policy(
     name: NameOption = None,
     known: Annotated[
         list[str] | None,
-        typer.Option("--known", "-k", help="A context variable that is known before. Repeat for each. Default: all."),
+        typer.Option("--known", "-k", help="A condition that is known before. Repeat for each. Default: all."),
     ] = None,
     goal: Annotated[str | None, typer.Option(help="Look at the same data under another goal: cvar:0.1, …")] = None,
     forecast: ForecastOption = None,
@@ -95,7 +95,7 @@ def policy(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """The best design for each context, and what it is worth to know the context before choosing."""
+    """The best settings for each condition, and what it is worth to know the conditions before choosing."""
     from edrbo.text import policy_table, policy_text
 
     if out is not None:
@@ -132,7 +132,7 @@ def policy(
 def sensitivity(
     study: StudyOption = None,
     name: NameOption = None,
-    outcome: Annotated[str | None, typer.Option(help="One of several outcomes. Default: the main one.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="One of several results. Default: the main one.")] = None,
     forecast: ForecastOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -158,7 +158,7 @@ def front(
     candidates: CandidatesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Designs of which none is better than another in all main outcomes, with every limit kept."""
+    """Settings of which none is better than another in all main results, with every limit kept."""
     from edrbo.text import describe_doubt, describe_hypervolume, front_table
 
     with progress("looking for what none is better than", "front"), opened(study, name) as opened_study:
@@ -193,7 +193,7 @@ def tradeoff(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Designs between the best on average and the best under a robust goal: none is better in both."""
+    """Settings between the best on average and the best under a robust goal: none is better in both."""
     from edrbo.records.descriptions import heading
 
     if out is not None:
@@ -261,7 +261,7 @@ def ask(
     candidates: CandidatesOption = None,
     repeat: Annotated[
         bool | None,
-        typer.Option(help="Whether candidates that were reported may be tried again. Default: if there are contexts."),
+        typer.Option(help="Whether candidates with a result may be tried again. Default: if there are conditions."),
     ] = None,
     by: ByOption = None,
     yes: YesOption = False,

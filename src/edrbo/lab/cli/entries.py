@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from edrbo.records.state import State
 
 
-ROWS_HELP = "A table of several rows of this run, each with a value and the context it met."
+ROWS_HELP = "A table of several rows of this run, each with a result and the conditions it met."
 
 
 def tell(
@@ -76,14 +76,14 @@ def tell(
     design: DesignOption = None,
     control: Annotated[
         str | None,
-        typer.Option(help="What a reference run gave in the same context: the outcome counts relative to it."),
+        typer.Option(help="What a reference run gave in the same conditions: the result counts relative to it."),
     ] = None,
     noise_variance: Annotated[
-        list[str] | None, typer.Option(help="The variance of the outcome's noise, if known.")
+        list[str] | None, typer.Option(help="The variance of the result's noise, if known.")
     ] = None,
     cost: Annotated[str | None, typer.Option(help="What the run cost, in a unit of your own.")] = None,
     rows: Annotated[Path | None, typer.Option(help=ROWS_HELP)] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no outcome.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no result.")] = False,
     why: WhyOption = None,
     note: NoteOption = None,
     by: ByOption = None,
@@ -91,10 +91,10 @@ def tell(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Report an outcome, with the context it met if that is known.
+    """Enter a result, with the conditions it met if they are known.
 
     With an ID, --design says what was really set where that differs: edrbo tell 3 -v 1.7 -d speed=38
-    Without one, it is a design of your own, and all its variables are needed.
+    Without one, it is a run of your own, and all its settings are needed.
     """
     from edrbo.records.sanity import entry_doubts, series_doubts
 
@@ -107,7 +107,7 @@ def tell(
         raise InvalidValueError("the result is missing", "add --value NUMBER, or --failed if it gave none")
     if rows is not None and (value or context or noise_variance or failed or control):
         raise InvalidValueError(
-            "both a table and an outcome are given", "values, contexts and noise stand in the table"
+            "both a table and a result are given", "results, conditions and noise stand in the table"
         )
     with opened(study, name, by, create="first") as opened_study:
         before = opened_study.state_now
@@ -115,7 +115,7 @@ def tell(
         known = None if run is None else before.runs.get(run)
         if run is not None and known is None:
             raise UnknownSuggestionError(
-                f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
+                f"suggestion {run} was never asked", "leave the number out for a run of your own; see `edrbo show`"
             )
         reference = read_control(before.settings, control)
         reported_rows, asked = _rows(before, rows), None if design else known
@@ -170,12 +170,12 @@ def edit(
     study: StudyOption = None,
     name: NameOption = None,
     value: Annotated[
-        list[str] | None, typer.Option("--value", "-v", help="What the outcome really was; of several: NAME=NUMBER.")
+        list[str] | None, typer.Option("--value", "-v", help="What the result really was; of several: NAME=NUMBER.")
     ] = None,
     context: ContextOption = None,
     design: DesignOption = None,
     control: Annotated[str | None, typer.Option(help="What the reference run really gave.")] = None,
-    noise_variance: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise.")] = None,
+    noise_variance: Annotated[list[str] | None, typer.Option(help="The variance of the result's noise.")] = None,
     cost: Annotated[str | None, typer.Option(help="What the run really cost.")] = None,
     row: Annotated[int | None, typer.Option(help="Which row of a run that has several, counted from 0.")] = None,
     why: WhyOption = None,
@@ -184,7 +184,7 @@ def edit(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Correct what was reported of a run. What is left out stays, and the history keeps what was reported before.
+    """Correct what was entered of a run. What is left out stays, and the history keeps what was entered before.
 
     edrbo edit 3 --value 1.9 --context humidity=55 --why "typo"
     """
@@ -405,13 +405,13 @@ def note(
 
 
 def add_contexts(
-    file: Annotated[Path, typer.Argument(help="A table with a column per context variable; `weight` is optional.")],
+    file: Annotated[Path, typer.Argument(help="A table with a column per condition; `weight` is optional.")],
     study: StudyOption = None,
     name: NameOption = None,
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in contexts that were seen without an outcome."""
+    """Take in conditions that were seen without a result, such as weather records."""
     from edrbo.lab.tables.csv_import import read_contexts
     from edrbo.records.descriptions import plural
 
@@ -422,12 +422,14 @@ def add_contexts(
     if as_json:
         print_json({"added": len(rows), "contexts": known})
     else:
-        say(f"{plural(len(rows), 'context')} added; {known} known")
+        say(f"{plural(len(rows), 'condition')} added; {known} known")
 
 
 def tell_context(
     run: RunArgument,
-    values: Annotated[list[str], typer.Argument(help="Its context, as NAME=VALUE …", autocompletion=complete_contexts)],
+    values: Annotated[
+        list[str], typer.Argument(help="Its conditions, as NAME=VALUE …", autocompletion=complete_contexts)
+    ],
     study: StudyOption = None,
     name: NameOption = None,
     note: NoteOption = None,
@@ -435,7 +437,7 @@ def tell_context(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Report the context of an outcome later than the outcome."""
+    """Enter the conditions of a run later than its result."""
     from edrbo.records.descriptions import describe_run
     from edrbo.records.sanity import context_doubts
 
@@ -453,6 +455,6 @@ def tell_context(
         say(describe_run(state, state.runs[run]))
 
 
-context_app = typer.Typer(help="Contexts: seen without an outcome, or later than it.", no_args_is_help=True)
+context_app = typer.Typer(help="Conditions: seen without a result, or known later than it.", no_args_is_help=True)
 context_app.command("add")(add_contexts)
 context_app.command("tell")(tell_context)

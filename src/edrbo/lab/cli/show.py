@@ -207,7 +207,7 @@ def _print(study: Study, state: State, every: bool) -> None:
     say(", ".join(counts))
     if (spent := describe_spending(state)) is not None:
         say(spent)
-    for text in (*narrow_contexts(state).values(), *limit_needs(state)):
+    for text in (*narrow_contexts(state).values(), *limit_needs(settings, len(state.log))):
         say(text, style="yellow")
     if notes := notes_of(state):
         rows = [[local_text(one.at), one.by or "", one.note] for one in notes[:LAST]]

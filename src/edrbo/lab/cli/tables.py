@@ -26,7 +26,7 @@ MOST = 20  # rows that are named
 
 
 def import_table(
-    file: Annotated[Path, typer.Argument(help="A .csv, .tsv or .xlsx file: a column per variable, and `value`.")],
+    file: Annotated[Path, typer.Argument(help="A .csv, .tsv or .xlsx file: a column per setting, condition, result.")],
     study: StudyOption = None,
     name: NameOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be taken in.")] = False,
@@ -35,7 +35,7 @@ def import_table(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in runs and contexts from a table. All rows are checked first; one that cannot be means none is taken.
+    """Take in runs and conditions from a table. All rows are checked first; one that cannot be means none is taken.
 
     Rows that are known already are passed over, a row with the number of a pending suggestion completes it, and columns
     that are nobody's become notes.
