@@ -693,7 +693,7 @@ class Pictures:
             for name, one in variables
         ]
         marks.append(Spans(places, [0.0] * len(places), _hundreds(alone), "blue", "by itself", said))
-        marks.append(Spans(places, _hundreds(alone), _hundreds(whole), "green", "only together with others", said))
+        marks.append(Spans(places, _hundreds(alone), _hundreds(whole), "grey", "only together with others", said))
         marks.append(_level_whiskers([one.total for _, one in variables], places, said))
         upward = Axis.of("", (0.0, 1.0), [name for name, _ in variables])
         title = f"What moves {found.outcome}" if found.outcome != "value" else "What moves the result"
@@ -919,7 +919,7 @@ def _whiskers(places: list[float], mean: Array, lower: Array, upper: Array, labe
     return Points(places, mean.tolist(), "blue", label, tips, size=5.0, lower=ends[0], upper=ends[1])
 
 
-SHORT_SHARES = {"designs": "settings", "contexts": "conditions", "both": "both together"}
+SHORT_SHARES = {"designs": "settings", "contexts": "conditions", "both": "together"}
 
 
 def _hundreds(shares: Sequence[float]) -> list[float]:

@@ -23,6 +23,7 @@ from edrbo.records.sanity import entry_doubts
 from edrbo.space import Space
 
 PATIENCE = 1.0  # seconds in which a table is mostly stored
+UNNAMED = "unnamed"  # who entered something and did not say who it is
 PREFIX = "/api/v1"  # another number when what is written or read means something else
 PROBLEM: dict[str, Any] = {"model": bodies.Problem, "content": {KIND: {}}}
 E = TypeVar("E", bound=bodies.Entry)
@@ -38,8 +39,8 @@ def api_router(sessions: StudySessions) -> APIRouter:
 
 
 def signed(body: E, request: Request) -> E:
-    """An entry that says who enters it: whose token it is, or else who says so."""
-    return body.model_copy(update={"by": request.scope["edrbo"]["by"] or body.by or None})
+    """An entry that says who enters it: whose token it is, or else who says so. The server's login is nobody's name."""
+    return body.model_copy(update={"by": request.scope["edrbo"]["by"] or body.by or UNNAMED})
 
 
 def _reading(api: APIRouter, sessions: StudySessions) -> None:
