@@ -270,7 +270,7 @@ class Outcomes(Mapping[str, Aimed]):
     def __post_init__(self) -> None:
         main, weighted = self.mains, [name for name, part in self.wanted.items() if not part.main]
         if not main:
-            hint = "name the main one too, as gloss=maximize (in Python Maximize() or Minimize() without a weight)"
+            hint = "name the main one too, as gloss=maximize"
             raise InvalidValueError("there are limits only, and nothing that is to be large or small", hint)
         if len(main) > MOST_MAIN:
             raise InvalidValueError(f"{len(main)} main outcomes", f"a front has at most {MOST_MAIN}; weigh the others")
