@@ -443,23 +443,23 @@ class Recorder(ABC):
 
     def note(
         self,
-        run: Suggestion | int,
+        run: Suggestion | int | None,
         text: str,
         *,
         by: str | None = None,
         at: float | None = None,
         key: str | None = None,
     ) -> None:
-        """Words about a run.
+        """Words about a run, or about the study.
 
         Args:
-            run: The run, or its id.
+            run: The run, or its id; None for the study.
             text: The words.
             by: Who says so.
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
-        number = number_of(run)
+        number = None if run is None else number_of(run)
         self._record(lambda state: e.Noted(id=number, note=text, by=by, at=at, key=key))
 
     def undo(

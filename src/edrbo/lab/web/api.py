@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
 from edrbo.lab.entry import read_amount, read_context, read_control, read_design, read_variances
 from edrbo.lab.study import Study
-from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_export import export_csv, export_plain
 from edrbo.lab.web import bodies, views
 from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.operations import job_view, record, result_of, tell_entry
@@ -23,6 +23,7 @@ from edrbo.records.sanity import entry_doubts, implausible
 from edrbo.space import Space
 
 PATIENCE = 1.0  # seconds in which a table is mostly stored
+UNNAMED = "unnamed"  # who entered something and did not say who it is
 PREFIX = "/api/v1"  # another number when what is written or read means something else
 PROBLEM: dict[str, Any] = {"model": bodies.ProblemDetails, "content": {KIND: {}}}
 E = TypeVar("E", bound=bodies.Entry)
@@ -38,8 +39,8 @@ def api_router(sessions: StudySessions) -> APIRouter:
 
 
 def signed(body: E, request: Request) -> E:
-    """An entry that says who enters it: whose token it is, or else who says so."""
-    return body.model_copy(update={"by": request.scope["edrbo"]["by"] or body.by or None})
+    """An entry that says who enters it: whose token it is, or else who says so. The server's login is nobody's name."""
+    return body.model_copy(update={"by": request.scope["edrbo"]["by"] or body.by or UNNAMED})
 
 
 def _reading(api: APIRouter, sessions: StudySessions) -> None:
@@ -69,11 +70,11 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         return [{"run": one.run, "reasons": list(one.reasons)} for one in implausible(sessions.get(study).state)]
 
     @api.get("/studies/{study}/export")
-    def export(study: str) -> Response:
-        """Everything as CSV; importing it gives it back exactly."""
+    def export(study: str, plain: bool = False) -> Response:
+        """Everything as CSV; importing it gives it back exactly. `?plain=true`: the runs as a table for people."""
         text = io.StringIO()
         session = sessions.get(study)
-        export_csv(session.state, text)
+        (export_plain if plain else export_csv)(session.state, text)
         disposition = f'attachment; filename="{session.word}.csv"'
         return Response(text.getvalue(), media_type="text/csv", headers={"content-disposition": disposition})
 
@@ -271,8 +272,8 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
         )
 
     @api.post("/studies/{study}/note")
-    def note(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
-        """Words about a run."""
+    def note(study: str, body: bodies.Note, request: Request) -> dict[str, Any]:
+        """Words about a run, or about the study."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
             text = stamp.pop("note")
@@ -297,7 +298,7 @@ def _settings(api: APIRouter, sessions: StudySessions) -> None:
         """Change bounds, levels, variables or the goal; what was before stays on record."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
-            settings = read_amendment(body, book.state.settings)
+            settings = read_amendment(body, book.state)
             if not settings:
                 raise InvalidValueError("nothing is changed", "change something first")
             book.amend(settings, **stamp)

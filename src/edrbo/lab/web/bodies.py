@@ -114,6 +114,10 @@ class OfRun(Entry):
     why: Text | None = None
 
 
+class Note(Entry):
+    id: int | None = Field(None, description="the run; without one it is about the study")
+
+
 class Undo(Entry):
     ref: Annotated[str, Field(max_length=200)] | None = None
 
