@@ -102,7 +102,8 @@ def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
         sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
         error = (model.gp.chol.mT @ model.gp.alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
-    return HeldOutPredictions(y[1:], mean[1:], spread[1:])
+    first = max(1, model.gp.earlier)  # what earlier sources measured is no outcome of f
+    return HeldOutPredictions(y[first:], mean[first:], spread[first:])
 
 
 def predicted_when_suggested(state: State, units: Units) -> HeldOutPredictions:
@@ -230,7 +231,7 @@ def earned_trust(model: ExpertEnsemble) -> Trust:
     """
     found = leave_one_out(model)
     count = len(found.y)
-    noise_variance = model.gp.noise_variance
+    noise_variance = model.gp.noise_variance[:, model.gp.earlier :]
     if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
         noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share
     noise_variance = noise_variance.mean(-1)
