@@ -119,6 +119,7 @@ class Study(Recorder):
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
+        earlier: Any = None,
     ) -> Study:
         """The study in a file, or in PostgreSQL by URL.
 
@@ -148,6 +149,8 @@ class Study(Recorder):
             context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55,
                 12)", distributions by name, or samples.
             cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
         """
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
@@ -168,6 +171,7 @@ class Study(Recorder):
             "outcomes": outcomes,
             "context_distribution": context_distribution,
             "cost": cost,
+            "earlier": earlier,
         }
         return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
 

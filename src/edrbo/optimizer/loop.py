@@ -134,6 +134,7 @@ def maximize(
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
     context_distribution: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
+    earlier: Any = None,
 ) -> Result:
     """Evaluate ``f`` ``evaluations`` times and recommend the design that is best on average over contexts.
 
@@ -172,6 +173,8 @@ def maximize(
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
     optimizer = Optimizer(
         space,
@@ -191,6 +194,7 @@ def maximize(
         outcomes=outcomes,
         context_distribution=context_distribution,
         cost=cost,
+        earlier=earlier,
     )
     return _run(f, evaluations, progress, most_errors, optimizer)
 
@@ -218,6 +222,7 @@ def minimize(
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
     context_distribution: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
+    earlier: Any = None,
 ) -> Result:
     """The same for a cost: the design with the least expected value.
 
@@ -246,6 +251,8 @@ def minimize(
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
     optimizer = Optimizer(
         space,
@@ -266,6 +273,7 @@ def minimize(
         outcomes=outcomes,
         context_distribution=context_distribution,
         cost=cost,
+        earlier=earlier,
     )
     return _run(f, evaluations, progress, most_errors, optimizer)
 

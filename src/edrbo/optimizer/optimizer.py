@@ -108,6 +108,8 @@ class Optimizer(Recorder):
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
 
     @spell_checked
@@ -132,6 +134,7 @@ class Optimizer(Recorder):
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
+        earlier: Any = None,
     ) -> None:
         choices = {
             "direction": direction,
@@ -150,6 +153,7 @@ class Optimizer(Recorder):
             "outcomes": outcomes,
             "context_distribution": context_distribution,
             "cost": cost,
+            "earlier": earlier,
         }
         settings = Settings.of(space, method, choices)
         self._begin(State.start(settings), None)
@@ -158,6 +162,7 @@ class Optimizer(Recorder):
         self._lock = threading.RLock()
         self._method = get_method(state.settings.method)
         _check_limits(self._method, state)
+        _check_earlier(self._method, state)
         check_distribution(state.settings.context_distribution, state.space)
         self._state = state
         self._models = {state.settings.outcome: OutcomeModel(state, self._method, stored)}
@@ -238,6 +243,7 @@ class Optimizer(Recorder):
         if state.settings != self._state.settings:
             method = get_method(state.settings.method)
             _check_limits(method, state)
+            _check_earlier(method, state)
             self._models[state.settings.outcome] = self._models.pop(self.settings.outcome)
             self._method = method
         self._state = state
@@ -446,6 +452,8 @@ class Optimizer(Recorder):
         """A failed design is replaced, as it says nothing about f; but not more of them than were wanted at first."""
         replaced = min(len(self._state.failed), self.settings.initial)
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
+        if self.settings.earlier is not None:  # their runs count too
+            known += sum(len(part) for part in self.settings.earlier.parts)
         return len(self) == 0 or known < self.settings.initial
 
     def _is_exploring(self, posterior: Posterior, data: TrainingData, pending: int) -> bool:
@@ -707,6 +715,18 @@ class Optimizer(Recorder):
             text: What ``to_json`` gave.
         """
         return cls.of(*json_record.read(text))
+
+
+def _check_earlier(method: Method, state: State) -> None:
+    earlier = state.settings.earlier
+    if earlier is None:
+        return
+    unread = [part.where for part in earlier.parts if not part.is_read]
+    if unread:
+        hint = "give edrbo.EarlierStudy.of(Study.open(…)); Study.open(…, earlier=…) reads files itself"
+        raise InvalidValueError(f"the earlier study {unread[0]!r} was not read", hint)
+    if not method.surrogate.learns_from_earlier:
+        raise InvalidValueError("this method learns nothing from earlier studies", "choose a method such as edrbo-mean")
 
 
 def _check_limits(method: Method, state: State) -> None:

@@ -109,6 +109,7 @@ class OutcomeModel:
                 torch.from_numpy(data.outcomes[rows]),
                 data.noise_of,
                 None if self.stored is None else self.stored.usable(data),
+                None if self.state.settings.earlier is None else data.earlier,
             )
             self._digest = data.digest(n)
         self._fitted = fitted
@@ -277,6 +278,13 @@ def _check(hyper: Hyperparameters) -> None:
         and all(part.shape == experts for part in (hyper.noise_variance, hyper.mean, hyper.shape))
     )
     numbers = all(bool(part.isfinite().all()) and bool((part > 0).all()) for part in positive)
+    if hyper.correlation is not None:
+        known = (hyper.correlation, hyper.source_noise, hyper.source_mean)
+        shapes = shapes and all(part is not None and part.shape == hyper.correlation.shape for part in known)
+        shapes = shapes and hyper.correlation.shape[:1] == experts
+        numbers = numbers and bool((hyper.correlation.abs() < 1.0).all())
+        numbers = numbers and all(part is not None and bool(part.isfinite().all()) for part in known)
+        numbers = numbers and hyper.source_noise is not None and bool((hyper.source_noise > 0).all())
     power = isinstance(hyper.power, int | float) and math.isfinite(hyper.power)
     if not (shapes and numbers and power and bool(hyper.mean.isfinite().all())):
         raise InvalidValueError("the hyper-parameters of the stored fit make no sense")

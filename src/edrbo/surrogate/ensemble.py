@@ -122,6 +122,7 @@ class Surrogate:
 
     fits: ClassVar[bool] = True  # whether hyper-parameters are chosen by the data, and so in doubt
     warm: ClassVar[bool] = True  # whether a fit goes on from the one before
+    learns_from_earlier: ClassVar[bool] = True  # whether it looks at ``earlier``
 
     experts: tuple[str, ...] = EXPERTS
     priors: Callable[[int], Priors] = ensemble_priors
