@@ -1,4 +1,4 @@
-"""Observations of earlier sources: gradients against differences, posteriors against dense algebra written out again."""
+"""Observations of earlier sources: gradients against differences, posteriors against dense algebra."""
 
 from dataclasses import replace
 
@@ -93,7 +93,9 @@ def test_the_curvature_is_the_average_information() -> None:
 def dense(known: Likelihood, theta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Covariance, α, means and log density without priors of θ, entry by entry."""
     hyper = unpack(theta, SOURCES)
-    assert hyper.correlation is not None and hyper.source_noise is not None and known.source is not None
+    assert hyper.correlation is not None
+    assert hyper.source_noise is not None
+    assert known.source is not None
     n, covariances, alphas, all_means, values = len(known.y), [], [], [], []
     for m, kernel in enumerate(KERNELS):
         rho, amplitude = [1.0, *hyper.correlation[m].tolist()], [float(hyper.outputscale[m]) ** 0.5, 1.0, 1.0]
@@ -138,7 +140,8 @@ def test_the_posterior_is_that_of_dense_algebra() -> None:
     """As GPyTorch's IndexKernel has it: the covariance of tasks times that of inputs."""
     _, model = conditioned()
     gp, hyper, points = model.gp, model.gp.hyper, uniform(5, 2, seed=8)
-    assert gp.source is not None and hyper.correlation is not None
+    assert gp.source is not None
+    assert hyper.correlation is not None
     known = Likelihood(gp.x, gp.y, None, ensemble_priors(2), None, gp.source)
     mean, sd = gp.moments(points)
     joint_mean, joint = gp.posterior(points)
@@ -201,7 +204,7 @@ def test_inducing_points_that_are_all_rows_change_nothing() -> None:
 
 
 def test_leaving_an_outcome_out_is_conditioning_on_the_others() -> None:
-    surrogate, model = conditioned()
+    _, model = conditioned()
     _, mean, sd = model.leave_one_out()
     assert mean.shape == (4, 6)
     gp = model.gp

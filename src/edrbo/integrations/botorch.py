@@ -354,6 +354,7 @@ class BotorchSurrogate(Surrogate, ABC):
     """
 
     fits: ClassVar[bool] = False  # its hyper-parameters are not ours to doubt
+    learns_from_earlier: ClassVar[bool] = False
     warm: ClassVar[bool] = False
 
     experts: tuple[str, ...] = field(default=(), init=False, repr=False)

@@ -234,7 +234,7 @@ def earned_trust(model: ExpertEnsemble) -> Trust:
     noise_variance = model.gp.noise_variance[:, model.gp.earlier :]
     if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
         noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share
-    noise_variance = noise_variance.mean(-1)
+    noise_variance = noise_variance.mean(-1) if count else model.gp.hyper.noise_variance
     if count < 2:
         return Trust(count, 1.0, noise_variance)
     variance = np.square(found.expert_sd).mean(0) + found.expert_mean.var(0)

@@ -425,6 +425,7 @@ class Optimizer(Recorder):
         outcome_forecast: list[Mapping[str, Any] | None] = []
         posterior: Posterior | None = None
         asked, data = self._state.suggested, self._main.data()
+        request = request.of(data)
         for i in range(count):
             candidates = request.candidates.without([*request.taken(self._state), *designs])
             if self._wants_initial(len(designs)):
@@ -454,7 +455,7 @@ class Optimizer(Recorder):
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
         if self.settings.earlier is not None:  # their runs count too
             known += sum(len(part) for part in self.settings.earlier.parts)
-        return len(self) == 0 or known < self.settings.initial
+        return (len(self) == 0 and self.settings.earlier is None) or known < self.settings.initial
 
     def _is_exploring(self, posterior: Posterior, data: TrainingData, pending: int) -> bool:
         if self.settings.aim != "identify" or not len(data.observations.x):

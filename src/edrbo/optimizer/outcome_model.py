@@ -60,6 +60,7 @@ class OutcomeModel:
         self.stored = stored
         self._fitted: FittedModel | None = None
         self._digest = ""  # of what it was fitted to
+        self._before: tuple[str, ExpertEnsemble] | None = None  # of earlier studies alone, and of what it was made
 
     def go_on(self, state: State, method: Method) -> None:
         """Go on from ``state``. A surrogate of earlier data is kept and used where these data begin with its own."""
@@ -96,7 +97,7 @@ class OutcomeModel:
         rows = data.training
         n = len(rows)
         if n == 0:
-            return None
+            return self._of_earlier(data)
         fitted = self._fitted
         if fitted is not None and (fitted.rows > n or data.digest(fitted.rows) != self._digest):
             fitted = None  # something was corrected or undone
@@ -114,6 +115,18 @@ class OutcomeModel:
             self._digest = data.digest(n)
         self._fitted = fitted
         return fitted.model
+
+    def _of_earlier(self, data: TrainingData) -> ExpertEnsemble | None:
+        """Before anything was measured here, what earlier studies say."""
+        earlier = data.earlier(0)
+        if earlier is None:
+            return None
+        digest = data.digest(0)
+        if self._before is None or self._before[0] != digest:
+            nothing = earlier.y.new_zeros(0)
+            model = self.method.surrogate.beside(earlier).fit(earlier.x[:0], nothing)
+            self._before = digest, model
+        return self._before[1]
 
     # ---------------------------------------------------------------- posteriors
 

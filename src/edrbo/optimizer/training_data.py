@@ -111,7 +111,8 @@ class TrainingData:
         if size is None:
             size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
         if size not in self._scales:
-            self._scales[size] = self.space.context_scale(contexts[:size] if size else self._lasting_distribution[0])
+            some = contexts[:size] if size else self._lasting_distribution[0]
+            self._scales[size] = self.space.context_scale(some if len(some) else self.earlier_contexts)
         return self._scales[size]
 
     @cached_property
@@ -146,6 +147,16 @@ class TrainingData:
     def _earlier_runs(self) -> tuple[EarlierRuns, ...]:
         settings = self.state.settings
         return () if settings.earlier is None else settings.earlier.runs(settings.outcome, settings.unit)
+
+    @cached_property
+    def earlier_contexts(self) -> Array:
+        """All that earlier runs were met with (n × d_c)."""
+        return np.concatenate([np.zeros((0, self.space.d_c)), *(runs.c for runs in self._earlier_runs)])
+
+    @property
+    def knows_contexts(self) -> bool:
+        """Whether anything is known of the distribution of contexts here, or there is none to know."""
+        return not self.space.d_c or len(self._lasting_distribution[0]) > 0
 
     def noise_of(self, size: int) -> Tensor | None:
         """Known noise variances (size) of the first training observations, as these tell; None if none is known."""
@@ -282,6 +293,8 @@ class TrainingData:
     def _outcome_range(self) -> float:
         """How far outcomes are apart; of outcomes that are all the same, their size."""
         outcomes = self.outcomes[self.kept]
+        if not len(outcomes):
+            outcomes = np.concatenate([self.units.to_model(runs.y) for runs in self._earlier_runs])
         return float(np.ptp(outcomes)) or float(np.abs(outcomes).max()) or 1.0
 
     def starts(self) -> Tensor:

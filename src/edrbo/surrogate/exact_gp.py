@@ -214,8 +214,8 @@ class ExactGP:
 
 
 def noise_per_expert(noise_variance: Tensor, n: int, known: Tensor | None, count: Tensor | None = None) -> Tensor:
-    """M × n noise variances: where none is known the expert's own (M, or M × n of rows that differ), that of the mean of
-    ``count`` (n) observations."""
+    """M × n noise variances: where none is known the expert's own (M, or M × n), that of the mean of ``count`` (n)
+    observations."""
     rows = noise_variance if noise_variance.ndim > 1 else noise_variance[:, None].expand(noise_variance.shape[0], n)
     rows = rows if count is None else rows / count
     return rows.clone() if known is None else torch.where(known.isnan(), rows, known)

@@ -11,7 +11,7 @@ observed and the expected one where second derivatives of K are left out. It cos
     −∂² log p(y) / ∂θ_i ∂θ_j ≈ ½ (∂K/∂θ_i α)ᵀ K⁻¹ (∂K/∂θ_j α)
 
 Rows of earlier sources (``earlier``) add two columns for each source behind those. With D_s the rows of a source and
-K_f = K − noise, ∂K/∂log a_s = D_s K_f + K_f D_s, which needs K_f α = y − mean − noise α and K⁻¹K_f = I − K⁻¹ noise only.
+K_f = K − noise, ∂K/∂log a_s = D_s K_f + K_f D_s, which needs K_f α = y − mean − noise α and K⁻¹ K_f = I − K⁻¹ noise.
 
 When there are very many observations, hyper-parameters are fitted to some (``representative``): a fit costs O(n³) each
 time the likelihood is looked at, conditioning on the data once. A few hundred observations say
