@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -121,9 +121,9 @@ class EarlierStudy:
 
     @classmethod
     def at(cls, where: str) -> EarlierStudy:
-        """One that is kept somewhere, not read yet."""
-        name = where.rpartition("#")[2] if "#" in where else where.replace("\\", "/").rpartition("/")[2]
-        return cls(name.removesuffix(".db").removesuffix(".toml") or where, (), (), where=where)
+        """One that is kept somewhere, not read yet: a file or a URL, with #name where there are several."""
+        file, _, name = where.partition("#")
+        return cls(name or _file(file).rpartition(".")[0] or file, (), (), where=where)
 
     @classmethod
     def of(cls, study: Any, *, name: str | None = None, where: str = "") -> EarlierStudy:
@@ -188,6 +188,11 @@ class EarlierStudy:
             return cls(**{name: _given(name, part) for name, part in record.items()})
         except TypeError:
             raise InvalidValueError("this is no earlier study", HOW) from None
+
+
+def _file(where: str) -> str:
+    """Its last part."""
+    return where.replace("\\", "/").rpartition("/")[2]
 
 
 def _or_none(value: Any) -> Any:
@@ -265,11 +270,11 @@ class EarlierStudies:
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def same(self, other: EarlierStudies) -> bool:
-        """Whether they are the same sources; one that was read goes on as it was when it was."""
+        """Whether they are the same sources; one that was read from a file goes on as it was then, and files move."""
         if len(self.parts) != len(other.parts):
             return False
         pairs = zip(self.parts, other.parts, strict=True)
-        return all(a == b or (a.is_read and b.is_read and bool(a.where) and a.where == b.where) for a, b in pairs)
+        return all(a == b or (bool(a.where) and _file(a.where) == _file(b.where)) for a, b in pairs)
 
     def runs(self, outcome: str, unit: str) -> tuple[EarlierRuns, ...]:
         """What each source says of an outcome, without those that say nothing."""
@@ -426,8 +431,3 @@ def _place(space: Space, row: Mapping[str, Any]) -> tuple[Array, Array] | None:
     if not space.d_c:
         return x, np.zeros(0)
     return x, space._read_rows({name: row[name] for name in space.context_names})[0]
-
-
-def with_values(earlier: EarlierStudies, read: Iterable[EarlierStudy]) -> EarlierStudies:
-    """The same with ``read`` ones in place of those that were only named."""
-    return replace(earlier, parts=tuple(read))
