@@ -130,13 +130,13 @@ class TrainingData:
     def earlier(self, size: int) -> EarlierRows | None:
         """What earlier studies measured, in the coding of ``inputs(size)``; None without any. Of very many runs of a
         source representative ones."""
-        if not self._earlier_runs:
+        if not self.earlier_runs:
             return None
         parts = []
-        for number, runs in enumerate(self._earlier_runs, start=1):
+        for number, runs in enumerate(self.earlier_runs, start=1):
             contexts = self.scale(size).encode(runs.c) if self.uses_context and self.space.d_c else runs.c[:, :0]
             x = torch.from_numpy(np.concatenate([runs.x, contexts], axis=1))
-            some = representative(x, MOST_EARLIER // len(self._earlier_runs))
+            some = representative(x, MOST_EARLIER // len(self.earlier_runs))
             y = torch.from_numpy(self.units.to_model(runs.y))[some]
             noise = torch.from_numpy(self.units.variance_to_model(runs.noise_variance))[some]
             parts.append((x[some], y, noise, torch.full((len(some),), number)))
@@ -144,14 +144,15 @@ class TrainingData:
         return EarlierRows(x, y, noise, source)
 
     @cached_property
-    def _earlier_runs(self) -> tuple[EarlierRuns, ...]:
+    def earlier_runs(self) -> tuple[EarlierRuns, ...]:
+        """What earlier studies say of this outcome."""
         settings = self.state.settings
         return () if settings.earlier is None else settings.earlier.runs(settings.outcome, settings.unit)
 
     @cached_property
     def earlier_contexts(self) -> Array:
         """All that earlier runs were met with (n × d_c)."""
-        return np.concatenate([np.zeros((0, self.space.d_c)), *(runs.c for runs in self._earlier_runs)])
+        return np.concatenate([np.zeros((0, self.space.d_c)), *(runs.c for runs in self.earlier_runs)])
 
     @property
     def knows_contexts(self) -> bool:
@@ -294,7 +295,7 @@ class TrainingData:
         """How far outcomes are apart; of outcomes that are all the same, their size."""
         outcomes = self.outcomes[self.kept]
         if not len(outcomes):
-            outcomes = np.concatenate([self.units.to_model(runs.y) for runs in self._earlier_runs])
+            outcomes = np.concatenate([self.units.to_model(runs.y) for runs in self.earlier_runs])
         return float(np.ptp(outcomes)) or float(np.abs(outcomes).max()) or 1.0
 
     def starts(self) -> Tensor:
