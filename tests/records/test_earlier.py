@@ -19,15 +19,12 @@ from edrbo.errors import (
     StudyError,
     UnknownNameError,
 )
-from edrbo.lab.cli import main
 from edrbo.lab.config import read_toml, write_toml
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.earlier import conversion
 from edrbo.records.settings import Settings
 
-SPACE = Space(
-    {"speed": Real(10, 60, unit="m/min"), "kind": ["plain", "matt"]}, {"humidity": Real(0, 100, unit="%")}
-)
+SPACE = Space({"speed": Real(10, 60, unit="m/min"), "kind": ["plain", "matt"]}, {"humidity": Real(0, 100, unit="%")})
 
 
 def line(count: int = 8, seed: int = 0, **changed: Any) -> EarlierStudy:
@@ -193,19 +190,6 @@ def test_the_description_names_the_file_beside_it(tmp_path: Path) -> None:
     assert study.settings.earlier.to_text() == "line1 (6 runs)"
     (tmp_path / "line1.db").unlink()
     assert len(described.open().settings.earlier.parts[0]) == 6  # type: ignore[union-attr]
-
-
-def test_the_command_line_knows_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    told(Study.open("line1.db", SPACE))
-    words = ["new", "line2.toml", "-d", "speed=10:60 m/min", "-d", "kind=plain,matt", "-c", "humidity=0:100"]
-    assert main([*words, "--earlier", "line1.db"]) == 0
-    assert main(["show", "-s", "line2.toml"]) == 0
-    assert "learns from line1 (6 runs)" in capsys.readouterr().out
-    assert main([*words[:1], "line3.toml", *words[2:], "--earlier", "nowhere.db"]) != 0
-    assert not Path("line3.toml").exists()
 
 
 def test_more_context_is_known_only_as_far_as_it_was_met() -> None:

@@ -150,8 +150,8 @@ class Study(Recorder):
             context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55,
                 12)", distributions by name, or samples.
             cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
-        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
-            ``EarlierStudy``; each counts as much as it is like this one.
+            earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+                ``EarlierStudy``; each counts as much as it is like this one.
         """
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
