@@ -122,6 +122,8 @@ class RecommendationText(Protocol):
     @property
     def success(self) -> float | None: ...
     @property
+    def earlier(self) -> Mapping[str, Mapping[str, float]]: ...
+    @property
     def nearest(self) -> Sequence[TriedText]: ...
     @property
     def outcomes(self) -> Mapping[str, OutcomeText]: ...
@@ -363,7 +365,20 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
     ]
     if found.success is not None:
         facts.append(Fact("succeeds with", percent(found.success), "how probable it is that such a run gives a result"))
-    return facts
+    return facts + [_earlier_fact(name, one) for name, one in found.earlier.items()]
+
+
+HARDLY = 0.3  # correlation below which an earlier study says next to nothing
+
+
+def _earlier_fact(name: str, one: Mapping[str, float]) -> Fact:
+    """How much an earlier study counts."""
+    related, runs = one["correlation"], f"its {one['runs']:.0f} runs"
+    if abs(related) < HARDLY:
+        words = f"{runs} are hardly like those here, and count for next to nothing"
+    else:
+        words = f"{runs} explain up to {percent(related**2)} of how results differ here"
+    return Fact(f"like {name}", f"correlation {related:.2f}", words)
 
 
 def _spread(found: RecommendationText, kind: str) -> float:

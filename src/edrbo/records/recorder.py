@@ -492,6 +492,10 @@ class Recorder(ABC):
         self._record(make)
         return found[0]
 
+    def _complete(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``settings`` that are to be stored, with all that they name elsewhere."""
+        return settings
+
     def amend(
         self,
         settings: Mapping[str, Any],
@@ -512,6 +516,8 @@ class Recorder(ABC):
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
+
+        settings = self._complete(settings)
 
         def make(state: State) -> e.Event:
             if settings.get("context_distribution") is not None:

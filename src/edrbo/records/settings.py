@@ -21,6 +21,7 @@ from edrbo.errors import (
     StudyError,
     UnknownNameError,
 )
+from edrbo.records.earlier import EarlierStudies, as_earlier
 from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.known_distribution import KnownDistribution, as_known_distribution
 from edrbo.records.outcomes import (
@@ -217,6 +218,13 @@ class Settings:
         metadata=_about(lambda given: given, "What a run costs, in what you set: '10 + 2 * dose'."),
     )
 
+    earlier: EarlierStudies | None = field(
+        default=None,
+        metadata=_about(
+            lambda given: given, "Studies of related machines, campaigns or a simulator: 'line1.db, line2.db'."
+        ),
+    )
+
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise InvalidSpaceError(
@@ -232,6 +240,9 @@ class Settings:
             object.__setattr__(self, "cost", as_cost(self.cost, self.space))
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
+        if self.earlier is not None:
+            measured = [self.outcome, *([] if self.outcomes is None else self.outcomes.others)]
+            object.__setattr__(self, "earlier", as_earlier(self.earlier, self.space, measured, self.unit))
 
     def _agree_with(self, outcomes: Outcomes) -> None:
         """Outcome, direction, unit and goal are those of the main outcome; what says otherwise is an error."""
@@ -302,6 +313,7 @@ class Settings:
             for name, mine, theirs in pairs
             if mine != theirs
             and _stored(mine) != _stored(theirs)  # a method may be as it was given, or as it is stored
+            and not (isinstance(mine, EarlierStudies) and isinstance(theirs, EarlierStudies) and mine.same(theirs))
         ]
         for role in ("design", "context"):
             lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))

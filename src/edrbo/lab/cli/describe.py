@@ -61,6 +61,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         kind = choice.metadata["kind"]
         flag = f"--{choice.name.replace('_', '-')}"
         hints[choice.name] = Annotated[kind | None, typer.Option(flag, help=about)]
+        if choice.name == "earlier":
+            hints[choice.name] = Annotated[list[str] | None, typer.Option(flag, help=f"{about} Repeat for each.")]
         if choice.name == "outcome":
             hints[choice.name] = Annotated[list[str] | None, typer.Option(flag, help=f"{about} {SEVERAL}")]
         kept.append(inspect.Parameter(choice.name, inspect.Parameter.KEYWORD_ONLY, default=None))
@@ -69,6 +71,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**given: Any) -> None:
         chosen = {name: given.pop(name) for name in names}
         chosen |= _read_outcomes(chosen.pop("outcome") or [])
+        chosen["earlier"] = ",".join(chosen["earlier"] or []) or None
         if chosen["outcome_range"] is not None:
             from edrbo.lab.entry import read_setting
 

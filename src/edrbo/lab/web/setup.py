@@ -97,6 +97,7 @@ def setup_of(state: State) -> dict[str, Any]:
         else settings.context_distribution.to_text(),
         "distribution_is_written": settings.context_distribution is None or not settings.context_distribution.samples,
         "cost": "" if settings.cost is None else settings.cost.to_text(),
+        "earlier": "" if settings.earlier is None else settings.earlier.to_text(),
         "outcomes": []
         if settings.outcomes is None
         else [(n, *describe_aim(n, p)) for n, p in settings.outcomes.items()],
