@@ -14,7 +14,7 @@ import numpy as np
 from edrbo.bench import problems
 from edrbo.bench.analysis.results import ReplicateRun, Results, load_results, look_name
 from edrbo.bench.analysis.stats import rank, significance, statistic, summarize
-from edrbo.bench.analysis.table import Entry, TableRow, Table, format_pair, with_places
+from edrbo.bench.analysis.table import Entry, Table, TableRow, format_pair, with_places
 from edrbo.bench.analysis.tables import regret_table, relative
 from edrbo.records.settings import DEFAULT
 
