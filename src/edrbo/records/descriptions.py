@@ -63,7 +63,7 @@ def describe_need(name: str, limit: Limit, known: float) -> str:
     lines = f"{sure}, {limit.contexts_needed} conditions must be known, even if none breaks it; there are {known:.0f}."
     reach = limit.probability_within_reach(known)
     less = f", or ask for {100 * reach:.0f} % (probability={reach:g})" if reach >= 0.5 else ", or ask for less"
-    return f"{lines} Add records of conditions, such as the weather (edrbo context add FILE){less}."
+    return f"{lines} Import records of conditions, such as the weather{less}."
 
 
 def limit_needs(settings: Settings, known: float) -> list[str]:
