@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import edrbo
-from edrbo.errors import EdrboError, InvalidValueError
+from edrbo.errors import InvalidValueError, NothingReportedError
 from edrbo.optimizer import recommendation
 from edrbo.optimizer.goal_posterior import LENGTHSCALE_FACTOR
 from edrbo.records.goals import Robust
@@ -127,7 +127,7 @@ def test_what_is_not_read_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> No
     assert calls == ["outlook"]
     assert found.to_dict() == expected
     assert calls.count("outlook") == 1
-    with pytest.raises(EdrboError, match="nothing was reported"):
+    with pytest.raises(NothingReportedError):
         edrbo.Optimizer(lever_data.space).recommend()
 
 

@@ -117,7 +117,7 @@ def test_the_facts() -> None:
         (0.3, 0.05, "reach:90", "go on", "ten more runs would likely bring 0.050"),
     ],
 )
-def test_what_is_left_to_gain_is_said_as_a_decision(
+def test_what_is_still_to_gain_is_said_as_a_decision(
     gap: float, more: float, goal: str, value: str, explanation: str
 ) -> None:
     found = facts(optimality_gap=gap, expected_improvement_10=more, goal=goal)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edrbo.acquisition.scores import SQRT2
 from edrbo.charts import Axis, Band, Bars, Chart, Heat, Line, Mark, Points, Rule, Spans, number, span
-from edrbo.errors import EdrboError, InvalidSpaceError
+from edrbo.errors import EdrboError, InvalidSpaceError, NothingReportedError
 from edrbo.optimizer.answers import Prediction
 from edrbo.optimizer.calibration import Z95, LeaveOneOut, leave_one_out
 from edrbo.optimizer.optimizer import Optimizer
@@ -90,7 +90,7 @@ MOST_DOTS = 1_500  # in one chart
 MOST_BARS = 80  # runs of a timeline
 MOST_ANSWERS = 12  # earlier answers that are worked out again
 DRAWN = 2_000  # contexts that stand for a long history
-FEW = 10  # contexts of which a distribution is nothing but noise
+FEWEST_CONTEXTS = 10  # contexts of which a distribution is nothing but noise
 BEYOND = 0.35  # of the range of what was measured: how far the interval of an answer widens an axis
 
 
@@ -299,7 +299,7 @@ class Pictures:
     def _run_points(
         self, runs: Sequence[Run], x: Sequence[float], outcome: str, label: str = "result", *, faint: bool = False
     ) -> list[Mark]:
-        """Dots of runs at ``x``: those that break a limit and those left out are told apart."""
+        """Dots of runs at ``x``: those that break a limit and those left out look different."""
         rows = [
             (run, at, y)
             for run, at in zip(runs, x, strict=True)
@@ -810,8 +810,8 @@ class Pictures:
         (low, high), labels = self._context_axis(k, values)
         edges = np.linspace(low, high, 1 + _bins(len(values))) if labels is None else np.arange(len(labels) + 1) - 0.5
         cut = len(values) - self.recent
-        told_apart = min(cut, self.recent) >= FEW
-        groups = [values[:cut], values[cut:]] if told_apart else [values]
+        in_two = min(cut, self.recent) >= FEWEST_CONTEXTS
+        groups = [values[:cut], values[cut:]] if in_two else [values]
         heights = [np.histogram(some, edges)[0] / max(len(some), 1) for some in groups]
         said = [
             f"{self._met_text(k, a)} to {self._met_text(k, b)}: {100 * part:.0f} %"
@@ -819,9 +819,9 @@ class Pictures:
             else f"{labels[i]}: {100 * part:.0f} %"
             for i, (a, b, part) in enumerate(zip(edges[:-1], edges[1:], heights[0], strict=True))
         ]
-        bars = Bars(edges.tolist(), (100 * heights[0]).tolist(), "blue", "earlier" if told_apart else "all", said)
+        bars = Bars(edges.tolist(), (100 * heights[0]).tolist(), "blue", "earlier" if in_two else "all", said)
         marks: list[Mark] = [bars]
-        if told_apart:
+        if in_two:
             outline = (100 * heights[1]).tolist()
             marks.append(Bars(edges.tolist(), outline, "orange", f"the last {self.recent}", filled=False))
         top = 112 * float(max(part.max(initial=0.01) for part in heights))
@@ -1130,7 +1130,7 @@ def _optimizer(of: Drawable) -> Optimizer:
 def _reported(of: Drawable) -> Pictures:
     optimizer = _optimizer(of)
     if len(optimizer) == 0:
-        raise EdrboError("nothing was reported yet, so nothing can be drawn", "tell at least one value")
+        raise NothingReportedError("nothing was reported yet, so nothing can be drawn", "tell at least one value")
     return Pictures(optimizer)
 
 

@@ -28,7 +28,7 @@ TOO_EARLY = "too early to say how sure this is"
 UNKNOWN = "not known yet"
 VAGUE = "wider than all results lie apart, so that it says next to nothing"
 NEXT_STEP = "next step"
-WORTHWHILE, SMALL = 0.02, 0.1  # of how far results lie apart: what ten more runs should bring, and what may be left
+WORTHWHILE, SMALL_GAP = 0.02, 0.1  # of how far results lie apart: what ten more runs should bring, and what may be left
 MOST_FIGURES = 12  # of a number whose interval is very narrow beside it
 SOURCES = {
     "model": "not known of the process",
@@ -38,7 +38,7 @@ SOURCES = {
 
 
 class TriedText(Protocol):
-    """A run that was tried, as it is told."""
+    """A run that was tried, as it is shown."""
 
     @property
     def run(self) -> int: ...
@@ -51,7 +51,7 @@ class TriedText(Protocol):
 
 
 class OutcomeText(Protocol):
-    """What is expected of one of several outcomes, as it is told."""
+    """What is expected of one of several outcomes, as it is shown."""
 
     @property
     def aim(self) -> str: ...
@@ -122,6 +122,8 @@ class RecommendationText(Protocol):
     @property
     def success(self) -> float | None: ...
     @property
+    def earlier(self) -> Mapping[str, Mapping[str, float]]: ...
+    @property
     def nearest(self) -> Sequence[TriedText]: ...
     @property
     def outcomes(self) -> Mapping[str, OutcomeText]: ...
@@ -132,7 +134,7 @@ class RecommendationText(Protocol):
 
 
 class PointText(Protocol):
-    """A design of a front, as it is told."""
+    """A design of a front, as it is shown."""
 
     @property
     def design(self) -> Mapping[str, Any]: ...
@@ -145,7 +147,7 @@ class PointText(Protocol):
 
 
 class FrontText(Protocol):
-    """A front, as it is told."""
+    """A front, as it is shown."""
 
     @property
     def points(self) -> Sequence[PointText]: ...
@@ -158,7 +160,7 @@ class FrontText(Protocol):
 
 
 class PolicyRowText(Protocol):
-    """A context of a policy, as it is told."""
+    """A context of a policy, as it is shown."""
 
     @property
     def context(self) -> Mapping[str, Any]: ...
@@ -171,7 +173,7 @@ class PolicyRowText(Protocol):
 
 
 class PolicyText(Protocol):
-    """A policy, as it is told."""
+    """A policy, as it is shown."""
 
     @property
     def goal(self) -> str: ...
@@ -196,7 +198,7 @@ class PolicyText(Protocol):
 
 
 class ShareText(Protocol):
-    """A share of a variance, as it is told."""
+    """A share of a variance, as it is shown."""
 
     @property
     def value(self) -> float: ...
@@ -205,7 +207,7 @@ class ShareText(Protocol):
 
 
 class InfluenceText(Protocol):
-    """What a variable does, as it is told."""
+    """What a variable does, as it is shown."""
 
     @property
     def role(self) -> str: ...
@@ -216,7 +218,7 @@ class InfluenceText(Protocol):
 
 
 class SensitivityText(Protocol):
-    """What matters, as it is told."""
+    """What matters, as it is shown."""
 
     @property
     def variables(self) -> Mapping[str, InfluenceText]: ...
@@ -363,7 +365,20 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
     ]
     if found.success is not None:
         facts.append(Fact("succeeds with", percent(found.success), "how probable it is that such a run gives a result"))
-    return facts
+    return facts + [_earlier_fact(name, one) for name, one in found.earlier.items()]
+
+
+HARDLY = 0.3  # correlation below which an earlier study says next to nothing
+
+
+def _earlier_fact(name: str, one: Mapping[str, float]) -> Fact:
+    """How much an earlier study counts."""
+    related, runs = one["correlation"], f"its {one['runs']:.0f} runs"
+    if abs(related) < HARDLY:
+        words = f"{runs} are hardly like those here, and count for next to nothing"
+    else:
+        words = f"{runs} explain up to {percent(related**2)} of how results differ here"
+    return Fact(f"like {name}", f"correlation {related:.2f}", words)
 
 
 def _spread(found: RecommendationText, kind: str) -> float:
@@ -389,7 +404,7 @@ def _next_step(found: RecommendationText, settings: Settings) -> Fact | None:
         return Fact(NEXT_STEP, "go on", f"ten more runs would likely bring {bring}")
     if gap > spread:
         return Fact(NEXT_STEP, "go on", "too little is known yet to say how much better other settings may be")
-    if gap > SMALL * spread:
+    if gap > SMALL_GAP * spread:
         return Fact(NEXT_STEP, "stop, or look elsewhere", f"ten more runs would bring little; at most {most} is left")
     return Fact(NEXT_STEP, "stop", f"at most {most} is left to gain, and ten more runs would bring little of it")
 

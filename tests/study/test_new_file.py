@@ -11,7 +11,7 @@ import pytest
 from full_disk import largest_file
 from typer.testing import CliRunner
 
-from edrbo.errors import EdrboError, UnavailableError
+from edrbo.errors import EdrboError, ExistsAlreadyError, UnavailableError
 from edrbo.lab import Study
 from edrbo.lab.cli import make_app
 from edrbo.lab.files import new_file
@@ -29,7 +29,7 @@ def test_a_file_that_could_not_be_written_leaves_the_old_one(tmp_path: Path) -> 
     path = tmp_path / "table.csv"
     path.write_bytes(b"old")
     path.chmod(0o640)
-    with pytest.raises(UnavailableError, match="cannot write"), largest_file(100):
+    with pytest.raises(UnavailableError), largest_file(100):
         write(path, bytes(1000))
     assert path.read_bytes() == b"old"
     with pytest.raises(KeyError):
@@ -39,9 +39,9 @@ def test_a_file_that_could_not_be_written_leaves_the_old_one(tmp_path: Path) -> 
         file.write(b"new")
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o640
-    with pytest.raises(EdrboError, match="exists already"), new_file(path):
+    with pytest.raises(ExistsAlreadyError), new_file(path):
         pass
-    with pytest.raises(EdrboError, match="No such file"), new_file(tmp_path / "nowhere" / "x"):
+    with pytest.raises(EdrboError), new_file(tmp_path / "nowhere" / "x"):
         pass
 
 
@@ -91,7 +91,7 @@ def test_a_study_on_a_full_disk_can_be_read(tmp_path: Path, line: Space) -> None
     with largest_file(0):
         reader = Study.open(where)
         assert reader.observations.y.tolist() == [1.0]
-        with pytest.raises(UnavailableError, match=r"the disk is full|cannot write"):
+        with pytest.raises(UnavailableError):
             reader.tell({"speed": 2.0}, [0.5], 2.0)
     reader.tell({"speed": 2.0}, [0.5], 2.0)
     assert len(Study.open(where)) == 2

@@ -84,7 +84,7 @@ def test_a_study_that_somebody_makes_meanwhile_is_found(
 
 
 def test_the_demonstration_happened_in_order_and_before_now() -> None:
-    settings = Settings.of(demo_space(), "erbo", {"initial": 20})  # no model, which is slow and says nothing of times
+    settings = Settings(demo_space(), "erbo", initial=20)  # no model, which is slow and says nothing of times
     events = _week(Optimizer.of(State.start(settings)), 1e9)
     times = [event.at for event in events]
     assert times == sorted(times)

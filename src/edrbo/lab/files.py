@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from edrbo.errors import NetworkFileWarning, StudyError, UnavailableError
+from edrbo.errors import ExistsAlreadyError, NetworkFileWarning, StudyError, UnavailableError
 
 Kind = Literal["study", "description", "empty", "other", "missing"]
 Identity = tuple[int, int]  # a file's device and number
@@ -212,7 +212,7 @@ def open_regular(path: Path) -> BinaryIO:
     """
     _check_regular(path, os.stat(path))
     if identity_of(path) in _open_studies:
-        raise StudyError(f"{path} is a study in use", "name another file")
+        raise ExistsAlreadyError(f"{path} is a study in use", "name another file")
     # Something else may stand there by now; without O_NONBLOCK a named pipe would wait for its writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     file = os.fdopen(os.open(path, flags), "rb")
@@ -253,7 +253,7 @@ def new_file(path: Path, *, force: bool = False, mode: int | None = None) -> Ite
         mode: Its permissions; by default those of the umask, or of the file it replaces.
     """
     if path.exists() and not force:
-        raise StudyError(f"{path} exists already", "choose another name, or add --force")
+        raise ExistsAlreadyError(f"{path} exists already", "choose another name, or add --force")
     if path.exists() and mode is None:
         mode = path.stat().st_mode & 0o777
     target = path.resolve()  # of a link the file behind it is replaced

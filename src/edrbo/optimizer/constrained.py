@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.search.maximizer import BUDGET, Budget
-from edrbo.errors import EdrboError
+from edrbo.errors import SeveralOutcomesError
 from edrbo.optimizer.answers import LikelyDesign, OutcomeAnswer
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.joint_posterior import Chance, JointPosterior, OutcomePart
@@ -126,10 +126,10 @@ class ConstrainedRecommender:
 
 
 def need_one_main(outcomes: Outcomes) -> None:
-    """EdrboError where there is a front in place of a best design."""
+    """SeveralOutcomesError where there is a front in place of a best design."""
     if len(outcomes.mains) > 1:
         names = " and ".join(outcomes.mains)
-        raise EdrboError(f"{names} have no single best design", "see front(), or give all but one a weight")
+        raise SeveralOutcomesError(f"{names} have no single best design", "see front(), or give all but one a weight")
 
 
 def recommender_of(knowns: Mapping[str, Recommender], candidates: CandidateSet) -> ConstrainedRecommender:

@@ -399,6 +399,18 @@ class Recommendation:
         found["outcomes"] = {name: asdict(answer) for name, answer in self.outcomes.items()}
         return found
 
+    @property
+    def earlier(self) -> dict[str, dict[str, float]]:
+        """Of each earlier study that was learned from, by name, the ``runs`` and their ``correlation`` with this one,
+        the mean over the posterior of the experts and their hyper-parameters."""
+        runs, known = self._known.training_data.earlier_runs, self._known.worlds.correlation
+        if known is None:
+            return {}
+        return {
+            part.name: {"runs": len(part.y), "correlation": found}
+            for part, found in zip(runs, known.tolist(), strict=True)
+        }
+
     # ---------------------------------------------------------------- the goal
 
     @property
@@ -604,5 +616,5 @@ PARTS = (
         "observations",
         "success",
     ),
-    *("outcomes", "limits_hold", "likely"),
+    *("outcomes", "limits_hold", "likely", "earlier"),
 )

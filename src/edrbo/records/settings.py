@@ -1,7 +1,7 @@
 """What an experiment is about: everything that is decided before it begins, as one value.
 
 Python, JSON, TOML, the command line, studies and the Optuna sampler all loop over the fields of ``Settings``. A new
-setting is one field here (and one line in ``SettingsOptions``, which tells type checkers what ``**choices`` may be).
+setting is one field here, and an argument of each public signature, which a test compares with the fields.
 Each is read from what people give by a reader of its own: checked, in plain types, with an error that says what to
 write.
 """
@@ -12,16 +12,20 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
-from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
+from edrbo.errors import (
+    InvalidSpaceError,
+    InvalidValueError,
+    NotStorableError,
+    StudyError,
+    UnknownNameError,
+)
+from edrbo.records.earlier import EarlierStudies, as_earlier
 from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.known_distribution import KnownDistribution, as_known_distribution
 from edrbo.records.outcomes import (
     Direction,
-    Limit,
-    Maximize,
-    Minimize,
     OutcomeRange,
     Outcomes,
     read_outcome_range,
@@ -83,12 +87,12 @@ def read_evaluations(given: Any) -> int | None:
     return None if given is None else read_integer("evaluations", 1, hint)(given)
 
 
-def read_forgetting(given: Any) -> float | None:
+def read_half_life(given: Any) -> float | None:
     if given is None:
         return None
     number = plain_number(given)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidValueError(f"forgetting is {given!r}", "give a half-life in contexts, above zero")
+        raise InvalidValueError(f"context_half_life is {given!r}", "give a half-life in contexts, above zero")
     return number
 
 
@@ -120,27 +124,6 @@ Outliers = Literal["robust", "keep"]
 Purpose = Literal["operate", "identify"]
 
 
-class SettingsOptions(TypedDict, total=False):
-    """The settings besides the space and the method, as keyword arguments."""
-
-    direction: Direction
-    seed: int
-    context_half_life: float | None
-    initial: int
-    goal: Goal | str
-    aim: Purpose
-    evaluations: int | None
-    outliers: Outliers
-    least_success: float
-    outcome: str
-    unit: str
-    title: str
-    outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None
-    outcomes: Mapping[str, Maximize | Minimize | Limit] | None
-    context_distribution: Any
-    cost: str | Callable[[dict[str, Any]], float] | None
-
-
 def _about(read: Callable[[Any], Any], about: str, kind: type = str) -> dict[str, Any]:
     """Of a setting: how it is ``read`` from what people give, what it is ``about``, the ``kind`` of its text."""
     return {"read": read, "about": about, "kind": kind}
@@ -166,7 +149,7 @@ class Settings:
     )
     context_half_life: float | None = field(
         default=None,
-        metadata=_about(read_forgetting, "The weight of conditions halves with every so many later ones.", float),
+        metadata=_about(read_half_life, "The weight of conditions halves with every so many later ones.", float),
     )
     initial: int = field(
         default=INITIAL,
@@ -235,6 +218,13 @@ class Settings:
         metadata=_about(lambda given: given, "What a run costs, in what you set: '10 + 2 * dose'."),
     )
 
+    earlier: EarlierStudies | None = field(
+        default=None,
+        metadata=_about(
+            lambda given: given, "Studies of related machines, campaigns or a simulator: 'line1.db, line2.db'."
+        ),
+    )
+
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise InvalidSpaceError(
@@ -250,6 +240,9 @@ class Settings:
             object.__setattr__(self, "cost", as_cost(self.cost, self.space))
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
+        if self.earlier is not None:
+            measured = [self.outcome, *([] if self.outcomes is None else self.outcomes.others)]
+            object.__setattr__(self, "earlier", as_earlier(self.earlier, self.space, measured, self.unit))
 
     def _agree_with(self, outcomes: Outcomes) -> None:
         """Outcome, direction, unit and goal are those of the main outcome; what says otherwise is an error."""
@@ -273,9 +266,10 @@ class Settings:
         return self.outcomes is not None and len(self.outcomes.mains) > 1
 
     @classmethod
-    def of(cls, space: Space, method: Any, choices: Mapping[str, Any]) -> Settings:
-        """From what people give, a goal by its text for instance."""
-        return cls(space, method, **choices)
+    def of_call(cls, arguments: Mapping[str, Any], **others: Any) -> Settings:
+        """From the arguments of a call, as ``locals()`` has them, with ``others`` in their place."""
+        given = {**arguments, **others}
+        return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
 
     @classmethod
     def choices(cls) -> tuple[Field[Any], ...]:
@@ -319,6 +313,7 @@ class Settings:
             for name, mine, theirs in pairs
             if mine != theirs
             and _stored(mine) != _stored(theirs)  # a method may be as it was given, or as it is stored
+            and not (isinstance(mine, EarlierStudies) and isinstance(theirs, EarlierStudies) and mine.same(theirs))
         ]
         for role in ("design", "context"):
             lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))
@@ -355,4 +350,4 @@ def _stored(value: Any) -> Any:
         return value.to_dict()
     if value is None or isinstance(value, str | int | float | dict):
         return value
-    raise EdrboError(f"a {type(value).__name__} of your own cannot be stored", "use one that edrbo knows by name")
+    raise NotStorableError(f"a {type(value).__name__} of your own cannot be stored", "use one that edrbo knows by name")

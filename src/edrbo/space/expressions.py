@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from edrbo.errors import InvalidSpaceError
+from edrbo.errors import InvalidSpaceError, NotStorableError
 from edrbo.space.point_tables import Array, close_match
 from edrbo.space.variables import Variable
 
@@ -491,7 +491,7 @@ def stored_constraints(constraints: Sequence[Constraint]) -> list[str]:
     """As text; a function has none."""
     for constraint in constraints:
         if constraint.function is not None:
-            raise InvalidSpaceError(
+            raise NotStorableError(
                 f"the constraint {constraint.describe()} is Python code and cannot be stored",
                 'write it as text, as in "x1 + x2 <= 1", to keep it in a study or in JSON',
             )

@@ -400,7 +400,7 @@ class Categorical(Variable):
         position = {choice: index for index, choice in enumerate(self.choices)}
         indices = np.zeros(len(values), dtype=np.intp)
         for row, value in enumerate(map(_plain, values)):
-            # bool and number are told apart: True is not the choice 1, though Python calls them equal.
+            # bool and number are distinguished: True is not the choice 1, though Python calls them equal.
             index = position.get(value) if isinstance(value, Scalar) else None
             if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
                 strings = [choice for choice in self.choices if isinstance(choice, str)]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
+from edrbo.errors import EdrboError, ExistsAlreadyError, InvalidSpaceError, StudyError
 from edrbo.lab.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.lab.cli.output import confirm, plain_warnings, print_json, print_table, say
 from edrbo.lab.cli.read_arguments import described_at, only_toml, remember, split_argument
@@ -61,6 +61,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         kind = choice.metadata["kind"]
         flag = f"--{choice.name.replace('_', '-')}"
         hints[choice.name] = Annotated[kind | None, typer.Option(flag, help=about)]
+        if choice.name == "earlier":
+            hints[choice.name] = Annotated[list[str] | None, typer.Option(flag, help=f"{about} Repeat for each.")]
         if choice.name == "outcome":
             hints[choice.name] = Annotated[list[str] | None, typer.Option(flag, help=f"{about} {SEVERAL}")]
         kept.append(inspect.Parameter(choice.name, inspect.Parameter.KEYWORD_ONLY, default=None))
@@ -69,6 +71,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**given: Any) -> None:
         chosen = {name: given.pop(name) for name in names}
         chosen |= _read_outcomes(chosen.pop("outcome") or [])
+        chosen["earlier"] = ",".join(chosen["earlier"] or []) or None
         if chosen["outcome_range"] is not None:
             from edrbo.lab.entry import read_setting
 
@@ -124,20 +127,20 @@ def _new_file(answer: str) -> Path:
 
 def converse(file: Path, choices: dict[str, Any]) -> Settings:
     """Settings from questions and answers; ``choices`` were given as flags and are not asked for."""
-    draft = Draft(dict(choices))
+    conversation = Conversation(dict(choices))
     try:
-        draft.ask_all()
-        while not draft.confirmed():
+        conversation.ask_all()
+        while not conversation.confirmed():
             with suppress(BackError):
-                draft.mend()
-        return draft.settings()
+                conversation.mend()
+        return conversation.settings()
     except (typer.Abort, KeyboardInterrupt):
         say("")
-        say(f"stopped; to go on from here: {draft.command(file)}", err=True)
+        say(f"stopped; to go on from here: {conversation.command(file)}", err=True)
         raise typer.Exit(130) from None
 
 
-class Draft:
+class Conversation:
     """What was answered so far."""
 
     def __init__(self, choices: dict[str, Any]) -> None:
@@ -433,11 +436,11 @@ def _make_described(file: Path, more: bool, as_json: bool) -> None:
     from edrbo.lab.store.event_store import EventStore
 
     if more:
-        raise StudyError(f"{file} exists already", "choose another name, or delete it")
+        raise ExistsAlreadyError(f"{file} exists already", "choose another name, or delete it")
     described = described_at(file)
     exists = is_url(described.storage) or Path(described.storage).exists()
     if exists and described.name in EventStore(described.storage).names():
-        raise StudyError(f"{file} exists already, and so does its study", "choose another name")
+        raise ExistsAlreadyError(f"{file} exists already, and so does its study", "choose another name")
     with plain_warnings():
         study = described.open("always")
     if as_json:

@@ -16,7 +16,7 @@ from edrbo.lab.cli.output import print_json, say
 from edrbo.lab.cli.read_arguments import opened
 
 if TYPE_CHECKING:
-    from edrbo.lab.runner import Answer
+    from edrbo.lab.runner import Evaluated
 
 
 def run(
@@ -63,7 +63,7 @@ def _interrupt(number: int, frame: Any) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _print_line(answer: Answer) -> None:
+def _print_line(answer: Evaluated) -> None:
     design = ", ".join(f"{name}={_short(value)}" for name, value in answer.suggestion.design.items())
     if answer.problem is not None:
         say(f"{answer.suggestion.id:>5}  {design}  failed: {answer.problem}", style="yellow")
@@ -72,7 +72,7 @@ def _print_line(answer: Answer) -> None:
     say(f"{answer.suggestion.id:>5}  {design}{context}  value {_short(answer.value)}")
 
 
-def _print_json(answer: Answer) -> None:
+def _print_json(answer: Evaluated) -> None:
     print_json(
         {
             "id": answer.suggestion.id,

@@ -196,6 +196,8 @@ def _print(study: Study, state: State, every: bool) -> None:
         print_table("what must hold", ["constraint"], [[text] for text in held])
     if settings.context_distribution is not None:
         say(f"conditions are known to follow {settings.context_distribution.to_text()}")
+    if settings.earlier is not None:
+        say(f"learns from {settings.earlier.to_text()}")
     counts = [
         plural(len(state.reported), "result"),
         f"{len(state.failed)} failed",

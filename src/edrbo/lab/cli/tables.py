@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 KINDS = (".csv", ".txt", ".xlsx")
-MOST = 20  # rows that are named
+ROWS_NAMED = 20  # rows that are named
 
 
 def import_table(
@@ -74,10 +74,10 @@ def _print_wrong(plan: Import) -> None:
     rest = plan.wrong[1:]
     if wants_json() or not rest:
         return
-    for one in rest[:MOST]:
+    for one in rest[:ROWS_NAMED]:
         say(f"{one.problem.message}" + (f" ({one.problem.hint})" if one.problem.hint else ""), style="yellow", err=True)
-    if len(rest) > MOST:
-        say(f"{len(rest) - MOST} more rows cannot be read", style="yellow", err=True)
+    if len(rest) > ROWS_NAMED:
+        say(f"{len(rest) - ROWS_NAMED} more rows cannot be read", style="yellow", err=True)
 
 
 def _doubt(line: int, text: str) -> str:

@@ -349,6 +349,8 @@ def _about(study: Study, made: float | None) -> str:
         words += f"; conditions are known to follow {settings.context_distribution.to_text()}"
     if settings.cost is not None:
         words += f"; a run costs {settings.cost.to_text()}"
+    if settings.earlier is not None:
+        words += f"; learns from {settings.earlier.to_text()}"
     if study.space.constraints:
         words += f"; so that {', '.join(constraint.describe() for constraint in study.space.constraints)}"
     return words

@@ -26,6 +26,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
 from edrbo.lab.entry import local_text, time_text
 from edrbo.lab.tables.cell_text import shielded
 from edrbo.records import events as e
@@ -128,6 +129,7 @@ def table_rows(state: State) -> Iterator[Row]:
     """The rows of the table, texts by heading."""
     batches = 0
     for event in minimal_events(state):
+        checkpoint()
         if isinstance(event, e.Seen):
             batches += 1
             yield from _batch(state.space, event, batches)

@@ -339,6 +339,7 @@ def plan_table(
 def _parsed(sheet: Sheet, reader: RowReader) -> tuple[list[Parsed], list[WrongCell]]:
     rows, wrong = list[Parsed](), list[WrongCell]()
     for row in sheet.rows:
+        checkpoint()
         try:
             rows.append(reader.parse(row))
         except RowError as problem:

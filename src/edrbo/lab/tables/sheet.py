@@ -22,7 +22,7 @@ MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "ut
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """Texts by heading, without those that are empty; ``line`` is the row's number in a spreadsheet."""
 
     line: int
@@ -35,7 +35,7 @@ class Sheet:
 
     file: str
     headings: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SheetRow, ...]
     point: Point | None = None
     places: dict[str, str] = field(default_factory=dict)  # heading → letters of its column
 
@@ -96,7 +96,7 @@ def _titles(lines: list[list[str]]) -> int:
     return first if first and max(filled) == filled[first] else 0
 
 
-def _rows(file: str, headings: list[str], lines: list[list[str]], start: int) -> Iterator[Row]:
+def _rows(file: str, headings: list[str], lines: list[list[str]], start: int) -> Iterator[SheetRow]:
     for line, cells in enumerate(lines, start=start):
         more = [text for text in cells[len(headings) :] if text.strip()]
         if more:
@@ -104,7 +104,7 @@ def _rows(file: str, headings: list[str], lines: list[list[str]], start: int) ->
         texts = {h: unshielded(text) for h, text in zip(headings, cells, strict=False)}
         filled = {heading: text for heading, text in texts.items() if text}
         if filled:
-            yield Row(line, filled)
+            yield SheetRow(line, filled)
 
 
 def letters(column: int) -> str:

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from xml.etree.ElementTree import ParseError, XMLParser
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
+from edrbo.cancellation import checkpoint
 from edrbo.errors import MissingExtraError, StudyError
 from edrbo.lab.entry import is_percent_format, percent_text
 from edrbo.lab.files import open_regular
@@ -139,6 +140,7 @@ class _Book:
         parser = XMLParser(target=target)
         with self._archive.open(info) as part:
             while chunk := part.read(FEED):
+                checkpoint()
                 parser.feed(chunk)
         parser.close()
 

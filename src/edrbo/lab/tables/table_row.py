@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
 from edrbo.lab.entry import NotANumberError, Point, read_number, read_time, read_variable_value
 from edrbo.lab.tables.csv_export import HEADINGS, columns, outcome_columns
-from edrbo.lab.tables.sheet import Row, Sheet
+from edrbo.lab.tables.sheet import Sheet, SheetRow
 from edrbo.records.settings import Settings
 from edrbo.space import Space
 from edrbo.space.variables import Variable
@@ -210,7 +210,7 @@ class RowReader:
             self._units |= {name: part.unit for name, part in settings.outcomes.items()}
         self._headings = {kind: heading for heading, kind in columns.meaning.items()}
 
-    def parse(self, row: Row) -> Parsed:
+    def parse(self, row: SheetRow) -> Parsed:
         """What a row says; RowError where it cannot be read."""
         reader = _Row(self, row)
         design, context = reader.design(), reader.context()
@@ -242,14 +242,14 @@ class RowReader:
         _check(self._sheet, parsed)
         return parsed
 
-    def design(self, row: Row) -> dict[str, Any]:
+    def design(self, row: SheetRow) -> dict[str, Any]:
         """The design of a row by name, whatever else stands there; empty if there is none."""
         reader = _Row(self, row)
         design = reader.design()
         reader.check()
         return design
 
-    def outcome(self, settings: Settings, row: Row) -> tuple[Array | None, Any, Any]:
+    def outcome(self, settings: Settings, row: SheetRow) -> tuple[Array | None, Any, Any]:
         """Context (d_c), value and noise of a row, whatever else stands there; of several outcomes by name."""
         reader = _Row(self, row)
         value, noise_variance = reader.number("value"), reader.number("noise_variance")
@@ -265,7 +265,7 @@ class RowReader:
 
 
 class _Row:
-    def __init__(self, table: RowReader, row: Row) -> None:
+    def __init__(self, table: RowReader, row: SheetRow) -> None:
         self._table, self._row = table, row
         self._texts: dict[str, dict[str, str]] = {
             "design": {},

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from edrbo.errors import EdrboError, StudyError
+from edrbo.errors import EdrboError, ExistsAlreadyError, StudyError, UnknownStudyError
 from edrbo.lab.config import Description, read_toml, write_toml
 from edrbo.lab.files import LARGEST_DESCRIPTION, FileKind, file_kind, is_url, read_file
 from edrbo.lab.store.event_store import EventStore
@@ -87,7 +87,7 @@ class StudyRegistry:
     def open(self, word: str) -> Study:
         with self._lock:
             if word not in self._found:
-                raise StudyError("there is no such study here", "choose one from the list")
+                raise UnknownStudyError("there is no such study here", "choose one from the list")
             _, opener = self._found[word]
         return opener()
 
@@ -112,7 +112,7 @@ class StudyRegistry:
             state = self.open(there).state
             if not state.history and not settings.differences(state.settings):
                 return there
-            raise StudyError(f"there is a study {name!r} already", "choose another name")
+            raise ExistsAlreadyError(f"there is a study {name!r} already", "choose another name")
         if self._kind in ("folder", "toml"):
             self._describe(name, settings)
         else:

@@ -8,41 +8,32 @@ from typing import Any
 from edrbo.lab.entry import OPTIONS, format_outcome
 from edrbo.lab.web.views import history_of, suggested_of
 from edrbo.records.descriptions import changes, describe_aim, limit_needs
+from edrbo.records.goals import goal_classes
 from edrbo.records.outcomes import CONFIDENCE, Limit, OutcomeRange
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space.variables import number_text
 
-# What a goal is chosen by: its name in records, a sentence with a gap for each number, what stands in the gaps at
-# first, and whether they are per cent.
-GOALS = (
-    ("expected", "the average over all conditions", (), False),
-    ("cvar", "the average of the worst {} % of conditions", (10.0,), True),
-    ("quantile", "what is reached in all but the worst {} % of conditions", (10.0,), True),
-    ("worst-case", "the worst of all conditions", (), False),
-    ("robust", "the average, even if conditions shift by {} % of their range", (10.0,), True),
-    ("mean-sd", "the average, made worse by {} standard deviations", (1.0,), False),
-    ("reach", "how often the result is {better} than {}", (5.0,), False),
-    ("within", "how often the result lies from {} to {}", (3.0, 5.0), False),
-    ("hit", "how close the result is to {}", (5.0,), False),
-)
-
 
 def goal_choices(settings: Settings | None) -> list[dict[str, Any]]:
     """The goals of a form: a sentence cut at its numbers, the numbers, and which one is chosen. A goal that no sentence
-    here says is one more choice, which stays as it is."""
+    says is one more choice, which stays as it is."""
     better = "more or less" if settings is None else "more" if settings.direction == "maximize" else "less"
     text = "expected" if settings is None else settings.goal.to_text()
     name, _, rest = text.partition(":")
     given = rest.split(",") if rest else []
     found = []
-    for key, sentence, usual, per_cent in GOALS:
-        numbers = [number_text(value) for value in usual]
-        chosen = key == name and len(given) == len(usual) and all(map(_is_number, given))
+    for goal in goal_classes():
+        if not goal.sentence:
+            continue
+        numbers = [number_text(value) for value in goal.usual]
+        chosen = goal.name == name and len(given) == len(goal.usual) and all(map(_is_number, given))
         if chosen:
-            numbers = [number_text(float(part) * (100 if per_cent else 1)) for part in given]
-        pieces = sentence.replace("{better}", better).split("{}")
-        found.append({"name": key, "pieces": pieces, "numbers": numbers, "per_cent": per_cent, "chosen": chosen})
+            numbers = [number_text(float(part) * (100 if goal.per_cent else 1)) for part in given]
+        pieces = goal.sentence.replace("{better}", better).split("{}")
+        found.append(
+            {"name": goal.name, "pieces": pieces, "numbers": numbers, "per_cent": goal.per_cent, "chosen": chosen}
+        )
     if settings is not None and not any(choice["chosen"] for choice in found):
         words = settings.goal.title(settings.direction, settings.outcome)
         found.append({"name": text, "pieces": [words], "numbers": [], "per_cent": False, "chosen": True})
@@ -134,6 +125,7 @@ def setup_of(state: State) -> dict[str, Any]:
         else settings.context_distribution.to_text(),
         "distribution_is_written": settings.context_distribution is None or not settings.context_distribution.samples,
         "cost": "" if settings.cost is None else settings.cost.to_text(),
+        "earlier": "" if settings.earlier is None else settings.earlier.to_text(),
         "outcomes": []
         if settings.outcomes is None
         else [(n, *describe_aim(n, p)) for n, p in settings.outcomes.items()],

@@ -380,6 +380,12 @@ def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] |
     return read_context(space, given)
 
 
+def fixed_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] | None:
+    """The settings that ``?fixed.NAME=VALUE`` holds; None without any."""
+    given = {name.removeprefix("fixed."): part for name, part in query.items() if name.startswith("fixed.")}
+    return read_design(space, given) if given else None
+
+
 def design_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any]:
     """The design of ``?design.NAME=VALUE``; all of its variables."""
     given = {name: query[f"design.{name}"] for name in space.design_names if query.get(f"design.{name}")}
