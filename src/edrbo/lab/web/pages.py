@@ -16,6 +16,7 @@ from edrbo import __version__
 from edrbo.charts import typeset
 from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.lab.entry import levels_text
+from edrbo.lab.tables.csv_import import last_import
 from edrbo.lab.web import views
 from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.session import StudySession, StudySessions
@@ -267,6 +268,7 @@ class Pages:
             values: dict[str, Any] = {
                 "variables": views.variables_of(settings.space),
                 "measured": list(settings.outcomes or [settings.outcome]),
+                "brought": last_import(session.state),
             }
             return self.render(request, "import.html", here="import", session=session, **values)
 

@@ -281,7 +281,8 @@
     button.disabled = true;
     const study = document.body.dataset.study;
     const key = (button.dataset.key = button.dataset.key || edrbo.key());
-    const body = { key, ref: button.dataset.undo, by: edrbo.by() };
+    const which = button.dataset.undo === "table" ? { table: true } : { ref: button.dataset.undo };
+    const body = { key, ...which, by: edrbo.by() };
     const answer = await edrbo.post(`/api/v1/studies/${study}/undo`, body);
     edrbo.say(answer.ok ? `Undone: ${answer.body.words}` : answer.body.title || "The server does not answer.");
     if (answer.ok) location.reload();
