@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from live import Client, study_server
+from live import Client
 
 from edrbo import Limit, Maximize, Study
 from edrbo.lab.web.setup import outcome_rows
@@ -22,28 +22,28 @@ def rows(count: int) -> str:
 def test_a_table_is_taken_back_in_one_go(client: Client, study: Study) -> None:
     study.tell({"speed": 2, "layers": 1, "kind": "plain"}, [50, 3], 1.0)
     assert "Take all of it back" not in client.get("/s/coating/import").text
-    assert client.post(f"{API}/import", {"text": rows(12), "confirm": True, "by": "Kim"}).json["stored"]
+    assert client.write("import", **{"text": rows(12), "confirm": True, "by": "Kim"}).json["stored"]
     page = client.get("/s/coating/import").text
     assert "It brought 12 rows, entered by Kim" in page
-    told = client.post(f"{API}/undo", {"table": True, "key": "undo-the-table"}).json
+    told = client.write("undo", **{"table": True, "key": "undo-the-table"}).json
     assert told["words"] == "12 rows of the last table"
-    assert client.post(f"{API}/undo", {"table": True, "key": "undo-the-table"}).json["again"]  # a double tap
-    assert len(study.state_now.reported) == 1
-    assert client.post(f"{API}/undo", {"table": True}).status == 422
+    assert client.write("undo", **{"table": True, "key": "undo-the-table"}).json["again"]  # a double tap
+    assert len(study.state.reported) == 1
+    assert client.write("undo", **{"table": True}).status == 422
 
 
 def test_a_note_on_the_study_stands_on_the_first_screen(client: Client, study: Study) -> None:
-    assert client.post(f"{API}/note", {"note": "new nozzle <b>", "by": "Kim"}).status == 200
-    assert "new nozzle &lt;b&gt;" in client.get("/s/coating/").text
-    client.post(f"{API}/undo", {})
-    assert "new nozzle" not in client.get("/s/coating/").text
+    assert client.write("note", **{"note": "another roll <b>", "by": "Kim"}).status == 200
+    assert "another roll &lt;b&gt;" in client.get("/s/coating/").text
+    client.write("undo", **{})
+    assert "another roll" not in client.get("/s/coating/").text
 
 
 def test_an_entry_is_never_signed_with_the_login_of_the_server(client: Client, study: Study) -> None:
     design = {"speed": 2, "layers": 1, "kind": "plain"}
-    client.post(f"{API}/tell", {"design": design, "context": {"humidity": 50, "load": 3}, "value": 1})
-    client.post(f"{API}/tell", {"design": design, "context": {"humidity": 50, "load": 3}, "value": 2, "by": "Kim"})
-    assert [event.by for event in study.state_now.history] == ["unnamed", "Kim"]
+    client.write("tell", **{"design": design, "context": {"humidity": 50, "load": 3}, "value": 1})
+    client.write("tell", **{"design": design, "context": {"humidity": 50, "load": 3}, "value": 2, "by": "Kim"})
+    assert [event.by for event in study.state.history] == ["unnamed", "Kim"]
 
 
 def test_a_range_is_narrowed_and_a_level_retired_on_the_page(client: Client, study: Study) -> None:
@@ -56,18 +56,18 @@ def test_a_range_is_narrowed_and_a_level_retired_on_the_page(client: Client, stu
         {"name": "layers", "kind": "integer", "low": "1", "high": "4"},
         {"name": "kind", "kind": "categorical", "choices": "plain, matt"},
     ]
-    told = client.post(f"{API}/amend", {"design": body, "note": "worn"})
+    told = client.write("amend", **{"design": body, "note": "worn"})
     assert told.status == 200, told.text
     assert "3 to 7; older runs lie outside" in told.json["words"]
-    assert study.state_now.space.design["speed"].limits() == (1.0, 9.0)
+    assert study.state.space.design["speed"].limits() == (1.0, 9.0)
     page = client.get("/s/coating/setup").text
     assert 'value="3"' in page
     assert "plain or matt; glossy no longer suggested" in page
     assert "speed &gt;= 3" not in page  # it stands with the range
-    assert client.post(f"{API}/amend", {"design": body, "note": "again"}).status == 422  # nothing changes
+    assert client.write("amend", **{"design": body, "note": "again"}).status == 422  # nothing changes
     body[0] |= {"low": "1", "high": "9"}
-    assert client.post(f"{API}/amend", {"design": body, "note": "mended"}).status == 200
-    assert [one.text for one in study.state_now.space.constraints] == ["kind != glossy"]
+    assert client.write("amend", **{"design": body, "note": "mended"}).status == 200
+    assert [one.text for one in study.state.space.constraints] == ["kind != glossy"]
 
 
 def test_the_download_is_for_people_and_the_export_for_programs(client: Client, study: Study) -> None:
@@ -79,7 +79,7 @@ def test_the_download_is_for_people_and_the_export_for_programs(client: Client, 
 
 def test_a_limit_has_fields_and_says_what_it_needs(client: Client, study: Study) -> None:
     study.tell({"speed": 2, "layers": 1, "kind": "plain"}, [50, 3], 1.0)
-    told = client.post(f"{API}/amend", {"outcomes": ["value=maximize,unit=GU", "haze=limit,upper=2,probability=0.9"]})
+    told = client.write("amend", **{"outcomes": ["value=maximize,unit=GU", "haze=limit,upper=2,probability=0.9"]})
     assert told.status == 200, told.text
     page = client.get("/s/coating/setup").text
     assert "22 conditions must be known, even if none breaks it; there are 1." in page
@@ -99,12 +99,3 @@ def test_what_no_field_can_say_stays_a_text(part: Limit, row: tuple[str, str, st
     wanted = Outcomes((("gloss", Maximize(unit="GU")), ("haze", part)))
     found = outcome_rows(Settings(Space({"x": (0, 1)}), outcomes=wanted))
     assert (None if found is None else tuple(found[1][name] for name in ("purpose", "number", "share"))) == row
-
-
-def test_a_new_study_asks_for_whole_things(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("new")
-    with study_server(folder) as client:
-        design = [{"name": "speed", "low": "1", "high": "9"}]
-        refused = client.post("/api/v1/new", {"name": "Line", "design": [{**design[0], "low": "9", "high": "1"}]})
-        assert "must be below" in refused.text
-        assert client.post("/api/v1/new", {"name": "Line", "design": design}).status == 200
