@@ -114,6 +114,10 @@ class NarrowContextsWarning(EdrboWarning):
     """The contexts seen fill a small part of their bounds only, so that the model takes its scale from them."""
 
 
+class NoScaleWarning(EdrboWarning):
+    """One outcome says nothing of how far another may be: an answer's intervals are infinite."""
+
+
 class InvalidEventError(EdrboError, ValueError):
     """A record that is no event, or one that cannot have happened in this order."""
 

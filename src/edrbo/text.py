@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from edrbo.records.descriptions import describe_context, describe_design, format_outcome, heading, outcome_headings
+from edrbo.records.descriptions import (
+    describe_context,
+    describe_design,
+    describe_need,
+    format_outcome,
+    heading,
+    outcome_headings,
+)
 from edrbo.records.goals import parse_goal
 from edrbo.records.settings import Settings
 from edrbo.space.variables import number_text
@@ -58,6 +65,19 @@ class OutcomeText(Protocol):
     def unit(self) -> str: ...
     @property
     def holds(self) -> float | None: ...
+    @property
+    def contexts_known(self) -> float | None: ...
+
+
+class LikelyText(Protocol):
+    """A design that keeps the limits as far as can be expected, as it is told."""
+
+    @property
+    def design(self) -> Mapping[str, Any]: ...
+    @property
+    def expected(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
 
 
 class RecommendationText(Protocol):
@@ -102,11 +122,15 @@ class RecommendationText(Protocol):
     @property
     def success(self) -> float | None: ...
     @property
+    def earlier(self) -> Mapping[str, Mapping[str, float]]: ...
+    @property
     def nearest(self) -> Sequence[TriedText]: ...
     @property
     def outcomes(self) -> Mapping[str, OutcomeText]: ...
     @property
     def limits_hold(self) -> bool | None: ...
+    @property
+    def likely(self) -> LikelyText | None: ...
 
 
 class PointText(Protocol):
@@ -325,7 +349,8 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
             else "next to nothing"
         )
         facts.append(Fact("ten more runs would bring", more, "how much better the answer is then expected to be"))
-        facts.append(_next_step(found, settings))
+    if (step := _next_step(found, settings)) is not None:
+        facts.append(step)
     facts.append(Fact("on the safe side", fine(found.robust), "the average, allowing for models that disagree"))
     if found.context_effect and found.radius > 0:  # otherwise it is the expected value, and no bound
         moved = f"the average if conditions move by {percent(found.radius)} of their range in the worst way; 95 % sure"
@@ -340,7 +365,20 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
     ]
     if found.success is not None:
         facts.append(Fact("succeeds with", percent(found.success), "how probable it is that such a run gives a result"))
-    return facts
+    return facts + [_earlier_fact(name, one) for name, one in found.earlier.items()]
+
+
+HARDLY = 0.3  # correlation below which an earlier study says next to nothing
+
+
+def _earlier_fact(name: str, one: Mapping[str, float]) -> Fact:
+    """How much an earlier study counts."""
+    related, runs = one["correlation"], f"its {one['runs']:.0f} runs"
+    if abs(related) < HARDLY:
+        words = f"{runs} are hardly like those here, and count for next to nothing"
+    else:
+        words = f"{runs} explain up to {percent(related**2)} of how results differ here"
+    return Fact(f"like {name}", f"correlation {related:.2f}", words)
 
 
 def _spread(found: RecommendationText, kind: str) -> float:
@@ -350,8 +388,14 @@ def _spread(found: RecommendationText, kind: str) -> float:
     return found.outcome_spread * (found.outcome_spread if kind == "squared outcome" else 1.0)  # ** would overflow
 
 
-def _next_step(found: RecommendationText, settings: Settings) -> Fact:
-    """Whether more runs pay, of an answer whose bounds are finite."""
+def _next_step(found: RecommendationText, settings: Settings) -> Fact | None:
+    """Whether to try what is recommended, to go on, or to stop; None where nobody can say yet."""
+    if found.is_extrapolation or found.beats_observations:
+        return Fact(NEXT_STEP, "try these settings", "and enter the result, before relying on them")
+    if found.limits_hold is False or (found.success is not None and found.success < settings.least_success - ROUNDING):
+        return Fact(NEXT_STEP, "go on", "with suggestions, until this is surer")
+    if not (math.isfinite(found.expected_improvement_10) and math.isfinite(found.optimality_gap)):
+        return None
     goal = parse_goal(found.goal)
     gap, more, spread = found.optimality_gap, found.expected_improvement_10, _spread(found, goal.kind)
     most = with_unit(_two(gap), goal.unit(settings.unit))
@@ -399,24 +443,35 @@ def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
     if found.limits_hold is False:
         names = " and ".join(f"the limit on {name}" for name, one in found.outcomes.items() if one.holds is not None)
         doubts.append(f"No settings are known yet that keep {names} as surely as was asked for; these come closest.")
+        doubts += _needs(found, settings)
+        if found.likely is not None and found.likely.design != found.design:
+            doubts.append(_likely(found.likely, settings))
     if found.success is not None and found.success < settings.least_success - ROUNDING:
         asked = percent(settings.least_success)
         doubts.append(f"It may well fail: nothing that was tried succeeds with the {asked} asked for.")
     return doubts
 
 
+def _needs(found: RecommendationText, settings: Settings) -> list[str]:
+    """What is missing before limits can be assured."""
+    limits = {} if settings.outcomes is None else settings.outcomes.limits
+    met = {name: found.outcomes[name].contexts_known for name in limits if name in found.outcomes}
+    needs = [describe_need(name, limits[name], known) for name, known in met.items() if known is not None]
+    return [need for need in needs if need]
+
+
+def _likely(found: LikelyText, settings: Settings) -> str:
+    """The alternative to an answer that gives much away to be sure."""
+    value = with_unit(rounded(found.expected, found.interval), settings.unit)
+    words = f"{describe_design(settings.space, found.design)}: {settings.outcome} {value} on average"
+    best = "Best of what keeps the limits as far as can be expected, without being sure"
+    return f"{best}: {words} ({sure_text(found.interval)})."
+
+
 def _next(found: RecommendationText, settings: Settings) -> str:
-    """Whether to stop, to go on, or to try what is recommended."""
-    if found.is_extrapolation or found.beats_observations:
-        return "Next: try these settings, and enter the result."
-    if found.limits_hold is False or (found.success is not None and found.success < settings.least_success - ROUNDING):
-        return "Next: go on with suggestions until this is surer."
-    if not math.isfinite(found.expected_improvement_10):
-        return ""
-    if found.expected_improvement_10 <= 0:
-        return "Next: stop here, more runs would bring next to nothing."
-    more = with_unit(_two(found.expected_improvement_10), parse_goal(found.goal).unit(settings.unit))
-    return f"Next: use these settings, or go on if about {more} is worth ten more runs."
+    """The next step as a sentence."""
+    step = _next_step(found, settings)
+    return "" if step is None else f"Next: {step.value}. {step.explanation[:1].upper()}{step.explanation[1:]}."
 
 
 def _price(found: RecommendationText, settings: Settings) -> list[Fact]:

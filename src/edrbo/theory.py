@@ -237,6 +237,7 @@ class FixedSurrogate(Surrogate):
     """
 
     fits: ClassVar[bool] = False
+    learns_from_earlier: ClassVar[bool] = False
 
     lengthscale: float | tuple[float, ...] | tuple[tuple[float, ...], ...] = 0.5
     noise_variance: float = 0.01

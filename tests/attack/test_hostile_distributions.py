@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 from test_fuzz import tally
 
+from edrbo.cancellation import cancellable
 from edrbo.contexts.known_distribution import known_contexts
-from edrbo.errors import EdrboError
+from edrbo.errors import EdrboError, StoppedError
 from edrbo.records import scipy_distributions as q
 from edrbo.records.known_distribution import as_known_distribution
 from edrbo.records.scipy_distributions import check_distribution
@@ -43,6 +47,22 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     q._asked.cache_clear()
     monkeypatch.setattr(q, "MOST_SECONDS", LIMIT)
     monkeypatch.setattr(q, "PATIENCE", 60)  # only its own time counts, however busy the machine is
+
+
+def test_what_nobody_waits_for_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[subprocess.Popen[str]] = []
+
+    class Kept(subprocess.Popen[str]):
+        def __init__(self, *words: Any, **more: Any) -> None:
+            super().__init__(*words, **more)
+            begun.append(self)
+
+    monkeypatch.setattr(q, "MOST_SECONDS", 3600)
+    monkeypatch.setattr(subprocess, "Popen", Kept)
+    looks = iter([None, None])
+    with pytest.raises(StoppedError), cancellable(lambda: next(looks, StoppedError("nobody waits"))):
+        contexts("irwinhall(10000000)")
+    assert [one.returncode for one in begun] == [-signal.SIGKILL]
 
 
 def test_nothing_hangs_and_nothing_crashes() -> None:

@@ -40,6 +40,7 @@ OTHER: dict[str, Any] = {
     "outcomes": {"gloss": edrbo.Maximize(unit="GU"), "roughness": edrbo.Limit(upper=2.0)},
     "context_distribution": "norm(0.5, 0.1)",
     "cost": "1 + 9 * x",
+    "earlier": [edrbo.EarlierStudy("line 1", [{"x": 0.2}, {"x": 0.7}], [1.0, None], [{"c": 0.1}, {"c": 0.4}])],
 }
 
 
@@ -115,7 +116,7 @@ def test_every_interface_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
     assert Study.open(tmp_path / "study.db").settings == expected
     write_toml(tmp_path / "study.toml", "other.db", "study", expected)
     assert read_toml(tmp_path / "study.toml").settings == expected
-    if name not in ("direction", "cost"):  # the one is the study's own, the other is about its parameters
+    if name not in ("direction", "cost", "earlier"):  # the study's own, or about its parameters
         assert getattr(edrbo.EDRBOSampler(SPACE.context, **given)._settings, name) == getattr(expected, name)
 
 

@@ -86,7 +86,7 @@ def posterior_norm(model: ExpertEnsemble) -> Tensor:
     For noiseless data it is never above the norm of f, so it is a lower estimate too, and it bears noise.
     """
     gp = model.gp
-    fitted = gp.y.unsqueeze(-2) - gp.hyper.mean[:, None] - gp.noise_variance * gp.alpha  # K α
+    fitted = gp.y.unsqueeze(-2) - gp.mean - gp.noise_variance * gp.alpha  # K α
     return (gp.hyper.outputscale * (gp.alpha * fitted).sum(-1).clamp_min(0.0)).sqrt()
 
 

@@ -451,6 +451,9 @@ def read_setting(name: str, given: Any) -> Any:
         raise InvalidValueError(f"{name!r} is no setting", close_match(name, kinds, f"they are {', '.join(kinds)}"))
     if isinstance(given, str) and given.strip().casefold() in NOTHING:
         return None
+    if name == "earlier":  # who enters values need not be allowed to read the files of this machine
+        hint = "write edrbo new --earlier line1.db, or earlier = [...] in the TOML file and edrbo amend"
+        raise InvalidValueError("earlier studies are not entered here", hint)
     if name == "outcome_range" and isinstance(given, str):
         return _read_range(given)
     if kinds[name] not in (int, float):

@@ -29,6 +29,7 @@ from edrbo.errors import (
 from edrbo.lab.files import describe, is_url
 from edrbo.lab.store.event_store import Also, EventStore, StoredStudy
 from edrbo.lab.store.turns import at_work, claim, claims, is_taken, new_holder, release, turn
+from edrbo.records.earlier import EarlierStudy
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
@@ -121,6 +122,7 @@ class Study(Recorder):
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
+        earlier: Any = None,
     ) -> Study:
         """The study in a file, or in PostgreSQL by URL.
 
@@ -150,6 +152,8 @@ class Study(Recorder):
             context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55,
                 12)", distributions by name, or samples.
             cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+            earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+                ``EarlierStudy``; each counts as much as it is like this one.
         """
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
@@ -271,6 +275,12 @@ class Study(Recorder):
             return state.replay(events)
         except EdrboError as problem:
             raise self._store.damaged(f"its events do not fit together: {problem.message}") from None
+
+    def _complete(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        if settings.get("earlier") is None:
+            return settings
+        new = with_earlier_read(self.state.settings.changed(settings)).earlier
+        return {**settings, "earlier": None if new is None else new.to_dict()}
 
     # ---------------------------------------------------------------- thinking
 
@@ -675,10 +685,36 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         raise UnknownStudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     _check_name(name)
     check_distribution(settings.context_distribution, settings.space)
+    settings = with_earlier_read(settings)
     store.adopt(StoredStudy(0, name, time.time(), settings), ())
     made = store.find(name)  # by another process, if that was quicker
     assert made is not None
     return made
+
+
+def with_earlier_read(settings: Settings) -> Settings:
+    """``settings`` with the runs of earlier studies that they only name."""
+    earlier = settings.earlier
+    if earlier is None or earlier.is_read:
+        return settings
+    parts = [part if part.is_read else _read_earlier(part) for part in earlier.parts]
+    return replace(settings, earlier=parts)  # type: ignore[arg-type]
+
+
+def _read_earlier(part: EarlierStudy) -> EarlierStudy:
+    place, _, name = part.where.partition("#")
+    if not is_url(place):
+        place = str(Path(place).absolute())
+    if place.endswith(".toml"):
+        from edrbo.lab.config import read_toml
+
+        described = read_toml(Path(place))
+        place, name = described.storage, name or described.name
+    try:
+        with Study.open(place, name=name or None) as study:
+            return EarlierStudy.of(study, name=part.name, where=part.where)
+    except StudyError as problem:
+        raise StudyError(f"the earlier study {part.where} cannot be read: {problem.message}", problem.hint) from None
 
 
 def _check_name(name: str) -> None:

@@ -102,7 +102,8 @@ def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
         sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
         error = (model.gp.chol.mT @ model.gp.alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
-    return HeldOutPredictions(y[1:], mean[1:], spread[1:])
+    first = max(1, model.gp.earlier)  # what earlier sources measured is no outcome of f
+    return HeldOutPredictions(y[first:], mean[first:], spread[first:])
 
 
 def predicted_when_suggested(state: State, units: Units) -> HeldOutPredictions:
@@ -185,10 +186,10 @@ def earned_trust(model: ExpertEnsemble) -> Trust:
     """
     found = leave_one_out(model)
     count = len(found.y)
-    noise_variance = model.gp.noise_variance
+    noise_variance = model.gp.noise_variance[:, model.gp.earlier :]
     if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
         noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share
-    noise_variance = noise_variance.mean(-1)
+    noise_variance = noise_variance.mean(-1) if count else model.gp.hyper.noise_variance
     if count < 2:
         return Trust(count, 1.0, noise_variance)
     variance = np.square(found.expert_sd).mean(0) + found.expert_mean.var(0)

@@ -90,6 +90,13 @@ class AskRequest:
     candidates: CandidateSet
     repeat: bool = True  # whether listed designs may be suggested that were reported already
 
+    def of(self, data: TrainingData) -> AskRequest:
+        """Until a context has been met here, those of earlier studies are expected, unless another is."""
+        forecast, given, *_ = self.context_distribution
+        if forecast is not None or given is not None or data.knows_contexts or not len(data.earlier_contexts):
+            return self
+        return replace(self, context_distribution=(data.earlier_contexts, None))
+
     def taken(self, state: State) -> list[Array]:
         """Designs of a list that are not to be suggested."""
         return [*state.pending.values(), *([] if self.repeat else state.observations.x)]

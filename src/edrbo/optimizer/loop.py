@@ -135,6 +135,7 @@ def maximize(
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
     context_distribution: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
+    earlier: Any = None,
 ) -> Result:
     """Evaluate ``f`` ``evaluations`` times and recommend the design that is best on average over contexts.
 
@@ -173,6 +174,8 @@ def maximize(
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
     return _run(
         f, evaluations, progress, most_errors, Settings.of_call(locals(), evaluations=_planned(evaluations, aim))
@@ -202,6 +205,7 @@ def minimize(
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
     context_distribution: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
+    earlier: Any = None,
 ) -> Result:
     """The same for a cost: the design with the least expected value.
 
@@ -230,6 +234,8 @@ def minimize(
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
     return _run(
         f,

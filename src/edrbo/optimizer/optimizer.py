@@ -115,6 +115,8 @@ class Optimizer(Recorder):
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
 
     @spell_checked
@@ -139,6 +141,7 @@ class Optimizer(Recorder):
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
+        earlier: Any = None,
     ) -> None:
         self._begin(State.start(Settings.of_call(locals())), None)
 
@@ -146,6 +149,7 @@ class Optimizer(Recorder):
         self._lock = threading.RLock()
         self._method = get_method(state.settings.method)
         _check_limits(self._method, state)
+        _check_earlier(self._method, state)
         check_distribution(state.settings.context_distribution, state.space)
         self._state = state
         self._models = {state.settings.outcome: OutcomeModel(state, self._method, stored)}
@@ -226,6 +230,7 @@ class Optimizer(Recorder):
         if state.settings != self._state.settings:
             method = get_method(state.settings.method)
             _check_limits(method, state)
+            _check_earlier(method, state)
             self._models[state.settings.outcome] = self._models.pop(self.settings.outcome)
             self._method = method
         self._state = state
@@ -407,6 +412,7 @@ class Optimizer(Recorder):
         outcome_forecast: list[Mapping[str, Any] | None] = []
         posterior: Posterior | None = None
         asked, data = self._state.suggested, self._main.data()
+        request = request.of(data)
         for i in range(count):
             candidates = request.candidates.without([*request.taken(self._state), *designs])
             if self._wants_initial(len(designs)):
@@ -434,7 +440,9 @@ class Optimizer(Recorder):
         """A failed design is replaced, as it says nothing about f; but not more of them than were wanted at first."""
         replaced = min(len(self._state.failed), self.settings.initial)
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
-        return len(self) == 0 or known < self.settings.initial
+        if self.settings.earlier is not None:  # their runs count too
+            known += sum(len(part) for part in self.settings.earlier.parts)
+        return (len(self) == 0 and self.settings.earlier is None) or known < self.settings.initial
 
     def _is_exploring(self, posterior: Posterior, data: TrainingData, pending: int) -> bool:
         if self.settings.aim != "identify" or not len(data.observations.x):
@@ -691,6 +699,18 @@ class Optimizer(Recorder):
             text: What ``to_json`` gave.
         """
         return cls.of(*json_record.read(text))
+
+
+def _check_earlier(method: Method, state: State) -> None:
+    earlier = state.settings.earlier
+    if earlier is None:
+        return
+    unread = [part.where for part in earlier.parts if not part.is_read]
+    if unread:
+        hint = "give edrbo.EarlierStudy.of(Study.open(…)); Study.open(…, earlier=…) reads files itself"
+        raise InvalidValueError(f"the earlier study {unread[0]!r} was not read", hint)
+    if not method.surrogate.learns_from_earlier:
+        raise InvalidValueError("this method learns nothing from earlier studies", "choose a method such as edrbo-mean")
 
 
 def _check_limits(method: Method, state: State) -> None:

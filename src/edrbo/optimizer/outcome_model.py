@@ -9,6 +9,7 @@ design by context.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +24,7 @@ from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import Method
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.errors import InvalidValueError
+from edrbo.errors import InvalidValueError, NoScaleWarning
 from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.candidates import ForecastOrContext
 from edrbo.optimizer.intervals import mixture_quantiles
@@ -60,6 +61,7 @@ class OutcomeModel:
         self.stored = stored
         self._fitted: FittedModel | None = None
         self._digest = ""  # of what it was fitted to
+        self._before: tuple[str, ExpertEnsemble] | None = None  # of earlier studies alone, and of what it was made
 
     def go_on(self, state: State, method: Method) -> None:
         """Go on from ``state``. A surrogate of earlier data is kept and used where these data begin with its own."""
@@ -96,7 +98,7 @@ class OutcomeModel:
         rows = data.training
         n = len(rows)
         if n == 0:
-            return None
+            return self._of_earlier(data)
         fitted = self._fitted
         if fitted is not None and (fitted.rows > n or data.digest(fitted.rows) != self._digest):
             fitted = None  # something was corrected or undone
@@ -109,10 +111,23 @@ class OutcomeModel:
                 torch.from_numpy(data.outcomes[rows]),
                 data.noise_of,
                 None if self.stored is None else self.stored.usable(data),
+                None if self.state.settings.earlier is None else data.earlier,
             )
             self._digest = data.digest(n)
         self._fitted = fitted
         return fitted.model
+
+    def _of_earlier(self, data: TrainingData) -> ExpertEnsemble | None:
+        """Before anything was measured here, what earlier studies say."""
+        earlier = data.earlier(0)
+        if earlier is None:
+            return None
+        digest = data.digest(0)
+        if self._before is None or self._before[0] != digest:
+            nothing = earlier.y.new_zeros(0)
+            model = self.method.surrogate.beside(earlier).fit(earlier.x[:0], nothing)
+            self._before = digest, model
+        return self._before[1]
 
     # ---------------------------------------------------------------- posteriors
 
@@ -208,6 +223,10 @@ class OutcomeModel:
             worlds = conditioned(surrogate, members, data.extras([]), points)
             worlds = worlds if tolerances is None else tolerances.model(worlds)
             trust = earned_trust(members)
+        if trust.freedom == 0.0:
+            name = self.state.settings.outcome
+            words = f"one {name!r} says nothing of how far another may be, so its intervals are infinite"
+            warnings.warn(f"{words}; tell a second one", NoScaleWarning, stacklevel=5)  # for who called ``recommend``
         return Recommender(data, posterior, worlds, self.known_distribution(data, context_distribution), trust, seed)
 
 
@@ -277,6 +296,13 @@ def _check(hyper: Hyperparameters) -> None:
         and all(part.shape == experts for part in (hyper.noise_variance, hyper.mean, hyper.shape))
     )
     numbers = all(bool(part.isfinite().all()) and bool((part > 0).all()) for part in positive)
+    if hyper.correlation is not None:
+        known = (hyper.correlation, hyper.source_noise, hyper.source_mean)
+        shapes = shapes and all(part is not None and part.shape == hyper.correlation.shape for part in known)
+        shapes = shapes and hyper.correlation.shape[:1] == experts
+        numbers = numbers and bool((hyper.correlation.abs() < 1.0).all())
+        numbers = numbers and all(part is not None and bool(part.isfinite().all()) for part in known)
+        numbers = numbers and hyper.source_noise is not None and bool((hyper.source_noise > 0).all())
     power = isinstance(hyper.power, int | float) and math.isfinite(hyper.power)
     if not (shapes and numbers and power and bool(hyper.mean.isfinite().all())):
         raise InvalidValueError("the hyper-parameters of the stored fit make no sense")

@@ -33,6 +33,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 import numpy as np
 
 from edrbo.errors import InvalidValueError, NotStorableError, UnknownNameError
+from edrbo.space.point_tables import close_match
 
 __all__ = [
     "CVaR",
@@ -330,7 +331,7 @@ def goal_class(name: str) -> type[Goal]:
     if name not in _REGISTERED:
         raise UnknownNameError(
             f"no goal is called {name!r}",
-            f"choose from {', '.join(_REGISTERED)}; a goal of your own must be registered first (edrbo.register)",
+            close_match(name, _REGISTERED, f"choose from {', '.join(_REGISTERED)}"),
         )
     return _REGISTERED[name]
 
@@ -350,7 +351,8 @@ def parse_goal(text: str) -> Goal:
     names = [field.name for field in fields(_class_of(name))]
     if len(words) > len(names):
         raise InvalidValueError(f"the goal {text!r} has {len(words)} arguments", f"{name} takes {_signature(name)}")
-    return _make(name, {field: _read(word.strip()) for field, word in zip(names, words, strict=False)})
+    share = name in SHARES
+    return _make(name, {field: _read(word.strip(), share) for field, word in zip(names, words, strict=False)})
 
 
 def as_goal(goal: Goal | str | Mapping[str, Any]) -> Goal:
@@ -364,7 +366,9 @@ def _make(name: str, arguments: Mapping[str, Any]) -> Goal:
     try:
         goal: Goal = _class_of(name)(**arguments)
     except TypeError:
-        raise InvalidValueError(f"{name} does not take {dict(arguments)}", f"it takes {_signature(name)}") from None
+        example = EXAMPLES.get(name, f"it takes {_signature(name)}")
+        missing = "more must be said" if not arguments else f"{', '.join(arguments)} cannot be what is said"
+        raise InvalidValueError(f"of the goal {name} {missing}", example) from None
     return goal
 
 
@@ -393,8 +397,23 @@ def _signature(name: str) -> str:
     return ", ".join(field.name for field in fields(_class_of(name))) or "no arguments"
 
 
-def _read(word: str) -> float | str:
+EXAMPLES = {  # of goals that need a number, as people write them
+    "cvar": "write cvar:0.1, the mean of the worst 10 % of conditions",
+    "quantile": "write quantile:0.1, what is reached in all but the worst 10 % of conditions",
+    "robust": "write robust:0.1, the mean even if conditions shift by 10 % of their range",
+    "reach": "write reach:5, how often the result is better than 5",
+    "within": "write within:3,5, how often the result lies from 3 to 5",
+    "hit": "write hit:5, how close the result is to 5",
+}
+
+
+SHARES = ("cvar", "quantile", "robust")  # of which a number is a share, and may be written in per cent
+
+
+def _read(word: str, share: bool) -> float | str:
     try:
+        if share and word.endswith("%"):
+            return float(f"{float(word[:-1]) / 100:.15g}")
         return float(word)
     except ValueError:
         return word

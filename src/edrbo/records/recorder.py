@@ -443,23 +443,23 @@ class Recorder(ABC):
 
     def note(
         self,
-        run: Suggestion | int,
+        run: Suggestion | int | None,
         text: str,
         *,
         by: str | None = None,
         at: float | None = None,
         key: str | None = None,
     ) -> None:
-        """Words about a run.
+        """Words about a run, or about the study.
 
         Args:
-            run: The run, or its id.
+            run: The run, or its id; None for the study.
             text: The words.
             by: Who says so.
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
-        number = number_of(run)
+        number = None if run is None else number_of(run)
         self._record(lambda state: e.Noted(id=number, note=text, by=by, at=at, key=key))
 
     def undo(
@@ -492,6 +492,10 @@ class Recorder(ABC):
         self._record(make)
         return found[0]
 
+    def _complete(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``settings`` that are to be stored, with all that they name elsewhere."""
+        return settings
+
     def amend(
         self,
         settings: Mapping[str, Any],
@@ -512,6 +516,8 @@ class Recorder(ABC):
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
+
+        settings = self._complete(settings)
 
         def make(state: State) -> e.Event:
             if settings.get("context_distribution") is not None:

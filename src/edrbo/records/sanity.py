@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
 from edrbo.errors import ImplausibleWarning, NarrowContextsWarning
 from edrbo.records.context_log import ContextBatch
 from edrbo.records.descriptions import format_outcome
@@ -395,6 +396,7 @@ def newly_doubtful(before: State, after: State, keys: Iterable[int]) -> Iterator
     """The runs ``keys`` that look wrong beside what was known before they came, or else beside all that came."""
     known, everything = Others.of(before), Others.of(after)
     for key in keys:
+        checkpoint()
         reasons = _reasons(after, known, key) or _doubts_about(after, everything, key)
         if reasons:
             yield ImplausibleRun(key, tuple(reasons))

@@ -21,6 +21,7 @@ from edrbo.errors import (
     StudyError,
     UnknownNameError,
 )
+from edrbo.records.earlier import EarlierStudies, as_earlier
 from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.known_distribution import KnownDistribution, as_known_distribution
 from edrbo.records.outcomes import (
@@ -134,7 +135,7 @@ class Settings:
 
     space: Space
     method: Any = field(
-        default=DEFAULT, metadata=_about(read_method, "How designs are chosen: a name of edrbo.method_names().")
+        default=DEFAULT, metadata=_about(read_method, f"How settings are chosen: {', '.join(METHOD_NAMES)}.")
     )
     direction: Direction = field(
         default="maximize",
@@ -148,13 +149,13 @@ class Settings:
     )
     context_half_life: float | None = field(
         default=None,
-        metadata=_about(read_half_life, "A context's weight halves with every so many later ones.", float),
+        metadata=_about(read_half_life, "The weight of conditions halves with every so many later ones.", float),
     )
     initial: int = field(
         default=INITIAL,
         metadata=_about(
             read_integer("initial", 1, "a whole number: at least one design must come before the model"),
-            "Quasi-random designs before the model takes over.",
+            "Spread-out runs before the model takes over.",
             int,
         ),
     )
@@ -171,7 +172,7 @@ class Settings:
                 get_args(Purpose),
                 'write "operate" if every run counts, "identify" if only the design in the end does',
             ),
-            "operate: every run counts; identify: only the design in the end does.",
+            "operate: every run counts; identify: only the settings in the end do.",
         ),
     )
     evaluations: int | None = field(
@@ -182,7 +183,7 @@ class Settings:
     least_success: float = field(
         default=LEAST_SUCCESS,
         metadata=_about(
-            read_probability("least_success"), "Designs that succeed with less probability are not recommended.", float
+            read_probability("least_success"), "Settings that succeed with less probability are not recommended.", float
         ),
     )
 
@@ -190,7 +191,7 @@ class Settings:
         default="robust",
         metadata=_about(
             read_choice("outliers", get_args(Outliers), 'write "robust" or "keep"'),
-            "robust: single outcomes absurdly far from all others are not learned from; keep.",
+            "robust: single results absurdly far from all others are not learned from; keep.",
         ),
     )
 
@@ -198,23 +199,30 @@ class Settings:
     unit: str = field(default="", metadata=_about(read_text("unit"), "The unit of what is measured."))
     outcome_range: OutcomeRange | None = field(
         default=None,
-        metadata=_about(read_outcome_range, "What the outcome can be: '0:100', or '0:' if never negative."),
+        metadata=_about(read_outcome_range, "What the result can be: '0:100', or '0:' if never negative."),
     )
     title: str = field(default="", metadata=_about(read_text("title"), "A name for people, in place of the study's."))
     outcomes: Outcomes | None = field(
-        default=None, metadata=_about(read_outcomes, "What each of several outcomes is for; none: there is one.", dict)
+        default=None, metadata=_about(read_outcomes, "What each of several results is for; none: there is one.", dict)
     )
 
     context_distribution: KnownDistribution | None = field(
         default=None,
         metadata=_about(
-            lambda given: given, "The distribution of contexts, if you know it: 'humidity = norm(55, 12)'."
+            lambda given: given, "The distribution of conditions, if you know it: 'humidity = norm(55, 12)'."
         ),
     )
 
     cost: Cost | None = field(
         default=None,
         metadata=_about(lambda given: given, "What a run costs, in what you set: '10 + 2 * dose'."),
+    )
+
+    earlier: EarlierStudies | None = field(
+        default=None,
+        metadata=_about(
+            lambda given: given, "Studies of related machines, campaigns or a simulator: 'line1.db, line2.db'."
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -232,6 +240,9 @@ class Settings:
             object.__setattr__(self, "cost", as_cost(self.cost, self.space))
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
+        if self.earlier is not None:
+            measured = [self.outcome, *([] if self.outcomes is None else self.outcomes.others)]
+            object.__setattr__(self, "earlier", as_earlier(self.earlier, self.space, measured, self.unit))
 
     def _agree_with(self, outcomes: Outcomes) -> None:
         """Outcome, direction, unit and goal are those of the main outcome; what says otherwise is an error."""
@@ -302,6 +313,7 @@ class Settings:
             for name, mine, theirs in pairs
             if mine != theirs
             and _stored(mine) != _stored(theirs)  # a method may be as it was given, or as it is stored
+            and not (isinstance(mine, EarlierStudies) and isinstance(theirs, EarlierStudies) and mine.same(theirs))
         ]
         for role in ("design", "context"):
             lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))

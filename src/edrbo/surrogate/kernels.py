@@ -237,21 +237,33 @@ class Hyperparameters:
     mean: Tensor  # M
     shape: Tensor  # M: α of the rational quadratic, unused by the others
     power: float = 1.0  # of the outcomes' warping, of all experts together
+    correlation: Tensor | None = None  # M × S: of f with what each of S earlier sources measured
+    source_noise: Tensor | None = None  # M × S: variance, in units of the source's own spread
+    source_mean: Tensor | None = None  # M × S
+
+    @property
+    def sources(self) -> int:
+        """S."""
+        return 0 if self.correlation is None else self.correlation.shape[-1]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types; ``from_dict`` gives the same numbers back exactly."""
-        return {name: getattr(self, name).tolist() for name in _PER_EXPERT} | {"power": self.power}
+        names = (*_PER_EXPERT, *(_PER_SOURCE if self.sources else ()))
+        return {name: getattr(self, name).tolist() for name in names} | {"power": self.power}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Hyperparameters:
         named = {"noise_variance" if name == "noise" else name: value for name, value in record.items()}  # of 0.2
-        tensors = {name: torch.tensor(named[name], dtype=torch.float64) for name in _PER_EXPERT}
+        names = (*_PER_EXPERT, *(_PER_SOURCE if "correlation" in named else ()))
+        tensors = {name: torch.tensor(named[name], dtype=torch.float64) for name in names}
         return cls(**tensors, power=record.get("power", 1.0))  # records of earlier versions have none
 
     def expert(self, m: int) -> Hyperparameters:
         """Those of expert m alone, M = 1."""
         row = slice(m, m + 1 or None)
-        return replace(self, **{name: getattr(self, name)[row] for name in _PER_EXPERT})
+        names = (*_PER_EXPERT, *(_PER_SOURCE if self.sources else ()))
+        return replace(self, **{name: getattr(self, name)[row] for name in names})
 
 
 _PER_EXPERT = ("lengthscale", "outputscale", "noise_variance", "mean", "shape")
+_PER_SOURCE = ("correlation", "source_noise", "source_mean")

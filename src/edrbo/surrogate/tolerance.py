@@ -12,7 +12,7 @@ else is as it was; inputs of this kind have the columns x, then u, then c.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 import torch
@@ -70,7 +70,7 @@ class Shift:
 class ShiftedGP(ExactGP):
     """``ExactGP`` whose points, data included, are queries: data stand at what came out, u = ½."""
 
-    shift: Shift
+    shift: Shift = field(kw_only=True)
     sparse: ClassVar[bool] = False
 
     @classmethod
@@ -79,14 +79,14 @@ class ShiftedGP(ExactGP):
         x = shift.beside(gp.x, gp.x.new_full((*gp.x.shape[:-1], shift.count), 0.5))
         own = gp.hyper.lengthscale[:, shift.columns] / (shift.offset + 0.5 * shift.slope)
         hyper = replace(gp.hyper, lengthscale=shift.beside(gp.hyper.lengthscale, own))
-        return cls(gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, shift)
+        return cls(gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, gp.source, shift=shift)
 
     @property
     def unshifted(self) -> ExactGP:
         """On inputs."""
         hyper = replace(self.hyper, lengthscale=self.shift.without(self.hyper.lengthscale))
         x = self.shift.inputs(self.x)
-        return ExactGP(self.kernels, hyper, x, self.y, self.noise_variance, self.chol, self.alpha)
+        return ExactGP(self.kernels, hyper, x, self.y, self.noise_variance, self.chol, self.alpha, self.source)
 
     def expert(self, m: int) -> ShiftedGP:
         return ShiftedGP.of(self.unshifted.expert(m), self.shift)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from edrbo.bench.analysis.results import base_name
 from edrbo.palette import BLACK, LIGHT, OKABE_ITO, Theme
 
 DASHES = ("", "6 3", "2 2")  # as SVG writes them
@@ -19,13 +20,9 @@ FIXED = (
 )
 
 
-def base_name(method: str) -> str:
-    """Published runs share the color of the method."""
-    return method.partition(" (")[0]
-
-
 def style(method: str, methods: Sequence[str], theme: Theme = LIGHT) -> tuple[str, str]:
-    """Color and dashes of a method; ``methods`` are all that are shown, to place those of a plugin."""
+    """Color and dashes of a method; ``methods`` are all that are shown, to place those of a plugin. Published runs
+    share the color of the method."""
     name = base_name(method)
     others = sorted({base_name(other) for other in methods} - set(FIXED))
     place = FIXED.index(name) if name in FIXED else len(FIXED) + others.index(name)

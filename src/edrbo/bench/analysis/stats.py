@@ -352,9 +352,10 @@ class Significance:
         worse = sum(c.holm < SIGNIFICANT and c.ratio < 1 for c in found)
         return better, len(found) - better - worse, worse
 
-    def table(self) -> Table:
-        rows = tuple(TableRow(one.other, self._entries(one)) for one in self.pooled)
-        return Table(self.title, COLUMNS, rows, corner=f"{self.method} against", note=NOTE)
+    def table(self, label: Callable[[str], str] = str) -> Table:
+        """A row for each other method; ``label`` says what methods are called."""
+        rows = tuple(TableRow(label(one.other), self._entries(one)) for one in self.pooled)
+        return Table(self.title, COLUMNS, rows, corner=f"{label(self.method)} against", note=NOTE)
 
     def _entries(self, one: PairedComparison) -> tuple[Entry, ...]:
         counts = "/".join(map(str, self.counts(one.other)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -67,6 +67,11 @@ class Table:
     rows: tuple[TableRow, ...]
     corner: str = ""
     note: str = ""
+
+    def named(self, label: Callable[[str], str]) -> Table:
+        """With other names of its rows and columns."""
+        rows = tuple(replace(row, name=label(row.name)) for row in self.rows)
+        return replace(self, columns=tuple(map(label, self.columns)), rows=rows)
 
     def to_markdown(self) -> str:
         def show(entry: Entry) -> str:

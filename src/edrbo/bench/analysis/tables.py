@@ -88,7 +88,8 @@ def relative_table(results: Results, name: str, reference: str, methods: list[st
     shown = [one for one in methods or results.methods if one != reference]
     rows = tuple(_row(relative(results, name, method, reference), results.problems) for method in shown)
     columns = (*results.problems, "geometric mean (95 %)", "seeds")
-    return Table(f"{title_of(name, results.goal)}, relative to {reference}", columns, rows, note=NOTE)
+    title = f"{title_of(name, results.goal)}, relative to {results.label(reference)}"
+    return Table(title, columns, rows, note=NOTE).named(results.label)
 
 
 def _row(one: Relative, problems: list[str]) -> TableRow:
@@ -122,7 +123,8 @@ def regret_table(results: Results, statistic: str, title_suffix: str = "") -> Ta
         pairs = zip(ranks.mean, ranks.std, strict=True)
         means = (mean_entry(float(mean), float(std), len(ranks.problems)) for mean, std in pairs)
         rows.append(TableRow(RANK_ROW, with_places(means), apart=True))
-    return Table(title_of(statistic, results.goal) + title_suffix, tuple(methods), tuple(rows))
+    title = title_of(statistic, results.goal) + title_suffix
+    return Table(title, tuple(methods), tuple(rows)).named(results.label)
 
 
 def _entry(cell: Cell | None) -> Entry:
@@ -141,7 +143,7 @@ def all_tables(results: Results, published: Results | None, statistic: str, agai
         if published is not None and (theirs := regret_table(published, name, ", published runs")):
             yield theirs
         if tests := significance(results, name, against):
-            yield tests.table()
+            yield tests.table(results.label)
 
 
 def _chosen(results: Results, statistic: str) -> list[str]:

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import typer
 from rich.console import Console
+from typer.models import OptionInfo
 
 from edrbo import __version__
 from edrbo.errors import EdrboError
@@ -82,6 +86,7 @@ def make_app(words: list[str]) -> typer.Typer:
         help="Bayesian optimization when the world sets part of the input.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(edrbo)
     called = words[0] if words and "_EDRBO_COMPLETE" not in os.environ else None
@@ -89,10 +94,28 @@ def make_app(words: list[str]) -> typer.Typer:
         module, function = COMMANDS[str(name)].split(":")
         command = getattr(import_module(f"edrbo.lab.cli.{module}"), function)
         if isinstance(command, typer.Typer):
+            parts = [part.callback for part in command.registered_commands if part.callback is not None]
             app.add_typer(command, name=name)
         else:
+            parts = [command]
             app.command(name)(command)
+        for part in parts:
+            _name_kinds(part)
     return app
+
+
+KINDS = ((bool, ""), (int, "NUMBER"), (float, "NUMBER"), (Path, "FILE"))
+
+
+def _name_kinds(command: Callable[..., Any]) -> None:
+    """Say in the help what an option takes in words, not in types of Python."""
+    hints = get_type_hints(command, include_extras=True)
+    for hint in hints.values():
+        about = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, OptionInfo)), None)
+        if about is not None and about.metavar is None:
+            kinds = {hint.__origin__, *get_args(hint.__origin__)}
+            about.metavar = next((word for kind, word in KINDS if kind in kinds), "TEXT")
+    command.__annotations__ = hints  # as they were read: those that are texts would be read anew
 
 
 def _print_version(wanted: bool) -> None:
@@ -124,7 +147,11 @@ def main() -> None:
 
 
 def _check_arguments(words: list[str]) -> None:
-    """A study named without --study is the first thing people try."""
+    """A study named without --study is the first thing people try, and --study before the command the second."""
+    if words and words[0].partition("=")[0] in ("--study", "-s"):
+        rest = words[1:] if "=" in words[0] else words[2:]
+        command = rest[0] if rest and not rest[0].startswith("-") else "show"
+        raise EdrboError(f"{words[0].partition('=')[0]} comes after the command", f"write edrbo {command} --study …")
     if not words or words[0] not in OF_A_STUDY:
         return
     for before, word in pairwise(words):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def run(
     study: Annotated[str, typer.Argument(help="The study: its .toml file, its .db file or a PostgreSQL URL.")],
-    command: Annotated[list[str], typer.Argument(help="The command, after --; {name} is replaced by a design value.")],
+    command: Annotated[list[str], typer.Argument(help="The command, after --; {name} is replaced by its setting.")],
     evaluations: Annotated[int, typer.Option("--evaluations", "-n", min=1, help="How many evaluations.")] = 10,
     workers: Annotated[int, typer.Option("--workers", "-w", min=1, help="How many at the same time.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which an evaluation has failed.")] = None,

@@ -24,6 +24,8 @@ from edrbo.errors import (
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
+    NoScaleWarning,
+    StoppedError,
     UnavailableError,
     UnknownStudyError,
     UnknownSuggestionError,
@@ -45,6 +47,7 @@ WARNINGS = (
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
+    NoScaleWarning,
 )
 
 
@@ -118,7 +121,7 @@ def _errors(app: FastAPI, pages: Pages) -> None:
             request.method == "GET" and isinstance(problem, UnknownSuggestionError)
         ):
             status = 404
-        if isinstance(problem, UnavailableError):
+        if isinstance(problem, UnavailableError | StoppedError):
             status = 503  # a page keeps what it could not send, and tries again
         return answer(request, status, problem.message, problem.hint or "", problem.code)
 

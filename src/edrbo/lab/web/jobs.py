@@ -1,14 +1,15 @@
 """Computing takes seconds: a few threads do it for all studies, one job of a study at a time.
 
 Who asks has a queue of its own. A free thread takes from the asker who has the fewest jobs running and was served
-longest ago, and one asker never has all threads. A job has a time limit; a page's answer that no page asks for any more
-is stopped, or never begun. A suggestion is worked out whoever looks on: it will be pending.
+longest ago, and one asker never has all threads. A job has a time limit, and is stopped, or never begun, when nobody
+asks for it any more.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
 import threading
 import time
@@ -25,15 +26,10 @@ MOST_WAITING = 20  # of one asker, with those that are running
 MOST_WAITING_IN_ALL = 400
 MAX_ENDED_JOBS = 60  # jobs that have ended and can still be asked about
 FIRST_GUESS = 5.0  # seconds, before a kind of job was ever done
-GONE_AFTER = 20.0  # seconds without a question; pages ask every second
-PATIENCE = {
-    "ask": 600.0,
-    "prepare": 600.0,
-    "answer": 180.0,
-    "charts": 180.0,
-    "import": 300.0,
-}  # seconds that a job may take
-STAYS = ("ask", "prepare", "import")  # goes on when nobody asks for it
+PATIENCE = {"ask": 600.0, "prepare": 600.0, "answer": 180.0, "charts": 180.0, "import": 300.0}  # seconds it may take
+# Seconds without a question, of which pages have one a second; longer for what is recorded in the end: a telephone may
+# have been put away for a moment. What the server itself wants nobody asks for.
+GONE_AFTER = {"ask": 60.0, "prepare": math.inf, "answer": 20.0, "charts": 20.0, "import": 60.0}
 FIRST = ("ask",)  # before others of the same asker
 NOBODY = "server"  # who asks for what the server itself wants
 
@@ -69,7 +65,7 @@ class Job:
     def reason_to_stop(self) -> EdrboError | None:
         """Asked at every step of a computation."""
         now = time.monotonic()
-        if self.kind not in STAYS and now - self.seen > GONE_AFTER:
+        if now - self.seen > GONE_AFTER[self.kind]:
             self.abandoned = True
             return StoppedError(f"nobody waited for {self.words}", "ask again")
         if self.begun is not None and now - self.begun > PATIENCE[self.kind]:
@@ -179,8 +175,12 @@ class Worker:
             return found
 
     def open_jobs(self, *kinds: str) -> list[Job]:
+        """Those of these kinds, for somebody who waits for them."""
         with self._lock:
-            return [job for job in self._jobs.values() if job.open and job.kind in kinds]
+            found = [job for job in self._jobs.values() if job.open and job.kind in kinds]
+            for job in found:
+                job.seen = time.monotonic()
+            return found
 
     def wait(self, seconds: float) -> None:
         """Until the job that was asked for last has ended, if one is open; at most so long."""

@@ -21,7 +21,7 @@ from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.session import StudySession, StudySessions
 from edrbo.lab.web.setup import amendments_of, goal_choices, more_settings, setup_of
 from edrbo.lab.web.views import shown, shown_of, when
-from edrbo.records.descriptions import context_asked_for, describe_aim, describe_spending
+from edrbo.records.descriptions import context_asked_for, describe_aim, describe_spending, notes_of
 from edrbo.records.state import State
 
 PATIENCE = 0.3  # seconds a page waits for what may be known already
@@ -128,6 +128,7 @@ class Pages:
             "late": sum(run.late for run in state.runs.values()),
             "last_context": views.last_context(state),
             "spent": describe_spending(state),
+            "remarks": notes_of(state),
         }
 
     # ---------------------------------------------------------------- runs

@@ -31,6 +31,7 @@ log = logging.getLogger("edrbo.lab.web")
 
 Opener = Callable[[], Study]
 Found = list[tuple[str, Opener]]
+NOBODY = ""  # who enters something says so: it is never signed with the login of the server
 LONGEST = 60  # characters of a name in an address
 MOST_FILES = 1000  # of a folder
 MOST_SECONDS = 5.0  # for one look at a folder; what is left is looked at the next time
@@ -115,7 +116,7 @@ class StudyRegistry:
         if self._kind in ("folder", "toml"):
             self._describe(name, settings)
         else:
-            Study.open_with(self.where, settings, name=name)
+            Study.open_with(self.where, settings, name=name, by=NOBODY)
         self.look()
         return next(word for word, known in self.names().items() if known == name)
 
@@ -243,17 +244,17 @@ def _described(path: Path, description: Description) -> tuple[str, Opener]:
 
     def opener() -> Study:
         if not is_url(description.storage) and not Path(description.storage).exists():
-            return description.open()
+            return description.open(by=NOBODY)
         try:
-            return Study.open_with(description.storage, None, name=description.name)
+            return Study.open_with(description.storage, None, name=description.name, by=NOBODY)
         except StudyError:
-            return description.open()
+            return description.open(by=NOBODY)
 
     return description.name, opener
 
 
 def _opener(where: str, name: str) -> Opener:
-    return lambda: Study.open_with(where, None, name=name)
+    return lambda: Study.open_with(where, None, name=name, by=NOBODY)
 
 
 def word_of(name: str) -> str:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from edrbo.lab.entry import OPTIONS, format_outcome
-from edrbo.lab.web.views import history_of, variables_of
+from edrbo.lab.web.views import history_of, suggested_of
 from edrbo.records.descriptions import changes, describe_aim
 from edrbo.records.goals import goal_classes
 from edrbo.records.outcomes import OutcomeRange
@@ -86,7 +86,7 @@ def setup_of(state: State) -> dict[str, Any]:
     settings = state.settings
     more = MORE if settings.outcomes is not None else ("direction", "unit", *MORE)  # else said with each outcome
     return {
-        "variables": variables_of(state.space),
+        "variables": suggested_of(state.space),
         "goal_title": settings.goal.title(settings.direction, settings.outcome),
         "goals": goal_choices(settings),
         "direction": settings.direction,
@@ -97,6 +97,7 @@ def setup_of(state: State) -> dict[str, Any]:
         else settings.context_distribution.to_text(),
         "distribution_is_written": settings.context_distribution is None or not settings.context_distribution.samples,
         "cost": "" if settings.cost is None else settings.cost.to_text(),
+        "earlier": "" if settings.earlier is None else settings.earlier.to_text(),
         "outcomes": []
         if settings.outcomes is None
         else [(n, *describe_aim(n, p)) for n, p in settings.outcomes.items()],

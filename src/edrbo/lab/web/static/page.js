@@ -272,8 +272,13 @@
     const button = document.getElementById("who");
     const dialog = document.getElementById("name-dialog");
     const field = document.getElementById("name-field");
-    const show = () => { button.textContent = edrbo.by() || "Who are you?"; };
-    button.addEventListener("click", () => { field.value = edrbo.by() || ""; dialog.showModal(); });
+    const show = () => {
+      button.textContent = edrbo.by() || "Who are you?";
+      for (const one of document.querySelectorAll(".nameless")) one.hidden = Boolean(edrbo.by());
+    };
+    const ask = () => { field.value = edrbo.by() || ""; dialog.showModal(); };
+    button.addEventListener("click", ask);
+    for (const one of document.querySelectorAll("[data-who]")) one.addEventListener("click", ask);
     dialog.addEventListener("close", () => {
       if (dialog.returnValue === "keep") localStorage.setItem("edrbo-by", field.value.trim());
       show();
