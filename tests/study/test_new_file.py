@@ -116,3 +116,15 @@ def test_a_study_on_a_full_disk_can_be_read(tmp_path: Path, line: Space) -> None
             reader.tell({"speed": 2.0}, [0.5], 2.0)
     reader.tell({"speed": 2.0}, [0.5], 2.0)
     assert len(Study.open(where)) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device for this")
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_what_cannot_be_printed_is_said_in_a_line(tmp_path: Path, line: Space, more: list[str]) -> None:
+    Study.open(tmp_path / "x.db", line)
+    words = [sys.executable, "-c", "from edrbo.lab.cli import main; main()", "show", "--study", "x.db", *more]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "error: cannot write the output: No space left on device"
+    assert len(done.stderr.splitlines()) == 2

@@ -25,6 +25,7 @@ roughness = { aim = "limit", upper = 2.0, probability = 0.95 }
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -119,6 +120,14 @@ def _description(record: Mapping[str, Any], path: Path) -> Description:
     settings = Settings(space, **{name: record[name] for name in PLAIN if name in record})
     storage = str(record.get("storage", path.with_suffix(".db").name))
     place = storage if is_url(storage) else str(path.parent / storage)
+    try:
+        nameable = b"\x00" not in os.fsencode(place)
+    except UnicodeEncodeError:  # this machine's names are of other letters
+        nameable = False
+    if not nameable:
+        raise StudyError(
+            f"storage is {storage!r}, which cannot be the name of a file", "change it, or set LC_ALL=C.UTF-8"
+        )
     return Description(place, str(record.get("name", path.stem)), settings)
 
 
