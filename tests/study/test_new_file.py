@@ -126,5 +126,6 @@ def test_what_cannot_be_printed_is_said_in_a_line(tmp_path: Path, line: Space, m
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[0] == "error: cannot write the output: No space left on device"
-    assert len(done.stderr.splitlines()) == 2
+    said = ["error: cannot write the output: No space left on device"] if not more else []  # errors are JSON too
+    assert done.stderr.splitlines()[:1] == said
+    assert len(done.stderr.splitlines()) == 2 * len(said)
