@@ -87,7 +87,7 @@ def posterior_norm(model: ExpertEnsemble) -> Tensor:
     """
     gp = model.gp
     alpha = gp.past_factor()[1]
-    fitted = gp.y.unsqueeze(-2) - gp.hyper.mean[:, None] - gp.noise_variance * alpha  # K α
+    fitted = gp.y.unsqueeze(-2) - gp.mean - gp.noise_variance * alpha  # K α
     return (gp.hyper.outputscale * (alpha * fitted).sum(-1).clamp_min(0.0)).sqrt()
 
 

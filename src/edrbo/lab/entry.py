@@ -187,7 +187,7 @@ def read_time(text: str) -> float:
     if found := _SLASHES.fullmatch(words):
         first, second = int(found[1]), int(found[2])
         if first <= 12 and second <= 12 and first != second:
-            raise ValueError("ambiguous: day and month cannot be told apart")
+            raise ValueError("ambiguous: day and month cannot be distinguished")
         day, month = (first, second) if first > 12 else (second, first)
         words = f"{found[3]}-{month:02}-{day:02}{found[4]}"
     for form in _DAY_FIRST:
@@ -452,6 +452,9 @@ def read_setting(name: str, given: Any) -> Any:
         raise InvalidValueError(f"{name!r} is no setting", close_match(name, kinds, f"they are {', '.join(kinds)}"))
     if isinstance(given, str) and given.strip().casefold() in NOTHING:
         return None
+    if name == "earlier":  # who enters values need not be allowed to read the files of this machine
+        hint = "write edrbo new --earlier line1.db, or earlier = [...] in the TOML file and edrbo amend"
+        raise InvalidValueError("earlier studies are not entered here", hint)
     if name == "outcome_range" and isinstance(given, str):
         return _read_range(given)
     if name == "drift" and isinstance(given, str) and given.strip().casefold() == LEARNED:

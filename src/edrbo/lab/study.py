@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import operator
+import os
 import threading
 import time
 import warnings
@@ -20,13 +21,16 @@ from edrbo.errors import (
     EdrboError,
     EdrboWarning,
     InvalidValueError,
+    OtherSettingsError,
     RecordedAlreadyError,
     StudyError,
+    UnknownStudyError,
     UnknownSuggestionError,
 )
 from edrbo.lab.files import describe, is_url
 from edrbo.lab.store.event_store import Also, EventStore, StoredStudy
 from edrbo.lab.store.turns import at_work, claim, claims, is_taken, new_holder, release, turn
+from edrbo.records.earlier import EarlierStudy
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
@@ -121,6 +125,7 @@ class Study(Recorder):
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
+        earlier: Any = None,
     ) -> Study:
         """The study in a file, or in PostgreSQL by URL.
 
@@ -152,30 +157,12 @@ class Study(Recorder):
             context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55,
                 12)", distributions by name, or samples.
             cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+            earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+                ``EarlierStudy``; each counts as much as it is like this one.
         """
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
-        choices = {
-            "direction": direction,
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "drift": drift,
-            "noise_model": noise_model,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-            "cost": cost,
-        }
-        return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
+        return cls.open_with(where, Settings.of_call(locals()), name=name, by=by)
 
     @classmethod
     def open_with(
@@ -214,7 +201,7 @@ class Study(Recorder):
     def _check_settings(self, given: Settings) -> None:
         differences = given.differences(self.settings)
         if differences:
-            raise StudyError(
+            raise OtherSettingsError(
                 f"the study in {describe(self.where)} has other settings: {'; '.join(differences)}",
                 "open it without a space to go on with its own, amend it, or make a new study",
             )
@@ -293,6 +280,12 @@ class Study(Recorder):
             return state.replay(events)
         except EdrboError as problem:
             raise self._store.damaged(f"its events do not fit together: {problem.message}") from None
+
+    def _complete(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        if settings.get("earlier") is None:
+            return settings
+        new = with_earlier_read(self.state.settings.changed(settings)).earlier
+        return {**settings, "earlier": None if new is None else new.to_dict()}
 
     # ---------------------------------------------------------------- thinking
 
@@ -687,20 +680,56 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         hint = f"name one: {', '.join(map(repr, names))}"
         raise StudyError(f"there are {len(names)} studies in {describe(store.where)}", hint)
     if name is None:
-        name = names[0] if names else "edrbo" if is_url(store.where) else Path(store.where).stem or "edrbo"
+        name = names[0] if names else "edrbo" if is_url(store.where) else _named_after(Path(store.where))
     stored = store.find(name)
     if stored is not None:
         return stored
     if settings is None or create == "never" or (create == "first" and names):
         hint = f"studies there: {', '.join(map(repr, names)) or 'none'}"
         hint += "; a new one beside them is made by `edrbo new`" if settings is not None and names else ""
-        raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+        raise UnknownStudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     _check_name(name)
     check_distribution(settings.context_distribution, settings.space)
+    settings = with_earlier_read(settings)
     store.adopt(StoredStudy(0, name, time.time(), settings), ())
     made = store.find(name)  # by another process, if that was quicker
     assert made is not None
     return made
+
+
+def with_earlier_read(settings: Settings) -> Settings:
+    """``settings`` with the runs of earlier studies that they only name."""
+    earlier = settings.earlier
+    if earlier is None or earlier.is_read:
+        return settings
+    parts = [part if part.is_read else _read_earlier(part) for part in earlier.parts]
+    return replace(settings, earlier=parts)  # type: ignore[arg-type]
+
+
+def _read_earlier(part: EarlierStudy) -> EarlierStudy:
+    place, _, name = part.where.partition("#")
+    if not is_url(place):
+        place = str(Path(place).absolute())
+    if place.endswith(".toml"):
+        from edrbo.lab.config import read_toml
+
+        described = read_toml(Path(place))
+        place, name = described.storage, name or described.name
+    try:
+        with Study.open(place, name=name or None) as study:
+            return EarlierStudy.of(study, name=part.name, where=part.where)
+    except StudyError as problem:
+        raise StudyError(f"the earlier study {part.where} cannot be read: {problem.message}", problem.hint) from None
+
+
+def _named_after(path: Path) -> str:
+    """A name for the study of a file, whatever bytes the file's own is made of."""
+    stem = os.fsencode(path.stem).decode("utf-8", "replace")[:LONGEST_NAME]
+    return stem if _shows(stem) else "edrbo"
+
+
+def _shows(name: str) -> bool:
+    return any(letter.isprintable() and not letter.isspace() for letter in name)
 
 
 def _check_name(name: str) -> None:
@@ -708,6 +737,8 @@ def _check_name(name: str) -> None:
         raise StudyError("this cannot name a study", f"use 1 to {LONGEST_NAME} characters")
     if "\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise StudyError("this cannot name a study", "leave out NUL and half characters")
+    if not _shows(name):
+        raise StudyError("this cannot name a study", "nothing of it can be seen")
 
 
 def _opened_again(where: str | Path, name: str, by: str | None) -> Study:

@@ -9,6 +9,7 @@ design by context.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +24,7 @@ from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import Method
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.errors import InvalidValueError
+from edrbo.errors import InvalidValueError, NoScaleWarning
 from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.candidates import ForecastOrContext
 from edrbo.optimizer.intervals import mixture_quantiles
@@ -65,6 +66,7 @@ class OutcomeModel:
         self.stored = stored
         self._fitted: FittedModel | None = None
         self._digest = ""  # of what it was fitted to
+        self._before: tuple[str, ExpertEnsemble] | None = None  # of earlier studies alone, and of what it was made
 
     def go_on(self, state: State, method: Method) -> None:
         """Go on from ``state``. A surrogate of earlier data is kept and used where these data begin with its own."""
@@ -101,7 +103,7 @@ class OutcomeModel:
         rows = data.training
         n = len(rows)
         if n == 0:
-            return None
+            return self._of_earlier(data)
         fitted = self._fitted
         if fitted is not None and (fitted.rows > n or data.digest(fitted.rows) != self._digest):
             fitted = None  # something was corrected or undone
@@ -114,6 +116,7 @@ class OutcomeModel:
                 torch.from_numpy(data.outcomes[rows]),
                 data.noise_of,
                 None if self.stored is None else self.stored.usable(data),
+                None if self.state.settings.earlier is None else data.earlier,
             )
             self._digest = data.digest(n)
         if self.state.settings.drift is not None:
@@ -126,9 +129,23 @@ class OutcomeModel:
         """The method's, of f that drifts if it does, else with noise that varies if the data say so."""
         drift = self.state.settings.drift
         if drift is None:
-            plain = type(self.method.surrogate) is not Surrogate or self.state.settings.noise_model == "constant"
+            settings = self.state.settings  # of earlier sources each has a noise of its own
+            plain = settings.noise_model == "constant" or settings.earlier is not None
+            plain = plain or type(self.method.surrogate) is not Surrogate
             return self.method.surrogate if plain else VaryingNoiseSurrogate.of(self.method.surrogate)
         return DriftingSurrogate.of(self.method.surrogate, None if drift == LEARNED else float(drift))
+
+    def _of_earlier(self, data: TrainingData) -> ExpertEnsemble | None:
+        """Before anything was measured here, what earlier studies say."""
+        earlier = data.earlier(0)
+        if earlier is None:
+            return None
+        digest = data.digest(0)
+        if self._before is None or self._before[0] != digest:
+            nothing = earlier.y.new_zeros(0)
+            model = self.method.surrogate.beside(earlier).fit(earlier.x[:0], nothing)
+            self._before = digest, model
+        return self._before[1]
 
     # ---------------------------------------------------------------- posteriors
 
@@ -231,6 +248,10 @@ class OutcomeModel:
             worlds = conditioned(surrogate, members, data.extras([]), points)
             worlds = worlds if tolerances is None else tolerances.model(worlds)
             trust = earned_trust(members)
+        if trust.freedom == 0.0:
+            name = self.state.settings.outcome
+            words = f"one {name!r} says nothing of how far another may be, so its intervals are infinite"
+            warnings.warn(f"{words}; tell a second one", NoScaleWarning, stacklevel=5)  # for who called ``recommend``
         known = self.known_distribution(data, context_distribution, tolerances)
         return Recommender(data, posterior, worlds, known, trust, seed)
 
@@ -301,6 +322,13 @@ def _check(hyper: Hyperparameters) -> None:
         and all(part.shape == experts for part in (hyper.noise_variance, hyper.mean, hyper.shape))
     )
     numbers = all(bool(part.isfinite().all()) and bool((part > 0).all()) for part in positive)
+    if hyper.correlation is not None:
+        known = (hyper.correlation, hyper.source_noise, hyper.source_mean)
+        shapes = shapes and all(part is not None and part.shape == hyper.correlation.shape for part in known)
+        shapes = shapes and hyper.correlation.shape[:1] == experts
+        numbers = numbers and bool((hyper.correlation.abs() < 1.0).all())
+        numbers = numbers and all(part is not None and bool(part.isfinite().all()) for part in known)
+        numbers = numbers and hyper.source_noise is not None and bool((hyper.source_noise > 0).all())
     power = isinstance(hyper.power, int | float) and math.isfinite(hyper.power)
     power = power and (hyper.half_life is None or (isinstance(hyper.half_life, int | float) and hyper.half_life > 0))
     if not (shapes and numbers and power and bool(hyper.mean.isfinite().all())):
@@ -414,7 +442,7 @@ class OutcomeForecaster:
         return axes if np.prod([float(len(axis)) for axis in axes]) < LARGEST_TABLE else []
 
     def _named(self, axes: list[Array]) -> tuple[tuple[str, Array], ...] | None:
-        """The axes in the user's units; None if points cannot be told apart there."""
+        """The axes in the user's units; None if points cannot be distinguished there."""
         named = []
         for k, (name, axis) in enumerate(zip(self.names, axes, strict=True)):
             rows = np.zeros((len(axis), len(axes)))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 import torch
@@ -51,9 +51,9 @@ def correlation(time: Tensor, other: Tensor, half_life: float) -> Tensor:
 class DriftingGP(ExactGP):
     """``chol`` (D⁻¹L) and ``alpha`` are those of f now; ``y`` and the noise are of then."""
 
-    time: Tensor
-    now: float
-    half_life: float
+    time: Tensor = field(kw_only=True)
+    now: float = field(kw_only=True)
+    half_life: float = field(kw_only=True)
     sparse: ClassVar[bool] = False
 
     @classmethod
@@ -92,7 +92,7 @@ class DriftingGP(ExactGP):
     def expert(self, m: int) -> DriftingGP:
         return replace(self, **_parts(super().expert(m)))
 
-    def with_outcomes(self, y: Tensor, mean: Tensor | None = None) -> DriftingGP:
+    def with_outcomes(self, y: Tensor, mean: Tensor | None = None, source_mean: Tensor | None = None) -> DriftingGP:
         hyper = self.hyper if mean is None else replace(self.hyper, mean=mean)
         residual = (y.unsqueeze(-2) - hyper.mean[:, None]) / self.decay
         return replace(

@@ -12,7 +12,7 @@ else is as it was; inputs of this kind have the columns x, then u, then c.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Self
 
 import torch
@@ -70,8 +70,8 @@ class Shift:
 class ShiftedGP(ExactGP):
     """``ExactGP`` whose points, data included, are queries: data stand at what came out, u = ½."""
 
-    shift: Shift
-    unshifted: ExactGP  # on inputs
+    shift: Shift = field(kw_only=True)
+    unshifted: ExactGP = field(kw_only=True)  # on inputs
     sparse: ClassVar[bool] = False
 
     @classmethod
@@ -80,7 +80,8 @@ class ShiftedGP(ExactGP):
         x = shift.beside(gp.x, gp.x.new_full((*gp.x.shape[:-1], shift.count), 0.5))
         own = gp.hyper.lengthscale[:, shift.columns] / (shift.offset + 0.5 * shift.slope)
         hyper = replace(gp.hyper, lengthscale=shift.beside(gp.hyper.lengthscale, own))
-        return cls(gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, shift, gp)
+        parts = gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, gp.source
+        return cls(*parts, shift=shift, unshifted=gp)
 
     def past_factor(self) -> tuple[Tensor, Tensor]:
         return self.unshifted.past_factor()
