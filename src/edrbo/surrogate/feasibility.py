@@ -38,7 +38,7 @@ from edrbo.surrogate.gaussian_model import pairs
 from edrbo.surrogate.kernels import Matern52
 
 DAMPING = 0.6  # from 0.9 on, sites of a "no" taken for an accident swing to and fro
-SWEEPS, TOLERANCE = 30, 1e-3  # probabilities end within a few thousandths of the fixed point
+SWEEPS, TOLERANCE = 20, 1e-3  # probabilities end within a few thousandths of the fixed point
 LEAST_PRECISION = 1e-10  # of a site. That of a "no" taken for an accident would be negative: then the mean alone fits
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -153,7 +153,7 @@ LUCK = (0.01, 0.05, 0.2)  # ε
 PLANE = 0.5  # share of the plane in the variance of g
 USUAL = 0.82  # probability that g is above zero where nothing is known; at 0.9 middling chances are optimistic
 NEGLIGIBLE = 0.02  # members that weigh less than this beside the heaviest are left out
-FIRST_SWEEPS = 10  # of all members; then the heavy ones go on
+FIRST_SWEEPS = 6  # of all members; then the heavy ones go on
 LEAST_VARIANCE = 1e-9  # of g, so that its standard deviation has a gradient
 ROUGH_MEMBERS = 3  # that designs are screened by
 MOST_RUNS = 96  # of more, the last failures and the successes next to them are kept

@@ -39,6 +39,7 @@ from edrbo.space import Region, Space
 from edrbo.surrogate.quasi_newton import minimize_lbfgs
 
 OVERSAMPLED = 3  # times as many quasi-random designs as are wanted inside of constraints
+BORDER = 1e-3  # of the range of a constraint
 WALL = 2.0  # a bound counts as tried at so many times its distance: corners are far from all, but seldom good
 
 
@@ -115,6 +116,13 @@ class SearchRegion:
     @property
     def constrained(self) -> bool:
         return self.region is not None and self.region.constrained
+
+    def at_border(self, x: Tensor) -> bool:
+        """Whether a constraint holds with next to nothing to spare at ``x`` (d_x): there climbs may stall."""
+        if self.region is None or not self.constrained:
+            return False
+        margin = self.region.margins(x.numpy()[None])[0][0]
+        return bool((self.region.equal | ~(margin < -BORDER)).any())
 
     def cloud(self, count: int, seed: int) -> Tensor:
         """Quasi-random designs (N × d_x), in a region at most ``count``."""
@@ -238,7 +246,7 @@ def maximize(
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
         x, value = _exchanged(objective, fair, search_region, x, value, units, budget)
-    if (kinks or search_region.constrained) and bool(search_region.free.any()):
+    if (kinks or search_region.at_border(x)) and bool(search_region.free.any()):
         x, value = _probe(objective, search_region, x, value, seed, budget)
     return Maximum(x, value) if search_region.region is None else _settle(objective, search_region.region, x, budget)
 
