@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from edrbo import EarlierStudy, Optimizer, Real, Space
+from edrbo import Optimizer, Real, Space
 
 RUNS, FAILED, SEEDS = 30, 6, 7
 ROWS = (
@@ -54,14 +54,18 @@ def outcome(design: dict[str, Any], humidity: float) -> float:
     return float(np.sin(4 * speed + humidity) - 2 * (dose - 0.4 * humidity - 0.2) ** 2 + level)
 
 
-def seconds(features: tuple[str, ...], seed: int) -> float:
+def made(features: tuple[str, ...], seed: int) -> Optimizer:
+    """With all its runs, and fitted to none yet."""
     random, space = np.random.default_rng(seed), space_of(features)
     earlier = None
     if "earlier" in features:
+        from edrbo import EarlierStudy
+
         known, humidity = designs(space, 40, random), random.random(40)
         values = [2 * outcome(x, h + 0.1) + 3 for x, h in zip(known, humidity, strict=True)]
         earlier = [EarlierStudy("line 1", known, values, {"humidity": humidity})]
-    optimizer = Optimizer(space, seed=seed, earlier=earlier)
+    more: dict[str, Any] = {} if earlier is None else {"earlier": earlier}
+    optimizer = Optimizer(space, seed=seed, **more)
     for design in designs(space, RUNS, random):
         humidity = random.random()
         optimizer.tell(design, {"humidity": humidity}, outcome(design, humidity) + 0.05 * random.standard_normal())
@@ -69,6 +73,11 @@ def seconds(features: tuple[str, ...], seed: int) -> float:
         walled = [x for x in designs(space, 200, random) if x["speed"] > 45][:FAILED]
         for design in walled:
             optimizer.tell(design, {"humidity": random.random()}, failed=True)
+    return optimizer
+
+
+def seconds(features: tuple[str, ...], seed: int) -> float:
+    optimizer = made(features, seed)
     optimizer.cancel(optimizer.ask())
     began = time.process_time()
     optimizer.ask()
