@@ -11,7 +11,7 @@ import torch
 
 import edrbo
 from edrbo.contexts.distributions import sobol_points
-from edrbo.errors import EdrboError, UnknownNameError
+from edrbo.errors import EdrboError, NothingReportedError, UnknownNameError
 from edrbo.optimizer.sensitivity import jansen
 
 Function = Callable[[np.ndarray], np.ndarray]  # N × d in the unit cube → N
@@ -216,10 +216,10 @@ def test_a_forecast_and_one_of_several_outcomes() -> None:
 
 def test_what_cannot_be_is_said() -> None:
     optimizer = edrbo.Optimizer(edrbo.Space({"x": (0, 1)}, {"c": (0, 1)}))
-    with pytest.raises(EdrboError, match="nothing was reported"):
+    with pytest.raises(NothingReportedError):
         optimizer.sensitivity()
     optimizer.tell({"x": 0.5}, {"c": 0.5}, 1.0)
-    with pytest.raises(EdrboError, match="one outcome has no variance"):
+    with pytest.raises(EdrboError):
         optimizer.sensitivity()
 
 

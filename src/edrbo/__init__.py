@@ -129,5 +129,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Also what is a module of its own, and those that were imported."""
-    return sorted({*__all__, *globals(), "plot"})
+    """What is for users; not what this module imports for itself."""
+    return sorted([*__all__, "__version__", "plot"])

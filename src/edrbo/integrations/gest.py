@@ -60,7 +60,7 @@ except ModuleNotFoundError as problem:
 __all__ = ["EDRBOGenerator"]
 
 ID = "_id"  # gest-api's name for a point
-SAME = 1e-6  # relative: numbers that agree so far went through another program's tables
+ROUNDED = 1e-6  # relative: numbers that agree so far went through another program's tables
 WHY = "xopt_error_str"  # where Xopt says why an evaluation failed
 LONGEST_WHY = 500
 
@@ -365,7 +365,7 @@ def _value(variable: Variable, given: Any) -> Any:
 def _same(one: Any, other: Any) -> bool:
     first, second = np.asarray(one), np.asarray(other)
     if first.dtype.kind in "biuf" and second.dtype.kind in "biuf":
-        return first.shape == second.shape and bool(np.allclose(first, second, rtol=SAME, atol=0.0, equal_nan=True))
+        return first.shape == second.shape and bool(np.allclose(first, second, rtol=ROUNDED, atol=0.0, equal_nan=True))
     return bool(np.array_equal(first, second))
 
 

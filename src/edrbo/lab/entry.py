@@ -187,7 +187,7 @@ def read_time(text: str) -> float:
     if found := _SLASHES.fullmatch(words):
         first, second = int(found[1]), int(found[2])
         if first <= 12 and second <= 12 and first != second:
-            raise ValueError("ambiguous: day and month cannot be told apart")
+            raise ValueError("ambiguous: day and month cannot be distinguished")
         day, month = (first, second) if first > 12 else (second, first)
         words = f"{found[3]}-{month:02}-{day:02}{found[4]}"
     for form in _DAY_FIRST:

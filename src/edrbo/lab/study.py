@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import operator
+import os
 import threading
 import time
 import warnings
@@ -20,8 +21,10 @@ from edrbo.errors import (
     EdrboError,
     EdrboWarning,
     InvalidValueError,
+    OtherSettingsError,
     RecordedAlreadyError,
     StudyError,
+    UnknownStudyError,
     UnknownSuggestionError,
 )
 from edrbo.lab.files import describe, is_url
@@ -155,26 +158,7 @@ class Study(Recorder):
         """
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
-        choices = {
-            "direction": direction,
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-            "cost": cost,
-            "earlier": earlier,
-        }
-        return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
+        return cls.open_with(where, Settings.of_call(locals()), name=name, by=by)
 
     @classmethod
     def open_with(
@@ -213,7 +197,7 @@ class Study(Recorder):
     def _check_settings(self, given: Settings) -> None:
         differences = given.differences(self.settings)
         if differences:
-            raise StudyError(
+            raise OtherSettingsError(
                 f"the study in {describe(self.where)} has other settings: {'; '.join(differences)}",
                 "open it without a space to go on with its own, amend it, or make a new study",
             )
@@ -692,14 +676,14 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         hint = f"name one: {', '.join(map(repr, names))}"
         raise StudyError(f"there are {len(names)} studies in {describe(store.where)}", hint)
     if name is None:
-        name = names[0] if names else "edrbo" if is_url(store.where) else Path(store.where).stem or "edrbo"
+        name = names[0] if names else "edrbo" if is_url(store.where) else _named_after(Path(store.where))
     stored = store.find(name)
     if stored is not None:
         return stored
     if settings is None or create == "never" or (create == "first" and names):
         hint = f"studies there: {', '.join(map(repr, names)) or 'none'}"
         hint += "; a new one beside them is made by `edrbo new`" if settings is not None and names else ""
-        raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+        raise UnknownStudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     _check_name(name)
     check_distribution(settings.context_distribution, settings.space)
     settings = with_earlier_read(settings)
@@ -734,11 +718,23 @@ def _read_earlier(part: EarlierStudy) -> EarlierStudy:
         raise StudyError(f"the earlier study {part.where} cannot be read: {problem.message}", problem.hint) from None
 
 
+def _named_after(path: Path) -> str:
+    """A name for the study of a file, whatever bytes the file's own is made of."""
+    stem = os.fsencode(path.stem).decode("utf-8", "replace")[:LONGEST_NAME]
+    return stem if _shows(stem) else "edrbo"
+
+
+def _shows(name: str) -> bool:
+    return any(letter.isprintable() and not letter.isspace() for letter in name)
+
+
 def _check_name(name: str) -> None:
     if not 0 < len(name) <= LONGEST_NAME:
         raise StudyError("this cannot name a study", f"use 1 to {LONGEST_NAME} characters")
     if "\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise StudyError("this cannot name a study", "leave out NUL and half characters")
+    if not _shows(name):
+        raise StudyError("this cannot name a study", "nothing of it can be seen")
 
 
 def _opened_again(where: str | Path, name: str, by: str | None) -> Study:

@@ -19,7 +19,8 @@ from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.reported import Function, evaluate
 from edrbo.records.sanity import not_typed
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.variables import number_text
 
@@ -176,27 +177,9 @@ def maximize(
         earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
             ``EarlierStudy``; each counts as much as it is like this one.
     """
-    optimizer = Optimizer(
-        space,
-        method,
-        evaluations=_planned(evaluations, aim),
-        seed=seed,
-        context_half_life=context_half_life,
-        initial=initial,
-        goal=goal,
-        aim=aim,
-        least_success=least_success,
-        outliers=outliers,
-        outcome=outcome,
-        unit=unit,
-        title=title,
-        outcome_range=outcome_range,
-        outcomes=outcomes,
-        context_distribution=context_distribution,
-        cost=cost,
-        earlier=earlier,
+    return _run(
+        f, evaluations, progress, most_errors, Settings.of_call(locals(), evaluations=_planned(evaluations, aim))
     )
-    return _run(f, evaluations, progress, most_errors, optimizer)
 
 
 @spell_checked
@@ -254,28 +237,13 @@ def minimize(
         earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
             ``EarlierStudy``; each counts as much as it is like this one.
     """
-    optimizer = Optimizer(
-        space,
-        method,
-        direction="minimize",
-        evaluations=_planned(evaluations, aim),
-        seed=seed,
-        context_half_life=context_half_life,
-        initial=initial,
-        goal=goal,
-        aim=aim,
-        least_success=least_success,
-        outliers=outliers,
-        outcome=outcome,
-        unit=unit,
-        title=title,
-        outcome_range=outcome_range,
-        outcomes=outcomes,
-        context_distribution=context_distribution,
-        cost=cost,
-        earlier=earlier,
+    return _run(
+        f,
+        evaluations,
+        progress,
+        most_errors,
+        Settings.of_call(locals(), direction="minimize", evaluations=_planned(evaluations, aim)),
     )
-    return _run(f, evaluations, progress, most_errors, optimizer)
 
 
 def _planned(evaluations: int, aim: Purpose) -> int | None:
@@ -288,14 +256,15 @@ def _run(
     evaluations: int,
     progress: Progress | bool | None,
     most_errors: int | None,
-    optimizer: Optimizer,
+    settings: Settings,
 ) -> Result:
     if isinstance(evaluations, bool) or not isinstance(evaluations, int) or evaluations < 1:
         raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
     if most_errors is not None and (not isinstance(most_errors, int) or most_errors < 1):
         raise InvalidValueError(f"most_errors is {most_errors!r}", "it is a whole number from 1, or None")
-    if optimizer.settings.outcomes is not None:
-        need_one_main(optimizer.settings.outcomes)  # before the budget is spent
+    if settings.outcomes is not None:
+        need_one_main(settings.outcomes)  # before the budget is spent
+    optimizer = Optimizer.of(State.start(settings))
     try:
         _evaluate(f, evaluations, progress, most_errors, optimizer)
         _warn_of_implausible(optimizer)

@@ -23,7 +23,14 @@ from edrbo.acquisition.methods import Method, get_method
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Costs, best_per_cost
 from edrbo.acquisition.search.maximizer import MaximinDistance, SearchRegion
-from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError, UnknownNameError
+from edrbo.errors import (
+    EdrboError,
+    InvalidDesignError,
+    InvalidValueError,
+    NothingReportedError,
+    SeveralOutcomesError,
+    UnknownNameError,
+)
 from edrbo.optimizer import json_record
 from edrbo.optimizer.answers import Prediction
 from edrbo.optimizer.candidates import (
@@ -63,14 +70,14 @@ from edrbo.threads import engine_threads
 
 Array = NDArray[np.float64]
 Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
-def _one_at_a_time(method: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+def _one_at_a_time(method: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """A method of ``Optimizer`` that looks at its state or its models: one thread at a time does."""
 
     @wraps(method)
-    def locked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+    def locked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Returned:
         optimizer: Any = arguments[0]
         with optimizer._lock:
             return method(*arguments, **named)
@@ -136,27 +143,7 @@ class Optimizer(Recorder):
         cost: str | Callable[[dict[str, Any]], float] | None = None,
         earlier: Any = None,
     ) -> None:
-        choices = {
-            "direction": direction,
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-            "cost": cost,
-            "earlier": earlier,
-        }
-        settings = Settings.of(space, method, choices)
-        self._begin(State.start(settings), None)
+        self._begin(State.start(Settings.of_call(locals())), None)
 
     def _begin(self, state: State, stored: StoredFit | None) -> None:
         self._lock = threading.RLock()
@@ -510,8 +497,7 @@ class Optimizer(Recorder):
             candidates: The only designs to choose from: dicts, rows or a data frame.
         """
         if not 0 <= (radius := read_number(radius)) < math.inf:
-            raise InvalidValueError(f"ball is {radius!r}", "it is a distance, as a fraction of the context range")
-        radius = radius
+            raise InvalidValueError(f"radius is {radius!r}", "it is a distance, as a fraction of the context range")
         request, seed = self._answering(forecast, context, fixed, candidates)
         if (outcomes := self.settings.outcomes) is not None:
             need_one_main(outcomes)
@@ -522,11 +508,14 @@ class Optimizer(Recorder):
         best = self._best_designs(known, request)
         return Recommendation(known, *best, radius=radius, admit=request.candidates.admit)
 
+    def _need_reports(self, so: str, hint: str = "tell at least one value") -> None:
+        if len(self) == 0:
+            raise NothingReportedError(f"nothing was reported yet, so {so}", hint)
+
     def _answering(
         self, forecast: Any, context: Any, fixed: Mapping[str, Any] | None, candidates: Any
     ) -> tuple[AskRequest, int]:
-        if len(self) == 0:
-            raise EdrboError("nothing was reported yet, so nothing can be recommended", "tell at least one value")
+        self._need_reports("nothing can be recommended")
         request = read_request(self._state, forecast=forecast, context=context, fixed=fixed, candidates=candidates)
         return request, stream_seed(self.settings.seed, "recommend", len(self))
 
@@ -552,10 +541,7 @@ class Optimizer(Recorder):
             candidates: The only designs to choose from: dicts, rows or a data frame.
         """
         outcomes = need_pareto_front(self.settings.outcomes)
-        if len(self) == 0:
-            raise EdrboError(
-                "nothing was reported yet, so there is no front", "tell at least one value of each outcome"
-            )
+        self._need_reports("there is no front", "tell at least one value of each outcome")
         request, seed = self._answering(forecast, context, fixed, candidates)
         return find_pareto_front(
             self._known_outcomes(None, request.context_distribution, seed), outcomes, request.candidates, reference
@@ -585,8 +571,7 @@ class Optimizer(Recorder):
         x = torch.from_numpy(self.space.encode_designs(designs))
         if not len(x):
             raise InvalidDesignError("no design was given", "give at least one")
-        if len(self) == 0:
-            raise EdrboError("nothing was reported yet, so nothing can be predicted", "tell at least one value")
+        self._need_reports("nothing can be predicted")
         seed = stream_seed(self.settings.seed, "recommend", len(self))
         return (
             self._model_of(outcome).knowledge(read_distribution(self._state, forecast, context), seed, goal).predict(x)
@@ -601,11 +586,10 @@ class Optimizer(Recorder):
             goal: The goal, by default the optimizer's own, or the mean of the worst 10 % of contexts.
             forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
         """
-        if len(self) == 0:
-            raise EdrboError("nothing was reported yet, so nothing can be traded off", "tell at least one value")
+        self._need_reports("nothing can be traded off")
         if self.settings.outcomes is not None:
             hint = "front() is for several main outcomes; predict(outcome=…) looks at each"
-            raise EdrboError("a trade-off of goals is one of a single outcome", hint)
+            raise SeveralOutcomesError("a trade-off of goals is one of a single outcome", hint)
         data, context_distribution = self._main.data(), read_distribution(self._state, forecast, None)
         model_goal = self._main.goal(data, goal)
         if model_goal.goal == Expected():
@@ -646,7 +630,7 @@ class Optimizer(Recorder):
         need_contexts(self.space)
         if self.settings.outcomes is not None:
             hint = "recommend(context=…) gives the best design for one context with every limit kept"
-            raise EdrboError("a policy is one of a single outcome", hint)
+            raise SeveralOutcomesError("a policy is one of a single outcome", hint)
         request, seed = self._answering(forecast, None, fixed, candidates)
         recommender = self._main.knowledge(request.context_distribution, seed, goal)
         one, _ = self._best_designs(recommender, request)
@@ -662,8 +646,7 @@ class Optimizer(Recorder):
             outcome: One of several, the main one by default.
             forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
         """
-        if len(self) == 0:
-            raise EdrboError("nothing was reported yet, so nothing is known to matter", "tell at least two values")
+        self._need_reports("nothing is known to matter", "tell at least two values")
         request, seed = self._answering(forecast, None, None, None)
         model, best = self._model_of(outcome), None
         known = model.knowledge(request.context_distribution, seed)

@@ -9,6 +9,7 @@ design by context.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +24,7 @@ from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import Method
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.errors import InvalidValueError
+from edrbo.errors import InvalidValueError, NoScaleWarning
 from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.candidates import ForecastOrContext
 from edrbo.optimizer.intervals import mixture_quantiles
@@ -222,6 +223,10 @@ class OutcomeModel:
             worlds = conditioned(surrogate, members, data.extras([]), points)
             worlds = worlds if tolerances is None else tolerances.model(worlds)
             trust = earned_trust(members)
+        if trust.freedom == 0.0:
+            name = self.state.settings.outcome
+            words = f"one {name!r} says nothing of how far another may be, so its intervals are infinite"
+            warnings.warn(f"{words}; tell a second one", NoScaleWarning, stacklevel=5)  # for who called ``recommend``
         return Recommender(data, posterior, worlds, self.known_distribution(data, context_distribution), trust, seed)
 
 
@@ -409,7 +414,7 @@ class OutcomeForecaster:
         return axes if np.prod([float(len(axis)) for axis in axes]) < LARGEST_TABLE else []
 
     def _named(self, axes: list[Array]) -> tuple[tuple[str, Array], ...] | None:
-        """The axes in the user's units; None if points cannot be told apart there."""
+        """The axes in the user's units; None if points cannot be distinguished there."""
         named = []
         for k, (name, axis) in enumerate(zip(self.names, axes, strict=True)):
             rows = np.zeros((len(axis), len(axes)))

@@ -26,7 +26,7 @@ from edrbo.contexts.partial import Donors
 from edrbo.contexts.uncertainty import DistributionUncertainty, distribution_uncertainty, known_distribution
 from edrbo.errors import InvalidValueError
 from edrbo.html_table import html_table
-from edrbo.optimizer.answers import OutcomeAnswer, Prediction, TriedRun
+from edrbo.optimizer.answers import LikelyDesign, OutcomeAnswer, Prediction, TriedRun
 from edrbo.optimizer.calibration import Trust
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.goal_posterior import GoalAnswers, text_of
@@ -293,6 +293,7 @@ class Recommendation:
         admit: Admit,
         outcomes: Callable[[], dict[str, OutcomeAnswer]] = dict,
         confidences: Mapping[str, float] | None = None,
+        likely: Callable[[], LikelyDesign] | None = None,
     ) -> None:
         """From everything that is known.
 
@@ -304,9 +305,10 @@ class Recommendation:
             admit: Gives designs (n × d_x) that can be chosen near points.
             outcomes: What to expect of each of several outcomes.
             confidences: With what probability each limit is to hold, by name.
+            likely: Where that cannot be, the best design that keeps the limits as far as can be expected.
         """
         self._known, self._x, self._on_average, self._admit = known, x, on_average, admit
-        self._outcomes, self._confidences = outcomes, confidences or {}
+        self._outcomes, self._confidences, self._likely = outcomes, confidences or {}, likely
         self.design: dict[str, Any] = known.training_data.space.decode_designs(x.numpy())[0]
         self.radius = radius
         self.left_open: tuple[str, ...] = ()  # what it says nothing of, each with the reason
@@ -393,6 +395,7 @@ class Recommendation:
         """Everything by name, with parts as dicts."""
         found = {name: getattr(self, name) for name in PARTS}
         found["nearest"] = tuple(asdict(run) for run in self.nearest)
+        found["likely"] = None if self.likely is None else asdict(self.likely)
         found["outcomes"] = {name: asdict(answer) for name, answer in self.outcomes.items()}
         return found
 
@@ -578,6 +581,12 @@ class Recommendation:
         left to gain is so among designs that are believed to keep the limits."""
         return self._outcomes()
 
+    @_on_read
+    def likely(self) -> LikelyDesign | None:
+        """Where limits do not hold with the confidence asked for: the best design that keeps them as far as can be
+        expected."""
+        return None if self._likely is None else self._likely()
+
     @property
     def limits_hold(self) -> bool | None:
         """Whether each limit holds with the confidence asked for; None without limits."""
@@ -607,5 +616,5 @@ PARTS = (
         "observations",
         "success",
     ),
-    *("outcomes", "limits_hold", "earlier"),
+    *("outcomes", "limits_hold", "likely", "earlier"),
 )

@@ -21,16 +21,16 @@ from edrbo.space import Space
 from edrbo.space.point_tables import close_match
 
 Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
-def spell_checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+def spell_checked(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """A function whose TypeError for an argument that it does not have says which one is spelled alike."""
     names = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
     title = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
-    def checked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+    def checked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Returned:
         for name in named:
             if name not in names:
                 hint = close_match(name, names, f"its arguments are {', '.join(names)}")

@@ -19,7 +19,7 @@ from edrbo.html_table import html_table
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.descriptions import heading
-from edrbo.records.frame import Columns, columns_of_frame, frame_of, told_by_frame
+from edrbo.records.frame import Columns, columns_of_frame, frame_of, reported_by_frame
 from edrbo.records.input_reading import (
     Reported,
     identify,
@@ -68,7 +68,11 @@ class Recorder(ABC):
 
     @abstractmethod
     def record_all(self, make: Callable[[State], Sequence[e.Event]]) -> Sequence[e.Event]:
-        """Record the events that ``make`` gives for the present state, all of them or none."""
+        """Record the events that ``make`` gives for the present state, all of them or none.
+
+        Args:
+            make: From the state to the events that follow it, in order.
+        """
 
     # ---------------------------------------------------------------- what is known
 
@@ -195,7 +199,7 @@ class Recorder(ABC):
                 raise InvalidValueError("a data frame of runs is reported with something beside it", hint)
             self._tell_frame(columns, {"note": note, "by": by, "at": at, "key": key})
             return
-        told: Reported = _only_design(columns, suggestion)
+        given: Reported = _only_design(columns, suggestion)
         stamp: dict[str, Any] = {"cost": cost, "note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []
 
@@ -205,7 +209,7 @@ class Recorder(ABC):
             if context is not None and not state.space.d_c:
                 hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
                 raise InvalidContextError("this space has no context variables", hint)
-            key, x = identify(state, told)
+            key, x = identify(state, given)
             if design is not None:
                 x = really_set(state, key, x, design)
             if several:
@@ -236,11 +240,11 @@ class Recorder(ABC):
 
     def _tell_frame(self, columns: Columns, stamp: Mapping[str, Any]) -> None:
         """Every row at once; what looks odd is said once."""
-        told = self.record_all(lambda state: told_by_frame(state, columns, stamp))
-        numbers = {event.id for event in told if isinstance(event, e.Reported)}
+        events = self.record_all(lambda state: reported_by_frame(state, columns, stamp))
+        numbers = {event.id for event in events if isinstance(event, e.Reported)}
         odd = [str(one.run) for one in self.implausible() if one.run in numbers]
         if odd:
-            words = f"{len(odd)} of {len(told)} rows look odd beside the others: {', '.join(odd[:MOST_NAMED])}"
+            words = f"{len(odd)} of {len(events)} rows look odd beside the others: {', '.join(odd[:MOST_NAMED])}"
             more = ", …" * (len(odd) > MOST_NAMED)
             warn([ImplausibleWarning(f"{words}{more}; `implausible()` says why")], deeper=1)
 
@@ -439,23 +443,23 @@ class Recorder(ABC):
 
     def note(
         self,
-        run: Suggestion | int,
+        run: Suggestion | int | None,
         text: str,
         *,
         by: str | None = None,
         at: float | None = None,
         key: str | None = None,
     ) -> None:
-        """Words about a run.
+        """Words about a run, or about the study.
 
         Args:
-            run: The run, or its id.
+            run: The run, or its id; None for the study.
             text: The words.
             by: Who says so.
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
-        number = number_of(run)
+        number = None if run is None else number_of(run)
         self._record(lambda state: e.Noted(id=number, note=text, by=by, at=at, key=key))
 
     def undo(

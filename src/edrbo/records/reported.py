@@ -235,7 +235,7 @@ def _variances(noise_variance: Any, count: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class FunctionResult:
     """What a function gave for a design; ``problem`` says why there is no value."""
 
     context: Any = None
@@ -249,7 +249,7 @@ class Evaluation:
         return None if words is None else words[:LONGEST_REASON]
 
 
-def evaluate(f: Function, design: Mapping[str, Any], space: Space) -> Evaluation:
+def evaluate(f: Function, design: Mapping[str, Any], space: Space) -> FunctionResult:
     """Call ``f``, which gives ``(context, value)``, or the value alone where there are no contexts.
 
     An exception, and a number that is NaN or infinite, are problems; another answer is an InvalidValueError.
@@ -257,11 +257,11 @@ def evaluate(f: Function, design: Mapping[str, Any], space: Space) -> Evaluation
     try:
         answer = f(dict(design))
     except Exception as raised:
-        return Evaluation(problem=raised)
+        return FunctionResult(problem=raised)
     context, value = _read_answer(answer, space)
     if holds_unusable(context):
-        return Evaluation(problem=f"the context is {context!r}")
-    return Evaluation(context, value, f"the value is {value!r}" if holds_unusable(value) else None)
+        return FunctionResult(problem=f"the context is {context!r}")
+    return FunctionResult(context, value, f"the value is {value!r}" if holds_unusable(value) else None)
 
 
 def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from torch import Tensor
 from edrbo.surrogate.earlier import between_sources, row_factor
 from edrbo.surrogate.exact_gp import ExactGP, safe_cholesky
 from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
-from edrbo.surrogate.paired_gp import PairedGP, Product
+from edrbo.surrogate.paired_gp import DenseWhitening, PairedGP
 
 INDUCING_POINTS = 48  # inducing points, which carry the variance
 MIN_OBSERVATIONS = 96  # observations from which on that is less work
@@ -79,7 +79,7 @@ class SparseGP:
         )
 
     def paired_with(self, contexts: Tensor) -> PairedGP:
-        return PairedGP(self.kernels, self.hyper, self.x, Product(self.whitening), self.scaled_weights, contexts)
+        return PairedGP(self.kernels, self.hyper, self.x, DenseWhitening(self.whitening), self.scaled_weights, contexts)
 
 
 def inducing_points(gp: ExactGP, size: int = INDUCING_POINTS) -> Tensor:

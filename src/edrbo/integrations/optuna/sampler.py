@@ -118,23 +118,8 @@ class EDRBOSampler(BaseSampler):
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._cost, self._earlier = check_cost(cost), earlier
         # Refuses bad settings now; the space is that of the study, and known only later, and so is its direction.
-        choices = {
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-        }
-        self._settings = Settings.of(Space({"design": (0, 1)}, self._context), method, choices)
+        space = Space({"design": (0, 1)}, self._context)
+        self._settings = Settings.of_call(locals(), cost=None)
         self._independent = independent_sampler or RandomSampler(seed=self._settings.seed % 2**32)
         self._optimizers: dict[str, Optimizer] = {}  # by direction and search space; they remember their fits
         self._lock = threading.Lock()

@@ -36,6 +36,7 @@ from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.sanity import implausible
 from edrbo.records.state import State, spending
+from edrbo.records.suggested_ranges import SuggestedRanges, describe_range
 from edrbo.space import Space
 from edrbo.space.variables import number_text
 from edrbo.text import Fact, range_text
@@ -56,6 +57,17 @@ def variables_of(space: Space) -> dict[str, list[Any]]:
         "context": [describe_variable(name, variable) for name, variable in space.context.items()],
         "constraints": constraints_of(space),
     }
+
+
+def suggested_of(space: Space) -> dict[str, list[Any]]:
+    """The same with the ranges and levels that are suggested, and what else must hold."""
+    suggested = SuggestedRanges.of(space)
+    narrowed = {name for name, variable in suggested.design.items() if variable != space.design[name]}
+    settings = [
+        {**describe_variable(name, variable), "about": describe_range(space, name) if name in narrowed else ""}
+        for name, variable in suggested.design.items()
+    ]
+    return {**variables_of(space), "design": settings, "constraints": suggested.constraints}
 
 
 def run_rows(state: State, runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -366,6 +378,12 @@ def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] |
     if missing:
         raise InvalidContextError(f"{missing[0]!r} is missing", "name every context variable, or none")
     return read_context(space, given)
+
+
+def fixed_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] | None:
+    """The settings that ``?fixed.NAME=VALUE`` holds; None without any."""
+    given = {name.removeprefix("fixed."): part for name, part in query.items() if name.startswith("fixed.")}
+    return read_design(space, given) if given else None
 
 
 def design_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any]:
