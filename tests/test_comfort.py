@@ -41,9 +41,16 @@ DESIGN = {"a": 0.5, "rate": 1.0, "n": 2, "kind": "u"}
         (lambda: Optimizer(SPACE, seed=None), InvalidValueError, "seed is None.*whole number"),
         (lambda: Optimizer(SPACE, "edrb"), UnknownNameError, "did you mean 'edrbo'"),
         (lambda: Optimizer(SPACE, goal="cvarr:0.1"), EdrboError, "cvar"),
+        (lambda: Optimizer(SPACE, "EDRBO"), UnknownNameError, "did you mean 'edrbo'"),
+        (lambda: Optimizer(SPACE, random_state=1), TypeError, "did you mean 'seed'"),  # type: ignore[call-arg]
+        (lambda: edrbo.maximize(abs, SPACE, n_trials=9), TypeError, "did you mean 'evaluations'"),  # type: ignore[call-arg]
+        (lambda: edrbo.maximize(lambda a, n: 1.0, SPACE, 9), InvalidValueError, "missing.*the design as a dict"),
+        (lambda: edrbo.maximize(lambda: 1.0, SPACE, 9), InvalidValueError, "the design as a dict"),
+        (lambda: edrbo.maximize(None, SPACE, 9), InvalidValueError, "the design as a dict"),
+        (lambda: edrbo.Study("coating.db", SPACE), InvalidValueError, "Study.open"),
     ],
 )
-def test_beginning_wrongly(make: Any, error: type[EdrboError], words: str) -> None:
+def test_beginning_wrongly(make: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make()
 

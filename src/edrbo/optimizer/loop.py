@@ -17,7 +17,7 @@ from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.goals import Goal
 from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
-from edrbo.records.reported import Function, evaluate
+from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.sanity import not_typed
 from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
 from edrbo.records.state import State
@@ -262,6 +262,7 @@ def _run(
         raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
     if most_errors is not None and (not isinstance(most_errors, int) or most_errors < 1):
         raise InvalidValueError(f"most_errors is {most_errors!r}", "it is a whole number from 1, or None")
+    check_function(f)
     if settings.outcomes is not None:
         need_one_main(settings.outcomes)  # before the budget is spent
     optimizer = Optimizer.of(State.start(settings))
