@@ -164,7 +164,7 @@ def test_frames_that_cannot_be_reported(optimizer: Optimizer) -> None:
         (good.assign(laod=1.0), "did you mean 'load'"),
         (good.assign(value="high"), "'value' holds what is no number"),
         (good.assign(n=9), "n"),
-        (good.assign(load=[0.5] * 5 + [-0.5]).assign(a=[0.5] * 5 + [7.0]), "'a'"),
+        (good.assign(load=[0.5] * 5 + [-0.5]).assign(a=[0.5] * 5 + [7.0]), "a is 7"),
         (twice, "names a run twice.*values=…"),
         (good[list(DESIGN)], "no outcomes"),
     ):
@@ -201,7 +201,7 @@ def test_pictures(optimizer: Optimizer, name: str) -> None:
     figure = getattr(edrbo.plot, name)(optimizer)
     assert figure._repr_png_().startswith(b"\x89PNG")  # as a notebook shows it
     labels = " ".join(axes.get_xlabel() + axes.get_ylabel() for axes in figure.axes)
-    words = {"contexts": "load", "slices": "rate", "surface": "rate"}.get(name, "gloss")
+    words = {"contexts": "load", "slices": "rate", "surface": "rate", "sensitivity": "share"}.get(name, "gloss")
     assert words in labels
 
 

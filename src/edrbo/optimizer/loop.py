@@ -269,7 +269,7 @@ def _run(
     try:
         _evaluate(f, evaluations, progress, most_errors, optimizer)
         _warn_of_implausible(optimizer)
-        return Result(optimizer.recommend(), optimizer)
+        return Result(_recommended(optimizer), optimizer)
     except BaseException as problem:
         vars(problem)["optimizer"] = optimizer
         problem.add_note(f"What was evaluated ({len(optimizer)} outcomes) is in the `optimizer` of this exception.")
@@ -300,6 +300,16 @@ def _evaluate(
     except KeyboardInterrupt:
         if len(optimizer) == 0:
             raise
+
+
+def _recommended(optimizer: Optimizer) -> Recommendation:
+    """The answer; what it warns of points at whoever called the loop."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found = optimizer.recommend()
+    for one in heard:
+        warnings.warn(one.message, stacklevel=5)
+    return found
 
 
 def _warn_of_implausible(optimizer: Optimizer) -> None:
