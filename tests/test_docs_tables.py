@@ -118,7 +118,7 @@ EXACT = {
     "docs/problems.md: Further problems": ["tests/conformance/test_problems.py"],
     "docs/problems.md: Classic problems": ["tests/conformance/test_classic_problems.py"],
     "docs/problems.md: Many designs": ["tests/conformance/test_high_problems.py"],
-    "docs/problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],
+    "docs/problems.md: Problems with a limit": ["tests/research/test_limited_problems.py"],
 }
 
 
