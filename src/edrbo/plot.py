@@ -710,7 +710,7 @@ class Pictures:
             _level_whiskers([one for _, one in parts], places, said),
         )
         upward = Axis.of("", (0.0, 1.0), [SHORT_SHARES.get(name, name) for name, _ in parts])
-        title = "Where the differences come from"
+        title = "Where the differences come from" + f": {found.outcome}" * (len(self.outcomes) > 1)
         return Chart(title, Axis.of("share of all differences [%]", (0.0, 104.0)), upward, marks)
 
     # ---------------------------------------------------------------- how the answer moved

@@ -391,9 +391,9 @@ def _spread(found: RecommendationText, kind: str) -> float:
 def _next_step(found: RecommendationText, settings: Settings) -> Fact | None:
     """Whether to try what is recommended, to go on, or to stop; None where nobody can say yet."""
     if found.is_extrapolation or found.beats_observations:
-        return Fact(NEXT_STEP, "try these settings", "and enter the result, before relying on them")
+        return Fact(NEXT_STEP, "try these settings", "enter the result before anybody relies on them")
     if found.limits_hold is False or (found.success is not None and found.success < settings.least_success - ROUNDING):
-        return Fact(NEXT_STEP, "go on", "with suggestions, until this is surer")
+        return Fact(NEXT_STEP, "go on", "more suggestions make this surer")
     if not (math.isfinite(found.expected_improvement_10) and math.isfinite(found.optimality_gap)):
         return None
     goal = parse_goal(found.goal)

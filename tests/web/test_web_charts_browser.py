@@ -34,8 +34,12 @@ def test_a_chart_says_its_numbers_and_opens_the_run(client: Client, known: Study
     page.go("charts")
     dot = dots(page)[2]
     page.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", dot)
-    ActionChains(page.driver).move_to_element(dot).perform()
-    assert page.until(lambda: "run 2: value 12" in page.text("#tip"))
+
+    def hovered() -> str:  # again, should anything have moved meanwhile
+        ActionChains(page.driver).move_to_element(dots(page)[2]).perform()
+        return str(page.driver.find_element(By.ID, "tip").text)
+
+    assert "run 2: value 12" in page.until(hovered)
     assert "humidity 52" in page.text("#tip")
     ActionChains(page.driver).click(dot).perform()
     page.until(lambda: page.driver.current_url.endswith("/run/2"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import operator
+import os
 import threading
 import time
 import warnings
@@ -675,7 +676,7 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         hint = f"name one: {', '.join(map(repr, names))}"
         raise StudyError(f"there are {len(names)} studies in {describe(store.where)}", hint)
     if name is None:
-        name = names[0] if names else "edrbo" if is_url(store.where) else Path(store.where).stem or "edrbo"
+        name = names[0] if names else "edrbo" if is_url(store.where) else _named_after(Path(store.where))
     stored = store.find(name)
     if stored is not None:
         return stored
@@ -717,11 +718,23 @@ def _read_earlier(part: EarlierStudy) -> EarlierStudy:
         raise StudyError(f"the earlier study {part.where} cannot be read: {problem.message}", problem.hint) from None
 
 
+def _named_after(path: Path) -> str:
+    """A name for the study of a file, whatever bytes the file's own is made of."""
+    stem = os.fsencode(path.stem).decode("utf-8", "replace")[:LONGEST_NAME]
+    return stem if _shows(stem) else "edrbo"
+
+
+def _shows(name: str) -> bool:
+    return any(letter.isprintable() and not letter.isspace() for letter in name)
+
+
 def _check_name(name: str) -> None:
     if not 0 < len(name) <= LONGEST_NAME:
         raise StudyError("this cannot name a study", f"use 1 to {LONGEST_NAME} characters")
     if "\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise StudyError("this cannot name a study", "leave out NUL and half characters")
+    if not _shows(name):
+        raise StudyError("this cannot name a study", "nothing of it can be seen")
 
 
 def _opened_again(where: str | Path, name: str, by: str | None) -> Study:

@@ -63,7 +63,7 @@ def describe_need(name: str, limit: Limit, known: float) -> str:
     lines = f"{sure}, {limit.contexts_needed} conditions must be known, even if none breaks it; there are {known:.0f}."
     reach = limit.probability_within_reach(known)
     less = f", or ask for {100 * reach:.0f} % (probability={reach:g})" if reach >= 0.5 else ", or ask for less"
-    return f"{lines} Add records of conditions, such as the weather (edrbo context add FILE){less}."
+    return f"{lines} Import records of conditions, such as the weather{less}."
 
 
 def limit_needs(settings: Settings, known: float) -> list[str]:
@@ -261,12 +261,22 @@ def _setting_text(settings: Settings, name: str) -> str:
 def _aim_changes(old: Settings, new: Settings) -> list[str]:
     """What outcomes are for, one text each."""
     before, after = (
-        {name: ", ".join(filter(None, describe_aim(name, part))) for name, part in (settings.outcomes or {}).items()}
-        for settings in (old, new)
+        {name: _aim_text(name, part) for name, part in (settings.outcomes or {}).items()} for settings in (old, new)
     )
-    lines = [f"{name} is measured too: {words}" for name, words in after.items() if name not in before]
+    known = before.keys() | ({old.outcome} if old.outcomes is None else set())
+    lines = [
+        f"{name}: {words}" if name in known else f"{name} is measured too: {words}"
+        for name, words in after.items()
+        if name not in before
+    ]
     lines += [f"{name}: {before[name]} → {words}" for name, words in after.items() if before.get(name, words) != words]
     return lines + [f"{name} is gone" for name in before if name not in after]
+
+
+def _aim_text(name: str, part: Maximize | Minimize | Limit) -> str:
+    """What an outcome is for with its unit, which a limit says itself."""
+    words, unit = describe_aim(name, part)
+    return words if isinstance(part, Limit) or not unit else f"{words}, {unit}"
 
 
 def describe_purpose(settings: Settings) -> str:

@@ -4,6 +4,7 @@ command that needs it.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -80,6 +81,9 @@ ClickException: type[Exception] = next(
 )
 
 
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def make_app(words: list[str]) -> typer.Typer:
     """The program for a command line; of the commands only the one that is called, if that is clear."""
     app = typer.Typer(
@@ -140,6 +144,14 @@ def main() -> None:
         sys.exit(2)
     except ClickException as problem:  # only under --json; else Click itself prints it
         _print_error(str(getattr(problem, "format_message", problem.__str__)()), "see --help")
+        sys.exit(2)
+    except OSError as problem:
+        if problem.errno not in OUTPUT_FULL:
+            raise
+        # Python tries once more at the end, which then has to be in vain without a word.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        hint = "free some space; what was to be recorded may be: see edrbo show"
+        _print_error(f"cannot write the output: {problem.strerror}", hint, "unavailable")
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)

@@ -155,7 +155,8 @@ def _matters(facts: Facts) -> ChartSection | None:
         return None
     found = facts.sensitivities
     drawn = [chart for one in found.values() for chart in (facts.influences(one), facts.shares(one))]
-    note = " ".join(line for one in found.values() for line in sensitivity_text(one)[-1:])
+    said = {name: sensitivity_text(one)[-1] for name, one in found.items()}
+    note = " ".join(f"{name}: {words}" if len(said) > 1 else words for name, words in said.items())
     return ChartSection("What matters most", note, drawn) if drawn else None
 
 

@@ -12,6 +12,7 @@ from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
 from edrbo.lab.entry import read_amount, read_context, read_control, read_design, read_variances
 from edrbo.lab.study import Study
 from edrbo.lab.tables.csv_export import export_csv, export_plain
+from edrbo.lab.tables.csv_import import last_import, undo_import
 from edrbo.lab.web import bodies, views
 from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.operations import job_view, record, result_of, tell_entry
@@ -19,6 +20,7 @@ from edrbo.lab.web.problem import KIND
 from edrbo.lab.web.session import StudySession, StudySessions
 from edrbo.lab.web.table import preview, take
 from edrbo.lab.web.variables import read_amendment, read_new
+from edrbo.records.descriptions import plural
 from edrbo.records.sanity import entry_doubts, implausible
 from edrbo.space import Space
 
@@ -283,8 +285,16 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
 
     @api.post("/studies/{study}/undo")
     def undo(study: str, body: bodies.Undo, request: Request) -> dict[str, Any]:
-        """Take back the last entry, or the one that `ref` names."""
+        """Take back the last entry, or the one that `ref` names; with `table` all of the table that came last."""
+        if body.table:
+            count = len(last_import(sessions.get(study).state))
+            told = record(sessions.get(study), signed(body, request), _undo_table)
+            return {**told, "words": f"{plural(count, 'row')} of the last table"}
         return record(sessions.get(study), signed(body, request), lambda book, stamp: book.undo(body.ref, **stamp))
+
+
+def _undo_table(book: Study, stamp: dict[str, Any]) -> None:
+    undo_import(book, note=stamp["note"], by=stamp["by"], key=stamp["key"])
 
 
 def _settings(api: APIRouter, sessions: StudySessions) -> None:

@@ -120,6 +120,7 @@ class Note(Entry):
 
 class Undo(Entry):
     ref: Annotated[str, Field(max_length=200)] | None = None
+    table: bool = Field(False, description="all rows of the table that was imported last")
 
 
 class Import(Entry):

@@ -7,9 +7,9 @@ from typing import Any
 
 from edrbo.lab.entry import OPTIONS, format_outcome
 from edrbo.lab.web.views import history_of, suggested_of
-from edrbo.records.descriptions import changes, describe_aim
+from edrbo.records.descriptions import changes, describe_aim, limit_needs
 from edrbo.records.goals import goal_classes
-from edrbo.records.outcomes import OutcomeRange
+from edrbo.records.outcomes import CONFIDENCE, Limit, OutcomeRange
 from edrbo.records.settings import Settings
 from edrbo.records.state import State
 from edrbo.space.variables import number_text
@@ -38,6 +38,34 @@ def goal_choices(settings: Settings | None) -> list[dict[str, Any]]:
         words = settings.goal.title(settings.direction, settings.outcome)
         found.append({"name": text, "pieces": [words], "numbers": [], "per_cent": False, "chosen": True})
     return found
+
+
+PURPOSES = (
+    ("maximize", "more is better"),
+    ("minimize", "less is better"),
+    ("upper", "at most"),
+    ("lower", "at least"),
+)
+
+
+def outcome_rows(settings: Settings | None) -> list[dict[str, Any]] | None:
+    """What each of several results is for, as a form has it; None where a form has no field for something of it."""
+    rows = []
+    for name, part in ({} if settings is None or settings.outcomes is None else settings.outcomes).items():
+        row: dict[str, Any] = {"name": name, "unit": part.unit, "number": "", "share": "95"}
+        if isinstance(part, Limit):
+            both = part.lower is not None and part.upper is not None
+            if both or part.confidence != CONFIDENCE:
+                return None
+            end = part.upper if part.lower is None else part.lower
+            row |= {"purpose": "upper" if part.lower is None else "lower", "number": f"{end:.12g}"}
+            row["share"] = f"{100 * part.probability:.12g}"
+        elif part.weight is not None or part.goal is not None:
+            return None
+        else:
+            row["purpose"] = part.direction
+        rows.append(row)
+    return rows
 
 
 def _is_number(text: str) -> bool:
@@ -104,6 +132,9 @@ def setup_of(state: State) -> dict[str, Any]:
         "method": settings.method if isinstance(settings.method, str) else "one of your own",
         "more": more_settings(settings, tuple(name for name in more if isinstance(getattr(settings, name), SHOWN))),
         "outcome_lines": format_outcome(settings),
+        "outcome_rows": outcome_rows(settings),
+        "purposes": PURPOSES,
+        "needs": limit_needs(settings, len(state.log)),
         "one_outcome": f"{settings.outcome}={settings.direction}" + (f",unit={settings.unit}" * bool(settings.unit)),
     }
 
