@@ -25,7 +25,7 @@ def line(edrbo: Run, folder: Path) -> Run:
     ("words", "said", "hint"),
     [
         (("amend", "-d", "speed"), "needs a range", "speed=10:80"),
-        (("amend", "--outcome", "roughness<=2.2"), "limits only", "gloss=maximize"),
+        (("amend", "--outcome", "roughness<=2.2"), "no main result", "gloss=maximize"),
         (("amend", "--goal", "robust"), "more must be said", "robust:0.1"),
         (("amend", "--goal", "cvrr:0.1"), "no goal is called", "did you mean 'cvar'?"),
         (("amend", "-d", "Speed=10:90"), "'Speed' is new", "did you mean 'speed'?"),

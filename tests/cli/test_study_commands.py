@@ -113,7 +113,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         (["cancel", "0"], "was never asked"),
         (["tell", "-d", "speed=fast", "--value", "1"], "not a number"),
         (["tell", "-d", "sped=1", "--value", "1"], "not a setting"),
-        (["tell", "-d", "speed=11", "--value", "1"], "outside its bounds"),
+        (["tell", "-d", "speed=11", "--value", "1"], "speed is 11, outside 1 to"),
         (["tell", "-d", "speed=2", "--value", "nan"], "tell a failed run as failed"),
         (["recommend"], "nothing was reported yet"),
         (["context", "add", "missing.csv"], "No such file"),
