@@ -86,7 +86,7 @@ def test_a_table_says_what_is_wrong_with_it(line: Run, folder: Path, table: str,
 
 
 def test_a_range_is_narrowed_and_a_level_retired_while_runs_stay(line: Run, folder: Path) -> None:
-    assert "older runs lie outside" in line("amend", "-d", "speed=30:50").out
+    assert "runs may lie from 10 to 50" in line("amend", "-d", "speed=30:50").out
     assert "C no longer suggested" in line("amend", "-d", "primer=A,B").out
     assert "C no longer suggested" in line("show").out
     suggested = line("ask", "-n", "8", "--json").json
