@@ -32,14 +32,14 @@ Array = NDArray[np.float64]
 
 # of the lengthscales, for a mean; and for tails and shares, where f in single contexts counts, of which less is known
 LENGTHSCALE_FACTOR, TAIL_FACTOR = 0.8, 0.6
-SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
+SCREENED, SCREENED_NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
 PICKED, FEW_PICKED = 8, 6  # … how many by each; the few where more contexts count
 ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the distribution, for its mean and for what hangs on its tails …
 # … where f in so many follows from these, and once smoothed in so many, since of a few atoms many designs have the
 # same share
-TAIL_CONTEXTS, SMOOTH_CONTEXTS = 64, 128
+TAIL_CONTEXTS, SMOOTH_CONTEXTS = 64, 160
 WORLDS, TAIL_WORLDS = 1024, 512  # drawn
 DISTRIBUTIONS = 8  # drawn where a worst one has to be found beside each
 RUNS = 10  # more runs whose improvement is predicted …
@@ -138,9 +138,9 @@ def outlook(
         atoms, beside = points.all, None
         if measure.of_tails:
             small = context_distribution.thinned_to_extremes(TAIL_CONTEXTS)
+            small = small.with_one_more(measure.unseen)
             if measure.box is not None:
                 small = small.smoothed(SMOOTH_CONTEXTS, *measure.box, stream_seed(rivals.seed, "smoothed"))
-            small = small.with_one_more(measure.unseen)
             points = ContextPoints(small.contexts, small.weights, anywhere)
             rows = spread_out(small.contexts, TAIL_ATOMS)
             atoms, beside = small.contexts[rows], _beside(model, designs, small.contexts, rows)
@@ -295,8 +295,8 @@ def _contenders(model: ExpertEnsemble, points: ContextPoints, rivals: Rivals, tr
 def _candidates(rivals: Rivals) -> Tensor:
     """Designs anywhere, around the recommended one and tried, each once; not the recommended one."""
     x, space = rivals.x, rivals.space
-    points = sobol_points(space.d_x, SCREENED + NEAR, stream_seed(rivals.seed, "contenders"))
-    reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(NEAR // len(REACHES))[:, None]
+    points = sobol_points(space.d_x, SCREENED + SCREENED_NEAR, stream_seed(rivals.seed, "contenders"))
+    reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(SCREENED_NEAR // len(REACHES))[:, None]
     around = (x + reach * torch.special.ndtri(points[SCREENED:].clamp(1e-6, 1.0 - 1e-6))).clamp(0.0, 1.0)
     snapped = (rivals.admit or space.admit)(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
     designs = torch.from_numpy(np.unique(snapped, axis=0))

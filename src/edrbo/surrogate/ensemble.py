@@ -20,14 +20,15 @@ replayed; and a model whose last fit was stored costs a factorization, not a rep
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.earlier import EarlierRows, beside_priors, row_noise
+from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import (
     MOST_FITTED,
     Likelihood,
@@ -36,11 +37,20 @@ from edrbo.surrogate.fit import (
     fit_experts,
     pack,
     profile_mean,
+    profile_means,
     representative,
     unpack,
 )
 from edrbo.surrogate.gaussian_model import Differentiable, GaussianModel, PairedModel, Pullback
-from edrbo.surrogate.kernels import EXPERTS, Hyperparameters, Priors, dimension_scaled, ensemble_priors, get_kernel
+from edrbo.surrogate.kernels import (
+    EXPERTS,
+    Hyperparameters,
+    Priors,
+    dimension_scaled,
+    ensemble_priors,
+    get_kernel,
+    noise_ratio,
+)
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling, Warping
@@ -120,10 +130,20 @@ class Surrogate:
 
     fits: ClassVar[bool] = True  # whether hyper-parameters are chosen by the data, and so in doubt
     warm: ClassVar[bool] = True  # whether a fit goes on from the one before
+    learns_from_earlier: ClassVar[bool] = True  # whether it looks at ``earlier``
 
     experts: tuple[str, ...] = EXPERTS
     priors: Callable[[int], Priors] = ensemble_priors
     weighting: Weighting = "equal"
+    earlier: EarlierRows | None = field(default=None, init=False, repr=False, compare=False)
+
+    def beside(self, earlier: EarlierRows | None) -> Surrogate:
+        """The same for an f of which earlier sources tell (``surrogate.earlier``)."""
+        if earlier is None:
+            return self
+        beside = replace(self)
+        object.__setattr__(beside, "earlier", earlier)
+        return beside
 
     def fit(
         self,
@@ -140,7 +160,7 @@ class Surrogate:
         search begins at ``start``, the hyper-parameters of an earlier fit, and, if ``cold`` or without one, at the
         priors' modes.
         """
-        return self._fit(X, Y, Yvar, Scaling.of(Y), start, cold)
+        return self._fit(X, Y, Yvar, Scaling.of(self._with_spread(Y)), start, cold)
 
     def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> ExpertEnsemble:
         """Condition on the data at given covariance parameters; the constant mean is profiled."""
@@ -157,10 +177,14 @@ class Surrogate:
         Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row. Known noise is in units of y,
         so with the standardization the old rows of the factors change too: then they are rebuilt.
         """
-        scaling = model.scaling.again(Y)
+        scaling = model.scaling.again(self._with_spread(Y))
         if Yvar is not None and not bool(Yvar.isnan().all()):
             return self._at(X, Y, Yvar, model.gp.hyper, scaling)
         old, standardized = model.observations, scaling.standardize(Y)
+        if self.earlier is not None:
+            whole = torch.cat([model.gp.y[: model.gp.earlier], standardized])
+            replicates = None if model.replicates is None else model.replicates.and_more(len(Y) - old)
+            return self._with_mean(model.gp.extend(X[old:], standardized[old:]), whole, scaling, replicates)
         replicates = None if model.replicates is None else model.replicates.and_more(len(Y) - old)
         return self._with_mean(model.gp.extend(X[old:], standardized[old:]), standardized, scaling, replicates)
 
@@ -173,11 +197,18 @@ class Surrogate:
         x, y, noise_variance, replicates = _as_rows(
             X[some], scaling.standardize(Y)[some], None if known is None else known[some]
         )
-        likelihood = Likelihood(x, y, noise_variance, priors, replicates)
+        source = None
+        if self.earlier is not None:
+            priors = beside_priors(priors)
+            x, y, noise_variance, source = self._below_earlier(x, y, noise_variance, scaling)
+        likelihood = Likelihood(x, y, noise_variance, priors, replicates, source)
         if start is not None and not cold:
             return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, pack(start)), scaling)
-        default = default_theta(kernels, X.shape[-1], priors)
+        default = default_theta(kernels, X.shape[-1], priors, likelihood.sources)
         starts = default if start is None else torch.cat([pack(start), default])
+        if likelihood.sources:
+            unrelated = default_theta(kernels, X.shape[-1], priors, likelihood.sources, related=0.0)
+            starts = torch.cat([starts, unrelated])
         return self._at(X, Y, Yvar, fit_cold(kernels, likelihood, starts, default), scaling)
 
     def _at(
@@ -186,20 +217,63 @@ class Surrogate:
         kernels = tuple(get_kernel(name) for name in self.experts)
         standardized = scaling.standardize(Y)
         x, y, noise_variance, replicates = _as_rows(X, standardized, scaling.noise_variance(Yvar, Y))
-        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, None if replicates is None else replicates.count)
+        count, source = None if replicates is None else replicates.count, None
+        if hyper.noise_profile is not None:  # a row of much noise is worth less than one observation
+            count = (1.0 if count is None else count) / noise_ratio(hyper.noise_profile, x)
+        if self.earlier is not None:
+            x, y, noise_variance, source = self._below_earlier(x, y, noise_variance, scaling)
+            standardized = torch.cat([y[: len(self.earlier.y)], standardized])
+            count = None if count is None else torch.cat([count.new_ones(len(self.earlier.y)), count])
+        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, count, source)
         return self._with_mean(gp, standardized, scaling, replicates)
 
     def _with_mean(
         self, gp: ExactGP, standardized: Tensor, scaling: Scaling, replicates: Replicates | None
     ) -> ExpertEnsemble:
+        """``standardized`` are the outcomes of earlier sources and then those of f."""
         if replicates is not None:
-            replicates, standardized = replicates.with_outcomes(standardized), replicates.mean(standardized)
-        mean = profile_mean(gp.chol, standardized, self.priors(gp.x.shape[-1]).mean_sd)
-        return ExpertEnsemble(gp.with_outcomes(standardized, mean), scaling, self.weighting, replicates)
+            own = standardized[gp.earlier :]
+            replicates = replicates.with_outcomes(own)
+            standardized = torch.cat([standardized[: gp.earlier], replicates.mean(own)])
+        gp = with_profiled_mean(gp, standardized, self.priors(gp.x.shape[-1]).mean_sd)
+        return ExpertEnsemble(gp, scaling, self.weighting, replicates)
+
+    def _with_spread(self, Y: Tensor) -> Tensor:
+        """Outcomes ``Y`` (n) by which to scale: few say little, and the earlier sources' spread is like that of f."""
+        return Y if self.earlier is None else self.earlier.pseudo_outcomes(Y)
+
+    def _below_earlier(
+        self, x: Tensor, y: Tensor, noise_variance: Tensor | None, scaling: Scaling
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+        """Rows of f below those of the earlier sources, each standardized by itself, and of which source each is."""
+        earlier = self.earlier
+        assert earlier is not None
+        outcomes, known = torch.empty_like(earlier.y), torch.full_like(earlier.y, torch.nan)
+        for source in range(1, earlier.sources + 1):
+            rows, own = earlier.source == source, scaling.alike(earlier.of(source))
+            outcomes[rows] = own.standardize(earlier.y[rows])
+            variance = own.noise_variance(earlier.noise_variance[rows], earlier.y[rows])
+            assert variance is not None
+            known[rows] = variance
+        all_known = torch.cat([known, torch.full_like(y, torch.nan) if noise_variance is None else noise_variance])
+        return (
+            torch.cat([earlier.x, x]),
+            torch.cat([outcomes, y]),
+            None if bool(all_known.isnan().all()) else all_known,
+            torch.cat([earlier.source, earlier.source.new_zeros(len(y))]),
+        )
 
     def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
         """What belongs to the outcomes of a fit with these hyper-parameters."""
-        return Scaling.of(Y)
+        return Scaling.of(self._with_spread(Y))
+
+
+def with_profiled_mean(gp: ExactGP, y: Tensor, mean_sd: float) -> ExactGP:
+    """``gp`` with outcomes ``y`` of its rows and the constant means that fit them best."""
+    if gp.source is None:
+        return gp.with_outcomes(y, profile_mean(gp.past_factor()[0], y, mean_sd))
+    means = profile_means(gp.chol, y, gp.source, mean_sd)
+    return gp.with_outcomes(y, means[:, 0], means[:, 1:])
 
 
 def _as_rows(
@@ -267,21 +341,49 @@ class ExpertEnsemble(GaussianModel):
     @property
     def observations(self) -> int:
         """How many it has seen."""
-        return self.gp.x.shape[-2] if self.replicates is None else len(self.replicates.rows)
+        return self.gp.x.shape[-2] - self.gp.earlier if self.replicates is None else len(self.replicates.rows)
 
     @property
     def inputs(self) -> Tensor:
         """Those of every observation (... × n × d)."""
-        return self.gp.x if self.replicates is None else self.gp.x[..., self.replicates.rows, :]
+        own = self.gp.x[..., self.gp.earlier :, :]
+        return own if self.replicates is None else own[..., self.replicates.rows, :]
+
+    @property
+    def rows_count(self) -> Tensor | None:
+        """Observations in each row of ``gp`` (n); None where it is one."""
+        if self.replicates is None:
+            return None
+        count = self.replicates.count
+        return torch.cat([count.new_ones(self.gp.earlier), count]) if self.gp.earlier else count
+
+    @property
+    def correlation(self) -> Tensor | None:
+        """Of f with each earlier source, the experts' mean (S); None without any."""
+        found = self.gp.hyper.correlation
+        return None if found is None else found.mean(0)
 
     def log_evidence(self) -> Tensor:
         """Log marginal likelihood of the standardized outcomes (... × M)."""
-        evidence = self.gp.log_evidence()
-        return (
-            evidence
-            if self.replicates is None
-            else evidence + self.replicates.log_density(self.gp.hyper.noise_variance)[0]
-        )
+        evidence, gp = self.gp.log_evidence(), self.gp
+        if self.replicates is None:
+            return evidence
+        return evidence + self.replicates.log_density(gp.hyper.noise_variance, gp.noise_ratio(gp.x))[0]
+
+    @property
+    def exposure(self) -> Tensor | None:
+        """How many observations of ``noise_variance`` each row (n) is worth; None: one each."""
+        count, ratio = self.rows_count, self.gp.noise_ratio(self.gp.x)
+        return count if ratio is None else (1.0 if count is None else count) / ratio
+
+    @property
+    def known_noise(self) -> Tensor | None:
+        """Variances (n) of rows whose noise is not that of the hyper-parameters, NaN for the others; None without."""
+        gp = self.gp
+        own = gp.hyper.noise_variance if gp.source is None else row_noise(gp.hyper, gp.source)
+        own = noise_per_expert(own, len(gp.y), None, self.exposure)
+        free = (gp.noise_variance == own).all(0)
+        return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise_variance[0])
 
     @cached_property
     def weights(self) -> Tensor | None:
@@ -367,11 +469,12 @@ class ExpertEnsemble(GaussianModel):
         with variance 1/A_ii; where it is a mean, the rest of its own observations count as well.
         """
         gp = self.gp
-        precision = torch.cholesky_inverse(gp.chol).diagonal(dim1=-2, dim2=-1)  # M × k
-        mean = gp.y - gp.alpha / precision
+        chol, alpha = gp.past_factor()
+        precision = torch.cholesky_inverse(chol).diagonal(dim1=-2, dim2=-1)  # M × k
+        mean = gp.y - alpha / precision
         if self.replicates is None:
-            return gp.y, mean, precision.rsqrt()
-        rows, share = self.replicates.rows, self.replicates.share
+            return gp.y[gp.earlier :], mean[:, gp.earlier :], precision.rsqrt()[:, gp.earlier :]
+        rows, share = gp.earlier + self.replicates.rows, self.replicates.share
         y = gp.y[rows] + self.replicates.deviation
         noise_variance, signal = (
             gp.noise_variance[:, rows],
@@ -429,13 +532,19 @@ def advance(
     Y: Tensor,
     noise_variance: Callable[[int], Tensor | None],
     start: tuple[int, Hyperparameters] | None = None,
+    earlier: Callable[[int], EarlierRows | None] | None = None,
 ) -> FittedModel:
     """The model of all ``n`` ≥ 1 observations, from a model of fewer, from stored hyper-parameters, or from nothing.
 
     ``inputs(size)`` gives the n × d inputs in the coding that belongs to a fit on ``size`` observations,
     ``noise_variance(size)`` what is known of the noise of the first ``size``, from these alone. ``start`` is (size,
-    hyper-parameters) of an earlier fit whose factors are gone, say after loading from a file.
+    hyper-parameters) of an earlier fit whose factors are gone, say after loading from a file. ``earlier(size)`` are the
+    observations of earlier sources, in the coding of ``inputs(size)``.
     """
+
+    def at(size: int) -> Surrogate:
+        return surrogate if earlier is None else surrogate.beside(earlier(size))
+
     sizes = fit_sizes(n)
     base, fitted, hyper = None, 0, None
     if previous is not None:
@@ -446,11 +555,11 @@ def advance(
         if size > fitted:
             X = inputs(size)[:size]
             cold = _is_new_scale(size) or (fitted > 0 and _is_recoded(inputs(fitted)[:fitted], X[:fitted]))
-            base = surrogate.fit(X, Y[:size], noise_variance(size), start=hyper, cold=cold)
+            base = at(size).fit(X, Y[:size], noise_variance(size), start=hyper, cold=cold)
             fitted, hyper = size, base.gp.hyper
     X = inputs(fitted)
     if base is None:
         assert hyper is not None
-        base = surrogate.at(X[:fitted], Y[:fitted], noise_variance(fitted), hyper)
-    model = base if n == fitted else surrogate.extend(base, X[:n], Y[:n], noise_variance(n))
+        base = at(fitted).at(X[:fitted], Y[:fitted], noise_variance(fitted), hyper)
+    model = base if n == fitted else at(fitted).extend(base, X[:n], Y[:n], noise_variance(n))
     return FittedModel(base, model, fitted, n)
