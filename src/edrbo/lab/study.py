@@ -39,7 +39,7 @@ from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.run import Suggestion
 from edrbo.records.sanity import not_typed
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.validation import read_number
 from edrbo.space import Space
@@ -118,6 +118,8 @@ class Study(Recorder):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -147,6 +149,8 @@ class Study(Recorder):
             evaluations: How many runs there will be, if that is known; for "identify".
             least_success: Designs that succeed with less probability are not recommended.
             outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+            drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+            noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
             outcome: What is measured, as "gloss".
             unit: The unit of what is measured.
             title: A name for people.

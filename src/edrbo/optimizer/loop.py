@@ -19,7 +19,16 @@ from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.sanity import not_typed
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import (
+    DEFAULT,
+    INITIAL,
+    LEAST_SUCCESS,
+    Drift,
+    NoiseModel,
+    Outliers,
+    Purpose,
+    Settings,
+)
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.variables import number_text
@@ -128,6 +137,8 @@ def maximize(
     aim: Purpose = "operate",
     least_success: float = LEAST_SUCCESS,
     outliers: Outliers = "robust",
+    drift: Drift = None,
+    noise_model: NoiseModel = "auto",
     outcome: str = "value",
     unit: str = "",
     title: str = "",
@@ -166,6 +177,8 @@ def maximize(
         aim: "operate" if every run counts, "identify" if only the design in the end does.
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -198,6 +211,8 @@ def minimize(
     aim: Purpose = "operate",
     least_success: float = LEAST_SUCCESS,
     outliers: Outliers = "robust",
+    drift: Drift = None,
+    noise_model: NoiseModel = "auto",
     outcome: str = "value",
     unit: str = "",
     title: str = "",
@@ -226,6 +241,8 @@ def minimize(
         aim: "operate" if every run counts, "identify" if only the design in the end does.
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
