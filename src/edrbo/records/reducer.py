@@ -79,7 +79,7 @@ def recode_contexts(rows: Array, steps: Sequence[Step]) -> Array:
 
 
 def _hint_for_new(name: str, known: Sequence[str]) -> str:
-    was = f"say what the runs so far had, its default: --was {name}=…"
+    was = f"say which value the runs so far had, its default: --was {name}=…"
     alike = close_match(name, known, "")
     return f"{alike} Otherwise {was}" if alike else was
 

@@ -145,10 +145,12 @@ def tell(
     if as_json:
         print_json({"id": reported.id, "observations": len(after.reported)})
         return
+    from edrbo.lab.cli.show import say_change
     from edrbo.records.descriptions import describe_run, plural
 
     say(describe_run(after, reported))
     say(f"{plural(len(after.reported), 'result')} so far", style="dim")
+    say_change(after)
 
 
 def _rows(state: State, path: Path | None) -> dict[str, Any] | None:
