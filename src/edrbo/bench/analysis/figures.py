@@ -264,8 +264,8 @@ def _figures(
         ranks = rank(summarize(results, name), results.problems, results.methods)
         if len(ranks.problems) > 1 and len(ranks.methods) > 2:
             more: dict[str, Any] = {"theme": theme, "origin": origin(results), "label": results.label}
-            title = title_of(name, results.goal)
-            figures[f"ranks-{name}"] = draw_ranks(ranks, title, **more, **({"width": size[0]} if size else {}))
+            more |= {"width": size[0]} if size else {}
+            figures[f"ranks-{name}"] = draw_ranks(ranks, title_of(name, results.goal), **more)
     return figures
 
 
