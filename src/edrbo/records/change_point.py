@@ -139,7 +139,7 @@ class _Models:
         factors: list[Array] = [np.where(same, 1.0, alike) for alike in ALIKE] + [
             np.exp2(-np.abs(since[:, None] - since) / WEARS)
         ]
-        moves: list[Array] = [np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
+        moves: list[Array] = [np.outer(after, after).astype(np.float64), np.minimum(since[:, None], since) / WANDERS]
         changed = [self._evidence(self.signal * factor) for factor in factors]
         changed += [self._evidence(self.signal + MOVED * move) for move in moves]
         return float(np.logaddexp.reduce(changed)) - math.log(len(changed)) - self.constant
