@@ -113,7 +113,7 @@ def change_odds(
 
 def _prior(runs: float) -> float:
     """That the process changes after so many runs, and not before."""
-    return HAZARD * (1.0 - HAZARD) ** runs
+    return HAZARD * float((1.0 - HAZARD) ** runs)
 
 
 class _Models:
@@ -136,8 +136,10 @@ class _Models:
         after = self.time >= t
         same = after[:, None] == after
         since = np.clip(self.time - t, 0.0, None)
-        factors = [np.where(same, 1.0, alike) for alike in ALIKE] + [np.exp2(-np.abs(since[:, None] - since) / WEARS)]
-        moves = [np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
+        factors: list[Array] = [np.where(same, 1.0, alike) for alike in ALIKE] + [
+            np.exp2(-np.abs(since[:, None] - since) / WEARS)
+        ]
+        moves: list[Array] = [np.outer(after, after).astype(np.float64), np.minimum(since[:, None], since) / WANDERS]
         changed = [self._evidence(self.signal * factor) for factor in factors]
         changed += [self._evidence(self.signal + MOVED * move) for move in moves]
         return float(np.logaddexp.reduce(changed)) - math.log(len(changed)) - self.constant

@@ -36,7 +36,7 @@ PROMISING = 2.5  # nats that one step along an input must gain for the search to
 MARGIN = 3.0  # … and by which the evidence of the model must be better, once it was
 FEWEST = 20  # observations whose noise is not known
 LEAST_NOISE = 0.005  # of the outcomes' variance: below, what varies may be the fit of f as well
-STEPS, CLOSE = 25, 1e-6
+STEPS, DECREASE_AT_END = 25, 1e-6
 LARGEST_STEP = 2.0  # in a coefficient
 
 
@@ -207,7 +207,7 @@ class _Finder:
             if found[0] < value:
                 break
             point, (value, gradient, curvature) = point + size * step, found
-            if promised < CLOSE:
+            if promised < DECREASE_AT_END:
                 break
         return point, value, curvature
 
