@@ -149,6 +149,9 @@ def tell(
 
     say(describe_run(after, reported))
     say(f"{plural(len(after.reported), 'result')} so far", style="dim")
+    if reported.late:
+        names = " ".join(f"{name}=…" for name in after.space.context_names)
+        say(f"once its conditions are known: edrbo context tell {reported.id} {names}", style="dim")
 
 
 def _rows(state: State, path: Path | None) -> dict[str, Any] | None:
