@@ -210,14 +210,14 @@ def tell_some(optimizer: Optimizer, count: int) -> None:
 @pytest.mark.parametrize(("surrogate", "score"), [(Plain(), UCB(1.0)), (Saas(), MeanUCB()), (Tasks(), UCB(1.0))])
 def test_a_loop_with_everything_that_is_not_ordinary(surrogate: BotorchSurrogate, score: Score) -> None:
     optimizer = Optimizer(SPACE, method(surrogate, score), seed=0, initial=4)
-    tell_some(optimizer, 9)
+    tell_some(optimizer, 6)
     optimizer.tell(optimizer.ask(), failed=True)
     optimizer.tell(optimizer.ask(), value=-0.2)  # in a context that nobody knows
     batch = optimizer.ask(3)
     assert len({tuple(one.design.values()) for one in batch}) == 3
     answer = optimizer.recommend()
     assert answer.interval[0] < answer.value < answer.interval[1]
-    for goal in ("cvar:0.2", "worst-case", "robust:0.1", "reach:-0.1"):
+    for goal in ("cvar:0.2", "robust:0.1"):
         assert np.isfinite(optimizer.recommend(goal=goal).value)
 
 

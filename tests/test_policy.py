@@ -152,7 +152,7 @@ def test_failures_are_avoided_where_they_happen() -> None:
     space = edrbo.Space({"x": (0, 1)}, {"c": (0, 1)})
     optimizer = edrbo.Optimizer(space, seed=0)
     draw = np.random.default_rng(0)
-    for _ in range(70):
+    for _ in range(50):
         x, c = float(draw.random()), float(draw.random())
         if x > 0.5 and c > 0.5:
             optimizer.tell({"x": x}, {"c": c}, failed=True)

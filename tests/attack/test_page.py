@@ -31,6 +31,7 @@ from edrbo.lab.web import api
 from edrbo.lab.web.jobs import GONE_AFTER, PATIENCE, Threads, Worker
 from edrbo.lab.web.security import MOST_AT_ONCE, Allowance, Guesses, Rules
 from edrbo.lab.web.server import LogFormatter
+from edrbo.lab.web.session import StudySession
 from edrbo.records.sanity import newly_doubtful
 
 OLD, NEW = "the-token-before-it", "the-token-of-today"
@@ -313,6 +314,33 @@ def test_a_computation_ends_when_its_asker_is_gone(kind: str) -> None:
     again = worker.submit("one", kind, "this", lambda: 7, "a")  # somebody asks again
     assert again.ended.wait(60)
     assert again.result == 7
+
+
+def test_computations_end_with_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    threads, gate = Threads(2), threading.Event()
+    worker, other = Worker(threads), Worker(threads)
+    job = worker.submit("one", "ask", "this", slow(gate), "a")
+    broken = other.submit("two", "ask", "that", lambda: gate.wait(60) and job.ended.wait(60) and 1 / 0, "b")
+    assert gate.wait(60)
+    threads.stop()
+    assert job.ended.wait(60)
+    assert job.error == "the server was stopped"
+    assert broken.ended.wait(60)
+    assert caplog.records == []  # what a process does that is about to end is no news
+    assert worker.submit("three", "ask", "more", lambda: 1, "a").ended.wait(60)
+    assert worker.get("three").error == "the server was stopped"
+
+
+def test_a_server_that_ends_stops_what_it_computes(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, over = threading.Event(), threading.Event()
+    monkeypatch.setattr(StudySession, "inference", wanted(gate, over))
+    with study_server(tmp_path / "coating.db") as client:
+        client.get("/")
+        client.write("ask")
+        assert gate.wait(60)
+    assert over.wait(60)
 
 
 def test_a_computation_has_a_time_limit() -> None:

@@ -120,11 +120,11 @@ def begin(process: subprocess.Popen[str]) -> None:
 def test_four_processes_make_no_more_than_was_asked_for(place: str, line: Space) -> None:
     """One by one they would all ask when the last but one is reported."""
     study = Study.open(place, line, name="shared", method="ucb", initial=1000)
-    processes = [start(place, 24, study.name) for _ in range(4)]
+    processes = [start(place, 24, study.name) for _ in range(3)]  # and this one
     for process in processes:
         begin(process)
     assert study.optimize(gloss, evaluations=24) + sum(int(one.communicate(timeout=300)[0]) for one in processes) == 24
-    assert [one.returncode for one in processes] == [0] * 4
+    assert [one.returncode for one in processes] == [0] * 3
     assert len(study) == len(study.state.runs) == 24
 
 

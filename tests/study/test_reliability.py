@@ -490,14 +490,14 @@ def test_ten_thousand_events_in_flat_memory(memory: Path, line: Space) -> None:
     study, follower = Study.open(where, line, initial=100_000), Study.open(where)
     process, seen = psutil.Process(), []
     for block in range(10):
-        for k in range(100):
+        for k in range(20):
             study.record_all(
                 lambda state, k=k: [
                     Reported(id=state.next_id + i, x=np.array([0.5]), context=np.array([0.1]), value=float(k))
-                    for i in range(10)
+                    for i in range(50)
                 ]
             )
-            assert len(follower) == 1000 * block + 10 * (k + 1)
+            assert len(follower) == 1000 * block + 50 * (k + 1)
         seen.append(process.memory_info().rss / 1e6)
     assert seen[-1] - seen[4] < 60  # 5,000 events, twice in memory: 12 kB an event would be 120 MB
     assert where.stat().st_size + Path(f"{where}-wal").stat().st_size < 20e6

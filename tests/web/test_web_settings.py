@@ -24,6 +24,8 @@ GIVEN = {  # as they are typed on the page, and what they come to
     "least_success": ("90 %", 0.9),
     "outliers": ("keep", "keep"),
     "context_half_life": ("12,5", 12.5),
+    "drift": ("learned", "learned"),
+    "noise_model": ("constant", "constant"),
 }
 TOP = {"direction": "minimize", "goal": "cvar:0.2", "aim": "identify", "outcome": "haze", "unit": "%"}
 TOP |= {"context_distribution": "humidity = norm(55, 12)", "cost": "5 + speed"}

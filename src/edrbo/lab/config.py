@@ -123,6 +123,14 @@ def _description(record: Mapping[str, Any], path: Path) -> Description:
     settings = Settings(space, **given)
     storage = str(record.get("storage", path.with_suffix(".db").name))
     place = storage if is_url(storage) else str(path.parent / storage)
+    try:
+        nameable = b"\x00" not in os.fsencode(place)
+    except UnicodeEncodeError:  # this machine's names are of other letters
+        nameable = False
+    if not nameable:
+        raise StudyError(
+            f"storage is {storage!r}, which cannot be the name of a file", "change it, or set LC_ALL=C.UTF-8"
+        )
     return Description(place, str(record.get("name", path.stem)), settings)
 
 

@@ -147,6 +147,8 @@ def check_file(path: Path) -> bool:
         if path.is_symlink():
             raise StudyError(f"{path} is a link that leads nowhere", "name the study's file") from None
         return False
+    except ValueError:
+        raise StudyError(f"{str(path)!r} cannot be the name of a file", "leave out NUL") from None
     except OSError as problem:
         raise UnavailableError(
             f"cannot open {path}: {problem.strerror}", "check the permissions of the file and its folder"
@@ -167,7 +169,7 @@ def check_file(path: Path) -> bool:
 
 def identity_of(path: Path) -> Identity | None:
     """Which file it is, whatever its name; None if it cannot be found."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         found = path.stat()
         return found.st_dev, found.st_ino
     return None
@@ -176,7 +178,8 @@ def identity_of(path: Path) -> Identity | None:
 def remove_study(path: Path) -> None:
     """A study's file, and those that SQLite keeps beside it."""
     for ending in ("", "-wal", "-shm", "-journal"):
-        Path(f"{path}{ending}").unlink(missing_ok=True)
+        with suppress(OSError):  # of a name that is too long by that it is not there
+            Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
 def may_write(path: Path) -> bool:

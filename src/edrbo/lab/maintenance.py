@@ -51,7 +51,9 @@ def back_up(where: str | Path, target: Path, *, force: bool = False) -> int:
     if Path(f"{target}-wal").exists() or (target.exists() and identity_of(target) == identity_of(Path(where))):
         raise ExistsAlreadyError(f"{target} is a study in use", "choose another name: replacing it would damage it")
     with new_file(target, force=force, mode=0o600) as file:
-        EventStore(where).database.read("VACUUM INTO ?", file.name)
+        EventStore(where).database.read(
+            "VACUUM INTO ?", Path(file.name).absolute().as_uri()
+        )  # so that any name will do
     return target.stat().st_size
 
 

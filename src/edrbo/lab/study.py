@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import operator
+import os
 import threading
 import time
 import warnings
@@ -34,11 +35,11 @@ from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
-from edrbo.records.reported import Function, evaluate
+from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.run import Suggestion
 from edrbo.records.sanity import not_typed
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.validation import read_number
 from edrbo.space import Space
@@ -87,6 +88,8 @@ class Study(Recorder):
 
     def __init__(self, store: EventStore, stored: StoredStudy, *, by: str | None = None) -> None:
         """The study ``stored`` in ``store``; ``Study.open`` finds it."""
+        if not isinstance(store, EventStore):
+            raise InvalidValueError("a study is opened and not made", 'write Study.open("coating.db", space)')
         self.name = stored.name
         self.by = by
         self._store, self._id = store, stored.id
@@ -115,6 +118,8 @@ class Study(Recorder):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -144,6 +149,8 @@ class Study(Recorder):
             evaluations: How many runs there will be, if that is known; for "identify".
             least_success: Designs that succeed with less probability are not recommended.
             outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+            drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+            noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
             outcome: What is measured, as "gloss".
             unit: The unit of what is measured.
             title: A name for people.
@@ -675,7 +682,7 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         hint = f"name one: {', '.join(map(repr, names))}"
         raise StudyError(f"there are {len(names)} studies in {describe(store.where)}", hint)
     if name is None:
-        name = names[0] if names else "edrbo" if is_url(store.where) else Path(store.where).stem or "edrbo"
+        name = names[0] if names else "edrbo" if is_url(store.where) else _named_after(Path(store.where))
     stored = store.find(name)
     if stored is not None:
         return stored
@@ -717,11 +724,23 @@ def _read_earlier(part: EarlierStudy) -> EarlierStudy:
         raise StudyError(f"the earlier study {part.where} cannot be read: {problem.message}", problem.hint) from None
 
 
+def _named_after(path: Path) -> str:
+    """A name for the study of a file, whatever bytes the file's own is made of."""
+    stem = os.fsencode(path.stem).decode("utf-8", "replace")[:LONGEST_NAME]
+    return stem if _shows(stem) else "edrbo"
+
+
+def _shows(name: str) -> bool:
+    return any(letter.isprintable() and not letter.isspace() for letter in name)
+
+
 def _check_name(name: str) -> None:
     if not 0 < len(name) <= LONGEST_NAME:
         raise StudyError("this cannot name a study", f"use 1 to {LONGEST_NAME} characters")
     if "\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise StudyError("this cannot name a study", "leave out NUL and half characters")
+    if not _shows(name):
+        raise StudyError("this cannot name a study", "nothing of it can be seen")
 
 
 def _opened_again(where: str | Path, name: str, by: str | None) -> Study:
@@ -757,6 +776,7 @@ class _Workers:
                 raise InvalidValueError(f"{name} is {given!r}", "it is a whole number from 1")
         if workers is None:
             raise InvalidValueError("workers is None", "it is a whole number from 1")
+        check_function(f)
         self._study, self._f, self._count = study, f, workers
         self._stale_after, self._most_errors, self._progress = _seconds(stale_after), most_errors, progress
         self._holder = new_holder()

@@ -99,8 +99,9 @@ def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
     the time are the better judges.
     """
     with torch.no_grad():
-        sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
-        error = (model.gp.chol.mT @ model.gp.alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
+        chol, alpha = model.gp.past_factor()
+        sd = chol.diagonal(dim1=-2, dim2=-1)
+        error = (chol.mT @ alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
     first = max(1, model.gp.earlier)  # what earlier sources measured is no outcome of f
     return HeldOutPredictions(y[first:], mean[first:], spread[first:])
@@ -162,6 +163,13 @@ class Trust:
     def under(self, goal: Goal) -> Trust:
         """The same where all that is said is of this goal's value."""
         return replace(self, margin=TAIL_MARGIN) if goal.of_outcomes and goal != Expected() else self
+
+    def noise_at(self, model: ExpertEnsemble, points: Tensor) -> Tensor:
+        """Variance of an outcome around f at ``points`` (N × d), M × N or M × 1, in the standardized unit."""
+        if model.gp.of_outcomes:  # the noise is among the contexts
+            return torch.zeros_like(self.noise_variance[:, None])
+        ratio = model.gp.noise_ratio(points)
+        return self.noise_variance[:, None] if ratio is None else model.gp.hyper.noise_variance[:, None] * ratio
 
     @property
     def freedom(self) -> float:

@@ -50,6 +50,7 @@ from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_f
 from edrbo.optimizer.policy import Policy, find_policy
 from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
 from edrbo.optimizer.sensitivity import Sensitivity, find_sensitivity
+from edrbo.optimizer.tolerance import contexts_alone
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.events import Asked, Event
@@ -59,7 +60,7 @@ from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, Outcome
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.run import Suggestion
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.validation import read_number
 from edrbo.space import Space
@@ -107,6 +108,8 @@ class Optimizer(Recorder):
         evaluations: How many runs there will be, if that is known; for "identify".
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -134,6 +137,8 @@ class Optimizer(Recorder):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -283,7 +288,7 @@ class Optimizer(Recorder):
             if name in self._models:
                 self._models[name].go_on(state, self._method)
             elif state.reported:
-                self._models[name] = OutcomeModel(state, self._method)
+                self._models[name] = OutcomeModel(state, self._method, alone=False)
                 self._models[name].offer(self._stored_others.get(name))
         named = [self.settings.outcome, *(() if outcomes is None else outcomes.others)]
         known = {name: self._models[name] for name in named if name in self._models}
@@ -423,7 +428,8 @@ class Optimizer(Recorder):
                 pending = [*self._state.pending.values(), *designs]
                 posterior = self._posterior(data, request.context_distribution, pending)
                 known = self._main.forecasting(data) or posterior.model
-                forecaster = OutcomeForecaster.by(known, posterior.points, data, request.context_distribution[0])
+                points = contexts_alone(self.space, posterior.model, posterior.points)
+                forecaster = OutcomeForecaster.by(known, points, data, request.context_distribution[0])
             under_way = len(self._state.pending) + len(designs)
             if self._is_exploring(posterior, data, under_way):
                 x = self._most_distant(candidates, designs, asked + i)

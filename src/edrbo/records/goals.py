@@ -158,6 +158,7 @@ class Goal(ABC):
     in_turn: ClassVar[bool] = False
     of_shares: ClassVar[bool] = False
     of_outcomes: ClassVar[bool] = False
+    counts_noise: ClassVar[bool] = False  # whether noise that varies counts as what varies with contexts does
     has_kinks: ClassVar[bool] = True
 
     @property
@@ -579,6 +580,7 @@ class MeanSd(Goal):
 
     k: float
     name: ClassVar[str] = "mean-sd"
+    counts_noise: ClassVar[bool] = True
     sentence: ClassVar[str] = "the average, made worse by {} standard deviations"
     usual: ClassVar[tuple[float, ...]] = (1.0,)
     of_outcomes: ClassVar[bool] = True
@@ -657,6 +659,7 @@ class ProbabilityBetterThan(Utility):
 
     spec: float
     name: ClassVar[str] = "reach"
+    counts_noise: ClassVar[bool] = True
     sentence: ClassVar[str] = "how often the result is {better} than {}"
     usual: ClassVar[tuple[float, ...]] = (5.0,)
     of_shares: ClassVar[bool] = True
@@ -690,6 +693,7 @@ class ProbabilityWithin(Utility):
     low: float
     high: float
     name: ClassVar[str] = "within"
+    counts_noise: ClassVar[bool] = True
     sentence: ClassVar[str] = "how often the result lies from {} to {}"
     usual: ClassVar[tuple[float, ...]] = (3.0, 5.0)
     of_shares: ClassVar[bool] = True

@@ -27,8 +27,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.earlier import EarlierRows, beside_priors
-from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.earlier import EarlierRows, beside_priors, row_noise
+from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import (
     MOST_FITTED,
     Likelihood,
@@ -42,7 +42,15 @@ from edrbo.surrogate.fit import (
     unpack,
 )
 from edrbo.surrogate.gaussian_model import Differentiable, GaussianModel, PairedModel, Pullback
-from edrbo.surrogate.kernels import EXPERTS, Hyperparameters, Priors, dimension_scaled, ensemble_priors, get_kernel
+from edrbo.surrogate.kernels import (
+    EXPERTS,
+    Hyperparameters,
+    Priors,
+    dimension_scaled,
+    ensemble_priors,
+    get_kernel,
+    noise_ratio,
+)
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling, Warping
@@ -210,6 +218,8 @@ class Surrogate:
         standardized = scaling.standardize(Y)
         x, y, noise_variance, replicates = _as_rows(X, standardized, scaling.noise_variance(Yvar, Y))
         count, source = None if replicates is None else replicates.count, None
+        if hyper.noise_profile is not None:  # a row of much noise is worth less than one observation
+            count = (1.0 if count is None else count) / noise_ratio(hyper.noise_profile, x)
         if self.earlier is not None:
             x, y, noise_variance, source = self._below_earlier(x, y, noise_variance, scaling)
             standardized = torch.cat([y[: len(self.earlier.y)], standardized])
@@ -261,7 +271,7 @@ class Surrogate:
 def with_profiled_mean(gp: ExactGP, y: Tensor, mean_sd: float) -> ExactGP:
     """``gp`` with outcomes ``y`` of its rows and the constant means that fit them best."""
     if gp.source is None:
-        return gp.with_outcomes(y, profile_mean(gp.chol, y, mean_sd))
+        return gp.with_outcomes(y, profile_mean(gp.past_factor()[0], y, mean_sd))
     means = profile_means(gp.chol, y, gp.source, mean_sd)
     return gp.with_outcomes(y, means[:, 0], means[:, 1:])
 
@@ -355,12 +365,25 @@ class ExpertEnsemble(GaussianModel):
 
     def log_evidence(self) -> Tensor:
         """Log marginal likelihood of the standardized outcomes (... × M)."""
-        evidence = self.gp.log_evidence()
-        return (
-            evidence
-            if self.replicates is None
-            else evidence + self.replicates.log_density(self.gp.hyper.noise_variance)[0]
-        )
+        evidence, gp = self.gp.log_evidence(), self.gp
+        if self.replicates is None:
+            return evidence
+        return evidence + self.replicates.log_density(gp.hyper.noise_variance, gp.noise_ratio(gp.x))[0]
+
+    @property
+    def exposure(self) -> Tensor | None:
+        """How many observations of ``noise_variance`` each row (n) is worth; None: one each."""
+        count, ratio = self.rows_count, self.gp.noise_ratio(self.gp.x)
+        return count if ratio is None else (1.0 if count is None else count) / ratio
+
+    @property
+    def known_noise(self) -> Tensor | None:
+        """Variances (n) of rows whose noise is not that of the hyper-parameters, NaN for the others; None without."""
+        gp = self.gp
+        own = gp.hyper.noise_variance if gp.source is None else row_noise(gp.hyper, gp.source)
+        own = noise_per_expert(own, len(gp.y), None, self.exposure)
+        free = (gp.noise_variance == own).all(0)
+        return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise_variance[0])
 
     @cached_property
     def weights(self) -> Tensor | None:
@@ -446,8 +469,9 @@ class ExpertEnsemble(GaussianModel):
         with variance 1/A_ii; where it is a mean, the rest of its own observations count as well.
         """
         gp = self.gp
-        precision = torch.cholesky_inverse(gp.chol).diagonal(dim1=-2, dim2=-1)  # M × k
-        mean = gp.y - gp.alpha / precision
+        chol, alpha = gp.past_factor()
+        precision = torch.cholesky_inverse(chol).diagonal(dim1=-2, dim2=-1)  # M × k
+        mean = gp.y - alpha / precision
         if self.replicates is None:
             return gp.y[gp.earlier :], mean[:, gp.earlier :], precision.rsqrt()[:, gp.earlier :]
         rows, share = gp.earlier + self.replicates.rows, self.replicates.share

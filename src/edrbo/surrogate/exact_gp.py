@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.earlier import Weighed, between_sources, row_factor, row_mean, row_noise
-from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, noise_ratio, scaled_sqdist
 from edrbo.surrogate.paired_gp import PairedGP, Triangular
 
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -65,6 +65,7 @@ class ExactGP:
     alpha: Tensor
     source: Tensor | None = None
     sparse: ClassVar[bool] = True  # whether ``SparseGP`` can stand in for it
+    of_outcomes: ClassVar[bool] = False  # whether it is of single outcomes, noise included
 
     @classmethod
     def condition(
@@ -125,8 +126,29 @@ class ExactGP:
 
     def with_lengthscale(self, lengthscale: Tensor) -> ExactGP:
         """The same data with other lengthscales (M × d): a new factor, O(n³)."""
-        hyper = replace(self.hyper, lengthscale=lengthscale)
-        return ExactGP.condition(self.kernels, hyper, self.x, self.y, self.noise_variance, source=self.source)
+        return self.conditioned(self.kernels, replace(self.hyper, lengthscale=lengthscale), self.noise_variance)
+
+    def conditioned(
+        self,
+        kernels: tuple[Kernel, ...],
+        hyper: Hyperparameters,
+        noise_variance: Tensor | None,
+        count: Tensor | None = None,
+    ) -> ExactGP:
+        """The same data under other hyper-parameters, as ``condition`` takes them: O(n³)."""
+        return ExactGP.condition(kernels, hyper, self.x, self.y, noise_variance, count, self.source)
+
+    def noise_ratio(self, points: Tensor) -> Tensor | None:
+        """By how much the noise variance at ``points`` (... × d) is larger than ``hyper`` says (...); None: nowhere."""
+        return None if self.hyper.noise_profile is None else noise_ratio(self.hyper.noise_profile, points)
+
+    def past_factor(self) -> tuple[Tensor, Tensor]:
+        """L of the covariance of the outcomes, and (L Lᵀ)⁻¹ (y − mean); of f that drifts not those of now."""
+        return self.chol, self.alpha
+
+    def pair_correlation(self, pairs: Tensor) -> Tensor | None:
+        """Correlation by their times of the pairs of rows (2 × P → P); None: f does not drift."""
+        return None
 
     def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> ExactGP:
         """Add observations ``x`` (... × q × d), ``y`` (... × q) by rows of the factor: O(q n²), no rebuild.

@@ -4,6 +4,7 @@ command that needs it.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -41,8 +42,8 @@ COMMANDS = {
     "cancel": "entries:cancel",
     "note": "entries:note",
     "amend": "describe:amend",
-    "import": "tables:import_table",
-    "export": "tables:export",
+    "import": "import_export:import_table",
+    "export": "import_export:export",
     "report": "answers:report",
     "serve": "serve:serve",
     "token": "serve:token_app",
@@ -78,6 +79,9 @@ OF_A_STUDY = (
 ClickException: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException" and issubclass(kind, Exception)
 )
+
+
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def make_app(words: list[str]) -> typer.Typer:
@@ -140,6 +144,14 @@ def main() -> None:
         sys.exit(2)
     except ClickException as problem:  # only under --json; else Click itself prints it
         _print_error(str(getattr(problem, "format_message", problem.__str__)()), "see --help")
+        sys.exit(2)
+    except OSError as problem:
+        if problem.errno not in OUTPUT_FULL:
+            raise
+        # Python tries once more at the end, which then has to be in vain without a word.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        hint = "free some space; what was to be recorded may be: see edrbo show"
+        _print_error(f"cannot write the output: {problem.strerror}", hint, "unavailable")
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)

@@ -82,6 +82,7 @@ def make_routes(places: StudyRegistry, *, prepares: bool = False) -> FastAPI:
         for kind in WARNINGS:
             warnings.simplefilter("ignore", kind)
         yield
+        sessions.stop()
 
     app = FastAPI(
         title="edrbo",

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from edrbo.cancellation import cancellable
+from edrbo.cancellation import cancellable, checkpoint
 from edrbo.errors import EdrboError, StoppedError, UnavailableError
 
 log = logging.getLogger("edrbo.lab.web")
@@ -93,6 +93,11 @@ class Threads:
         self._served: dict[str, int] = {}  # asker → number of the last job that was begun for it
         self._numbers = itertools.count()
         self._started = 0
+        self.stopped = False
+
+    def stop(self) -> None:
+        """The server ends: nothing is begun any more, and what runs is stopped."""
+        self.stopped = True
 
     def put(self, job: Job, do: Callable[[], Any], worker: Worker) -> None:
         with self._changed:
@@ -195,6 +200,9 @@ class Worker:
             of_kind = [job for job in self._jobs.values() if job.kind == kind]
         return of_kind[-1] if of_kind and of_kind[-1].status == "failed" else None
 
+    def _reason_to_stop(self, job: Job) -> EdrboError | None:
+        return StoppedError("the server was stopped") if self._threads.stopped else job.reason_to_stop()
+
     def _forget_old(self) -> None:
         ended = [key for key, job in self._jobs.items() if not job.open]
         for key in ended[: max(0, len(ended) - MAX_ENDED_JOBS)]:
@@ -207,16 +215,16 @@ class Worker:
         self.changes += 1
         status: Literal["done", "failed"] = "failed"
         try:
-            with cancellable(job.reason_to_stop):
-                if (reason := job.reason_to_stop()) is not None:
-                    raise reason
+            with cancellable(lambda: self._reason_to_stop(job)):
+                checkpoint()
                 job.result = do()
             status = "done"
             self._usual[job.kind] = time.monotonic() - started
         except EdrboError as problem:
             job.error, job.hint, job.problem = problem.message, problem.hint or "", problem
         except Exception:  # the thread must live on, and a stranger learns nothing of our insides
-            log.exception("a job failed")
+            if not self._threads.stopped:  # of a process that ends parts are gone already
+                log.exception("a job failed")
             job.error, job.hint = "something went wrong on the server", "its log says what"
         job.seconds = time.monotonic() - job.asked
         job.status = status

@@ -10,6 +10,7 @@ cannot be served is listed with the reason, and holds up nothing else.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import threading
@@ -107,6 +108,7 @@ class StudyRegistry:
 
     def create(self, name: str, settings: Settings) -> str:
         """Make a study and give its word; sent twice, it is made once."""
+        self.look()  # another server may have made it just now
         there = next((word for word, known in self.names().items() if known == name), None)
         if there is not None:
             state = self.open(there).state
@@ -196,7 +198,9 @@ class StudyRegistry:
     _made: tuple[Path, ...] = ()
 
     def _describe(self, name: str, settings: Settings) -> None:
-        path = self._folder() / f"{word_of(name)}.toml"
+        tries = (word_of(name) if k == 1 else f"{word_of(name)}-{k}" for k in itertools.count(1))
+        paths = (self._folder() / f"{word}.toml" for word in tries)
+        path = next(path for path in paths if not path.exists() and not path.with_suffix(".db").exists())
         write_toml(path, path.with_suffix(".db").name, name, settings)
         try:
             read_toml(path).open()

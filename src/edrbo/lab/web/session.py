@@ -242,6 +242,10 @@ class StudySessions:
                 )
             return self._sessions[word]
 
+    def stop(self) -> None:
+        """The server ends."""
+        self._threads.stop()
+
     def reachable(self) -> bool:
         """Whether the place of the studies can be read; looked up at most every other second."""
         with self._lock:
