@@ -94,13 +94,11 @@ def leave_one_out(model: ExpertEnsemble) -> LeaveOneOut:
 def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
     """Each outcome but the first from those before it, at the hyper-parameters of the fit to all.
 
-    In closed form too: with K + noise = L Lᵀ the rows of L⁻¹(y − mean) are the errors in units of Lᵢᵢ, the standard
-    deviation with which yᵢ was predicted. Hindsight helps the hyper-parameters: forecasts that were made and kept at
+    In closed form too. Hindsight helps the hyper-parameters: forecasts that were made and kept at
     the time are the better judges.
     """
     with torch.no_grad():
-        sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
-        error = (model.gp.chol.mT @ model.gp.alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
+        error, sd = model.gp.one_step_ahead()
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
     return HeldOutPredictions(y[1:], mean[1:], spread[1:])
 

@@ -27,7 +27,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import (
     MOST_FITTED,
     Likelihood,
@@ -40,7 +40,23 @@ from edrbo.surrogate.fit import (
     unpack,
 )
 from edrbo.surrogate.gaussian_model import Differentiable, GaussianModel, PairedModel, Pullback
-from edrbo.surrogate.kernels import EXPERTS, Hyperparameters, Priors, dimension_scaled, ensemble_priors, get_kernel
+from edrbo.surrogate.inducing_gp import (
+    MIN_ROWS,
+    MOST_EXACT,
+    MOST_POINTS,
+    TOLERABLE,
+    InducingGP,
+    find_inducing_points,
+)
+from edrbo.surrogate.kernels import (
+    EXPERTS,
+    Hyperparameters,
+    Kernel,
+    Priors,
+    dimension_scaled,
+    ensemble_priors,
+    get_kernel,
+)
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling, Warping
@@ -115,7 +131,9 @@ Weighting = Literal["equal", "evidence"]
 class Surrogate:
     """What to fit: which experts, under which priors. ``fit`` makes an ``ExpertEnsemble`` of it.
 
-    The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood.
+    The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood. Of
+    ``condensed_from`` different inputs or more the posterior is that of at most so many ``inducing_points``, where
+    these leave little out (surrogate/inducing_gp.py).
     """
 
     fits: ClassVar[bool] = True  # whether hyper-parameters are chosen by the data, and so in doubt
@@ -124,6 +142,8 @@ class Surrogate:
     experts: tuple[str, ...] = EXPERTS
     priors: Callable[[int], Priors] = ensemble_priors
     weighting: Weighting = "equal"
+    condensed_from: int = MIN_ROWS
+    inducing_points: int = MOST_POINTS
 
     def fit(
         self,
@@ -157,6 +177,8 @@ class Surrogate:
         Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row. Known noise is in units of y,
         so with the standardization the old rows of the factors change too: then they are rebuilt.
         """
+        if isinstance(model.gp, InducingGP):
+            return _absorbed(model, model.gp, X, Y, Yvar)
         scaling = model.scaling.again(Y)
         if Yvar is not None and not bool(Yvar.isnan().all()):
             return self._at(X, Y, Yvar, model.gp.hyper, scaling)
@@ -186,20 +208,49 @@ class Surrogate:
         kernels = tuple(get_kernel(name) for name in self.experts)
         standardized = scaling.standardize(Y)
         x, y, noise_variance, replicates = _as_rows(X, standardized, scaling.noise_variance(Yvar, Y))
-        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, None if replicates is None else replicates.count)
+        count = None if replicates is None else replicates.count
+        points = self._inducing_points(kernels, hyper, x)
+        if points is not None:
+            noise_rows, mean_sd = noise_per_expert(hyper.noise_variance, len(x), noise_variance, count), self.priors
+            condensed = InducingGP.of(kernels, hyper, x, y, noise_rows, points, mean_sd(x.shape[-1]).mean_sd)
+            return ExpertEnsemble(condensed, scaling, self.weighting, replicates)
+        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, count)
         return self._with_mean(gp, standardized, scaling, replicates)
+
+    def _inducing_points(self, kernels: tuple[Kernel, ...], hyper: Hyperparameters, x: Tensor) -> Tensor | None:
+        """The numbers of the rows of ``x`` (n × d) that tell of all others; None where the model is to be exact: of few
+        rows, or of not so many where too much would be left out."""
+        if len(x) < self.condensed_from:
+            return None
+        points, left_out = find_inducing_points(kernels, hyper, x, self.inducing_points)
+        most_exact = MOST_EXACT * self.condensed_from // MIN_ROWS
+        return points if left_out <= TOLERABLE or len(x) > most_exact else None
 
     def _with_mean(
         self, gp: ExactGP, standardized: Tensor, scaling: Scaling, replicates: Replicates | None
     ) -> ExpertEnsemble:
         if replicates is not None:
             replicates, standardized = replicates.with_outcomes(standardized), replicates.mean(standardized)
+        if isinstance(gp, InducingGP):
+            return ExpertEnsemble(gp.with_outcomes(standardized), scaling, self.weighting, replicates)
         mean = profile_mean(gp.chol, standardized, self.priors(gp.x.shape[-1]).mean_sd)
         return ExpertEnsemble(gp.with_outcomes(standardized, mean), scaling, self.weighting, replicates)
 
     def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
         """What belongs to the outcomes of a fit with these hyper-parameters."""
         return Scaling.of(Y)
+
+
+def _absorbed(model: ExpertEnsemble, gp: InducingGP, X: Tensor, Y: Tensor, Yvar: Tensor | None) -> ExpertEnsemble:
+    """``model`` with the observations of ``X`` (n × d) it lacks. Its standardization stays: of so many outcomes a few
+    more move it by next to nothing."""
+    old = model.observations
+    standardized, known = model.scaling.standardize(Y[old:]), None
+    if Yvar is not None:
+        known = model.scaling.noise_variance(Yvar[old:], Y[old:])
+    noise_rows = noise_per_expert(gp.hyper.noise_variance, len(Y) - old, known)
+    replicates = None if model.replicates is None else model.replicates.and_more(len(Y) - old)
+    return replace(model, gp=gp.absorb(X[old:], standardized, noise_rows), replicates=replicates)
 
 
 def _as_rows(
@@ -267,12 +318,13 @@ class ExpertEnsemble(GaussianModel):
     @property
     def observations(self) -> int:
         """How many it has seen."""
-        return self.gp.x.shape[-2] if self.replicates is None else len(self.replicates.rows)
+        return self.gp.count if self.replicates is None else len(self.replicates.rows)
 
     @property
     def inputs(self) -> Tensor:
         """Those of every observation (... × n × d)."""
-        return self.gp.x if self.replicates is None else self.gp.x[..., self.replicates.rows, :]
+        data = self.gp.observed
+        return data if self.replicates is None else data[..., self.replicates.rows, :]
 
     def log_evidence(self) -> Tensor:
         """Log marginal likelihood of the standardized outcomes (... × M)."""
@@ -367,8 +419,8 @@ class ExpertEnsemble(GaussianModel):
         with variance 1/A_ii; where it is a mean, the rest of its own observations count as well.
         """
         gp = self.gp
-        precision = torch.cholesky_inverse(gp.chol).diagonal(dim1=-2, dim2=-1)  # M × k
-        mean = gp.y - gp.alpha / precision
+        alpha, precision = gp.held_out()  # M × k each
+        mean = gp.y - alpha / precision
         if self.replicates is None:
             return gp.y, mean, precision.rsqrt()
         rows, share = self.replicates.rows, self.replicates.share

@@ -114,6 +114,17 @@ class ExactGP:
 
         ``x`` and ``y`` may carry more batch dimensions than the model (fantasies).
         """
+        n = self.x.shape[-2]
+        x, y, noise_rows, chol, all_x = self._grown(x, y, noise_variance)
+        batch = x.shape[:-2]
+        all_y = torch.cat([self.y.expand(*batch, n), y], dim=-1)
+        all_noise = torch.cat([self.noise_variance.expand(*batch, len(self.kernels), n), noise_rows], dim=-1)
+        return ExactGP(self.kernels, self.hyper, all_x, all_y, all_noise, chol, _alpha(chol, all_y, self.hyper.mean))
+
+    def _grown(
+        self, x: Tensor, y: Tensor, noise_variance: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """New rows in all batch dimensions with their noise (... × M × q), and factor and inputs with them."""
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-1], self.x.shape[:-2])
         x = x.expand(*batch, *x.shape[-2:])
         y = y.expand(*batch, y.shape[-1])
@@ -131,10 +142,7 @@ class ExactGP:
         chol[..., n:, :n] = lower
         # of a repeated input the corner is rounding error alone and gives jitter no scale: the prior variance does
         chol[..., n:, n:] = safe_cholesky(corner, self.hyper.outputscale[:, None])
-        all_x = torch.cat([old_x, x], dim=-2)
-        all_y = torch.cat([self.y.expand(*batch, n), y], dim=-1)
-        all_noise = torch.cat([self.noise_variance.expand(*batch, experts, n), noise_rows], dim=-1)
-        return ExactGP(self.kernels, self.hyper, all_x, all_y, all_noise, chol, _alpha(chol, all_y, self.hyper.mean))
+        return x, y, noise_rows, chol, torch.cat([old_x, x], dim=-2)
 
     def _gram(self, a: Tensor, b: Tensor) -> Tensor:
         return gram(
@@ -183,6 +191,48 @@ class ExactGP:
         constant = 0.5 * math.log(2.0 * math.pi) * self.y.shape[-1]
         evidence: Tensor = -0.5 * (residual * self.alpha).sum(-1) - roots - constant
         return evidence
+
+    # What is asked of a model about its data; those of a model that is condensed are not its rows (``InducingGP``).
+
+    @property
+    def observed(self) -> Tensor:
+        """The inputs of the data (... × n × d)."""
+        return self.x
+
+    @property
+    def count(self) -> int:
+        """How many rows it has seen."""
+        return self.x.shape[-2]
+
+    @property
+    def fitted(self) -> Tensor:
+        """K α (... × M × n): the posterior mean at the rows, less the constant mean."""
+        return self.y.unsqueeze(-2) - self.hyper.mean[:, None] - self.noise_variance * self.alpha
+
+    def information_gain(self) -> Tensor:
+        """log det(I + K/noise) of each expert (M), of all the data; O(n)."""
+        factor = 2.0 * self.chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        gain: Tensor = (factor - self.noise_variance.log().sum(-1)).clamp_min(0.0)
+        return gain
+
+    def held_out(self) -> tuple[Tensor, Tensor]:
+        """α, and the diagonal of (K + noise)⁻¹ (M × n each): what leaving one out takes."""
+        return self.alpha, torch.cholesky_inverse(self.chol).diagonal(dim1=-2, dim2=-1)
+
+    def one_step_ahead(self) -> tuple[Tensor, Tensor]:
+        """The errors of each outcome (M × n) as predicted from those before it, and the standard deviations of that.
+
+        With K + noise = L Lᵀ the rows of L⁻¹(y − mean) are the errors in units of Lᵢᵢ.
+        """
+        sd = self.chol.diagonal(dim1=-2, dim2=-1)
+        return (self.chol.mT @ self.alpha.unsqueeze(-1)).squeeze(-1) * sd, sd  # L⁻¹(y − mean) = Lᵀα
+
+    def whitened_information(self, chol: Tensor, cross: Tensor, least: Tensor) -> Tensor:
+        """L_S⁻¹ K_Sn Λ⁻¹ K_nS L_S⁻ᵀ (M × k × k): what the rows tell at k points with the prior factor ``chol``, whose
+        covariance with the rows is ``cross`` (M × k × n), with noise of at ``least`` so much (M × 1)."""
+        noise_variance = torch.maximum(self.noise_variance, least)
+        reported = torch.linalg.solve_triangular(chol, cross, upper=False)  # L_S⁻¹ K_Sn
+        return (reported / noise_variance[:, None]) @ reported.mT
 
 
 def noise_per_expert(noise_variance: Tensor, n: int, known: Tensor | None, count: Tensor | None = None) -> Tensor:

@@ -23,6 +23,7 @@ from edrbo.streams import stream
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, profile_mean, unpack
+from edrbo.surrogate.inducing_gp import PseudoGP
 from edrbo.surrogate.kernels import Hyperparameters, Kernel, Priors
 from edrbo.surrogate.quasi_newton import minimize_newton
 
@@ -47,6 +48,8 @@ def doubted(surrogate: Surrogate, model: ExpertEnsemble) -> ExpertEnsemble:
 def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) -> ExpertEnsemble:
     """The experts of ``model``, each as ``members`` draws of its hyper-parameters given the same data."""
     gp = model.gp
+    if isinstance(gp, PseudoGP):  # of so many observations there is little doubt
+        return model
     n, experts = len(gp.y), len(gp.kernels)
     proposed = min(PROPOSED, int(LARGEST_WORK / (2.0 * experts * n**3)))
     if proposed < FEWEST_PROPOSED or gp.x.ndim > 2:

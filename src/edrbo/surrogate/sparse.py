@@ -47,10 +47,9 @@ class SparseGP:
         cross = gram(gp.kernels, sqdist, gp.hyper.outputscale, gp.hyper.shape)
         own = cross[..., rows]
         own.diagonal(dim1=-2, dim2=-1).copy_((1.0 + JITTER) * scale.expand(-1, len(rows)))
-        chol, noise_variance = safe_cholesky(own), torch.maximum(gp.noise_variance, JITTER * scale)
-        reported = torch.linalg.solve_triangular(chol, cross, upper=False)  # L_S⁻¹ K_Sn
+        chol = safe_cholesky(own)
         identity = torch.eye(len(rows), dtype=own.dtype).expand_as(own)
-        inner = identity + (reported / noise_variance[:, None]) @ reported.mT  # L_S⁻¹ A L_S⁻ᵀ
+        inner = identity + gp.whitened_information(chol, cross, JITTER * scale)  # L_S⁻¹ A L_S⁻ᵀ
         root = safe_cholesky(identity - torch.cholesky_inverse(safe_cholesky(inner)))
         inverse = torch.linalg.solve_triangular(chol, identity, upper=False)
         whitening = scale[..., None] * (root.mT @ inverse)
