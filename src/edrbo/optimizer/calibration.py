@@ -84,10 +84,13 @@ class LeaveOneOut(HeldOutPredictions):
 
 
 @engine_threads()
-def leave_one_out(model: ExpertEnsemble) -> LeaveOneOut:
-    """Of the observations the model is fitted to."""
+def leave_one_out(model: ExpertEnsemble, most: int | None = None) -> LeaveOneOut:
+    """Of the observations the model is fitted to, or of at ``most`` so many of them, at even steps."""
+    some, count = None, model.observations
+    if most is not None and count > most:
+        some = torch.from_numpy(np.linspace(0, count - 1, most).astype(np.int64))
     with torch.no_grad():
-        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out()))
+        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out(some)))
 
 
 @engine_threads()
@@ -184,6 +187,7 @@ def _logs(v: float, log_t: float) -> tuple[float, float]:
 PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
 TAIL_MARGIN = 1.15  # of a tail: a design is recommended because the data make it look good, errors included
+ENOUGH = 512  # of very many outcomes, errors tell as well as all would
 PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
 
 
@@ -226,8 +230,8 @@ def earned_trust(model: ExpertEnsemble) -> Trust:
     Σ error² / Σ predicted variance: outcomes in new places, whose variance is large, weigh most, and those beside a
     near-duplicate, easy to predict, weigh next to nothing.
     """
-    found = leave_one_out(model)
-    count = len(found.y)
+    found = leave_one_out(model, None if model.condensed is None else ENOUGH)
+    count = model.observations
     noise_variance = model.gp.noise_variance
     if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
         noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share

@@ -204,7 +204,7 @@ class Recommender:
         designs, contexts = space.decode_designs(data.x[rows]), space.name_contexts(data.c[rows])
         return [
             TriedRun(
-                run=runs[int(row)],
+                run=int(runs[row]),
                 design=designs[i],
                 context=contexts[i] if contexts[i] else None,
                 value=float(data.y[row]),

@@ -306,6 +306,15 @@ def radius(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
     return torch.where(positive, torch.where(positive, largest, 1.0).sqrt(), 0.0)
 
 
+@dataclass(frozen=True)
+class Condensed:
+    """A posterior of so many inducing ``points``, with what these leave out of f at the data, as a variance: the mean,
+    in units of the noise, or where there is hardly any noise of a thousandth of the variance of f."""
+
+    points: int
+    left_out: float
+
+
 @dataclass(frozen=True, eq=False)
 class ExpertEnsemble(GaussianModel):
     """M experts fitted to one data set. ``replicates`` tells which observations share a row of ``gp``, if some do."""
@@ -412,27 +421,34 @@ class ExpertEnsemble(GaussianModel):
         replicates = None if self.replicates is None else self.replicates.and_more(X.shape[-2])
         return replace(self, gp=self.gp.extend(X, y, noise_variance), replicates=replicates)
 
-    def leave_one_out(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Each standardized outcome (n) as predicted from all others: mean and standard deviation, M × n.
+    def leave_one_out(self, some: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Each standardized outcome (n), or of ``some`` (q), as predicted from all others: mean and standard deviation,
+        M × n.
 
         In closed form. With A = (K + noise)⁻¹ and α = A(y − mean), a row is predicted from the other rows as y − α/A_ii
         with variance 1/A_ii; where it is a mean, the rest of its own observations count as well.
         """
         gp = self.gp
-        alpha, precision = gp.held_out()  # M × k each
-        mean = gp.y - alpha / precision
         if self.replicates is None:
-            return gp.y, mean, precision.rsqrt()
-        rows, share = self.replicates.rows, self.replicates.share
-        y = gp.y[rows] + self.replicates.deviation
-        noise_variance, signal = (
-            gp.noise_variance[:, rows],
-            (1.0 / precision - gp.noise_variance).clamp_min(0.0)[:, rows],
-        )
+            alpha, precision = gp.held_out(some)  # M × n each
+            y = gp.y if some is None else gp.y[some]
+            return y, y - alpha / precision, precision.rsqrt()
+        each = slice(None) if some is None else some
+        rows, share = self.replicates.rows[each], self.replicates.share[each]
+        alpha, precision = gp.held_out(rows)
+        y = gp.y[rows] + self.replicates.deviation[each]
+        mean, noise_variance = gp.y[rows] - alpha / precision, gp.noise_variance[:, rows]
+        signal = (1.0 / precision - noise_variance).clamp_min(0.0)
         certain = signal * (1.0 - share) + noise_variance
         gain = signal * (1.0 - share) / certain
-        predicted = mean[:, rows] * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
+        predicted = mean * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
         return y, predicted, (signal * (1.0 - gain) + noise_variance / share).sqrt()
+
+    @property
+    def condensed(self) -> Condensed | None:
+        """How the posterior is approximated; None where it is exact."""
+        gp = self.gp
+        return Condensed(gp.prior.shape[-1], gp.left_out) if isinstance(gp, InducingGP) else None
 
 
 GROWTH = 1.05  # the next fit comes when the data have grown by this factor

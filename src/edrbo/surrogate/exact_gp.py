@@ -215,9 +215,10 @@ class ExactGP:
         gain: Tensor = (factor - self.noise_variance.log().sum(-1)).clamp_min(0.0)
         return gain
 
-    def held_out(self) -> tuple[Tensor, Tensor]:
-        """α, and the diagonal of (K + noise)⁻¹ (M × n each): what leaving one out takes."""
-        return self.alpha, torch.cholesky_inverse(self.chol).diagonal(dim1=-2, dim2=-1)
+    def held_out(self, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """α, and the diagonal of (K + noise)⁻¹ (M × q each): what leaving one of ``rows`` (q), or of all, out takes."""
+        precision = torch.cholesky_inverse(self.chol).diagonal(dim1=-2, dim2=-1)
+        return (self.alpha, precision) if rows is None else (self.alpha[..., rows], precision[..., rows])
 
     def one_step_ahead(self) -> tuple[Tensor, Tensor]:
         """The errors of each outcome (M × n) as predicted from those before it, and the standard deviations of that.

@@ -46,7 +46,7 @@ CHUNK = 1024  # rows that are looked at together
 STEP = 128  # rows that are predicted together, one step ahead
 FEW = 64  # modelled rows that are kept as they are; of more the sums are taken
 JITTER = 1e-9  # of the prior variance at inducing points
-PROBES = 32  # rows by which the roughest expert is found
+PROBES = 128  # rows by which the roughest expert is found
 
 
 def least_noise(hyper: Hyperparameters) -> Tensor:
@@ -353,14 +353,14 @@ class InducingGP(PseudoGP):
         gain: Tensor = 2.0 * inner.diagonal(dim1=-2, dim2=-1).log().sum(-1) + beyond
         return gain.clamp_min(0.0)
 
-    def held_out(self) -> tuple[Tensor, Tensor]:
-        """(Q + Λ)⁻¹(y − mean) and the diagonal of (Q + Λ)⁻¹, M × n each: O(n k²)."""
+    def held_out(self, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(Q + Λ)⁻¹(y − mean) and the diagonal of (Q + Λ)⁻¹ for ``rows`` (q), or all: M × q each, O(q k²)."""
         inner = safe_cholesky(self.summary.gram + torch.eye(self.prior.shape[-1], dtype=self.prior.dtype))
         moments = self.summary.moments
         weights = torch.cholesky_solve(moments[..., :1] - self.hyper.mean[:, None, None] * moments[..., 1:], inner)
         solved, precision = [], []
         points = self.x[: self.prior.shape[-1]]
-        for some in torch.split(torch.arange(len(self.data)), CHUNK):
+        for some in torch.split(torch.arange(len(self.data)) if rows is None else rows, CHUNK):
             whitened, residual = _whitened(self.kernels, self.hyper, points, self.prior, self.data[some])
             noise = self.noise_variance[:, some] + residual
             told = (whitened.mT @ weights).squeeze(-1)
