@@ -162,6 +162,14 @@ class Surrogate:
         """
         return self._fit(X, Y, Yvar, Scaling.of(Y), start, cold)
 
+    def fit_hyperparameters(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None, *, start: Hyperparameters | None, cold: bool
+    ) -> Hyperparameters:
+        """Those of ``fit``, but for the mean; without a model of all the data where the fit needs none."""
+        if type(self).fit is not Surrogate.fit:
+            return self.fit(X, Y, Yvar, start=start, cold=cold).gp.hyper
+        return self._hyperparameters(X, Y, Yvar, Scaling.of(Y), start, cold)
+
     def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> ExpertEnsemble:
         """Condition on the data at given covariance parameters; the constant mean is profiled."""
         return self._at(X, Y, Yvar, hyper, self._scaling(Y, hyper))
@@ -189,6 +197,11 @@ class Surrogate:
     def _fit(
         self, X: Tensor, Y: Tensor, Yvar: Tensor | None, scaling: Scaling, start: Hyperparameters | None, cold: bool
     ) -> ExpertEnsemble:
+        return self._at(X, Y, Yvar, self._hyperparameters(X, Y, Yvar, scaling, start, cold), scaling)
+
+    def _hyperparameters(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None, scaling: Scaling, start: Hyperparameters | None, cold: bool
+    ) -> Hyperparameters:
         kernels = tuple(get_kernel(name) for name in self.experts)
         priors = self.priors(X.shape[-1])
         some, known = _fitted_rows(X), scaling.noise_variance(Yvar, Y)
@@ -197,10 +210,10 @@ class Surrogate:
         )
         likelihood = Likelihood(x, y, noise_variance, priors, replicates)
         if start is not None and not cold:
-            return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, pack(start)), scaling)
+            return fit_experts(kernels, likelihood, pack(start))
         default = default_theta(kernels, X.shape[-1], priors)
         starts = default if start is None else torch.cat([pack(start), default])
-        return self._at(X, Y, Yvar, fit_cold(kernels, likelihood, starts, default), scaling)
+        return fit_cold(kernels, likelihood, starts, default)
 
     def _at(
         self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling
@@ -452,6 +465,7 @@ class ExpertEnsemble(GaussianModel):
 
 
 GROWTH = 1.05  # the next fit comes when the data have grown by this factor
+FRESH_FROM = 512  # observations from which on a fit to doubled data knows nothing of those before it: they say no more
 
 
 def fit_sizes(n: int) -> list[int]:
@@ -467,6 +481,11 @@ def _is_new_scale(size: int) -> bool:
     """Whether to search from the priors' modes as well: for small data, and each time the data have doubled."""
     sizes = fit_sizes(size)
     return size <= 10 or size.bit_length() > sizes[-2].bit_length()
+
+
+def _is_fresh(size: int) -> bool:
+    """Whether a fit forgets those before it, so that who begins here ends like who went on."""
+    return size > FRESH_FROM and _is_new_scale(size)
 
 
 def _is_recoded(before: Tensor, after: Tensor) -> bool:
@@ -510,12 +529,17 @@ def advance(
         base, fitted, hyper = previous.base, previous.fitted, previous.hyper
     elif start is not None and start[0] <= sizes[-1]:
         fitted, hyper = start
-    for size in sizes if surrogate.warm else sizes[-1:]:
+    first = max((size for size in sizes if _is_fresh(size)), default=1)
+    for size in [size for size in sizes if size >= first] if surrogate.warm else sizes[-1:]:
         if size > fitted:
             X = inputs(size)[:size]
             cold = _is_new_scale(size) or (fitted > 0 and _is_recoded(inputs(fitted)[:fitted], X[:fitted]))
-            base = surrogate.fit(X, Y[:size], noise_variance(size), start=hyper, cold=cold)
-            fitted, hyper = size, base.gp.hyper
+            data, start_at = (X, Y[:size], noise_variance(size)), None if _is_fresh(size) else hyper
+            if size == sizes[-1]:
+                base = surrogate.fit(*data, start=start_at, cold=cold)
+                fitted, hyper = size, base.gp.hyper
+            else:
+                fitted, hyper = size, surrogate.fit_hyperparameters(*data, start=start_at, cold=cold)
     X = inputs(fitted)
     if base is None:
         assert hyper is not None
