@@ -107,6 +107,8 @@ class RecommendationText(Protocol):
     def outcomes(self) -> Mapping[str, OutcomeText]: ...
     @property
     def limits_hold(self) -> bool | None: ...
+    @property
+    def approximation(self) -> Mapping[str, float] | None: ...
 
 
 class PointText(Protocol):
@@ -387,6 +389,10 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
         lines.append(Fact("left to gain", most, f"{bound}; {VAGUE}" if vague else bound))
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
+    if found.approximation is not None:
+        points, error = int(found.approximation["inducing_points"]), found.approximation["leave_out"]
+        left = f"so that many runs take little time; what they leave out is {_half(error, unit)}"
+        lines.append(Fact("approximated", f"{points} runs stand for all", left))
     return lines
 
 

@@ -551,6 +551,16 @@ class Recommendation:
         return len(self._known.training_data.observations)
 
     @property
+    def approximation(self) -> dict[str, float] | None:
+        """Of very many outcomes the model is that of so many ``inducing_points``, runs that stand for all; what these
+        ``leave_out`` of f at the runs is so large, a standard deviation. None where the model is exact."""
+        model, units = self._known.posterior.model, self._known.training_data.units
+        if model.condensed is None:
+            return None
+        left_out = float(units.spread_to_user(model.condensed.error))
+        return {"inducing_points": model.condensed.points, "leave_out": left_out}
+
+    @property
     def distribution_error(self) -> float:
         """Wasserstein-2 distance of the atoms the search used from the distribution they stand for, coded."""
         return self._known.posterior.points.compression_error
@@ -592,6 +602,7 @@ PARTS = (
         "disagreement",
         "context_effect",
         "distribution_error",
+        "approximation",
         "observations",
         "success",
     ),

@@ -47,6 +47,7 @@ from edrbo.surrogate.inducing_gp import (
     TOLERABLE,
     InducingGP,
     find_inducing_points,
+    least_noise,
 )
 from edrbo.surrogate.kernels import (
     EXPERTS,
@@ -321,10 +322,14 @@ def radius(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
 
 @dataclass(frozen=True)
 class Condensed:
-    """A posterior of so many inducing ``points``, with what these leave out of f at the data, as a variance: the mean,
-    in units of the noise, or where there is hardly any noise of a thousandth of the variance of f."""
+    """A posterior of so many inducing ``points``.
+
+    What these leave out of f at the data is the ``error``, a standard deviation in units of y. As a variance it is
+    ``left_out`` times that of the noise, or of a thousandth of f's where there is hardly any noise.
+    """
 
     points: int
+    error: float
     left_out: float
 
 
@@ -460,8 +465,11 @@ class ExpertEnsemble(GaussianModel):
     @property
     def condensed(self) -> Condensed | None:
         """How the posterior is approximated; None where it is exact."""
-        gp = self.gp
-        return Condensed(gp.prior.shape[-1], gp.left_out) if isinstance(gp, InducingGP) else None
+        gp = self.gp.unshifted if isinstance(self.gp, ShiftedGP) else self.gp
+        if not isinstance(gp, InducingGP):
+            return None
+        error = gp.residual.mean().sqrt() * self.scaling.slope(gp.residual.new_zeros(()))
+        return Condensed(gp.prior.shape[-1], float(error), float((gp.residual / least_noise(gp.hyper)).mean()))
 
 
 GROWTH = 1.05  # the next fit comes when the data have grown by this factor

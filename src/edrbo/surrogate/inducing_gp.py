@@ -16,7 +16,7 @@ of k observations can do, this one can, as fast. R is never more than the noise 
 Inducing points are found by randomly pivoted Cholesky (Chen, Epperly, Tropp and Webber, 2023): the next one is a row
 drawn with its residual as probability. That keeps the sum of all residuals small, and so favors places where there are
 many data, as around a design that is good; the largest residual first (greedy) would spread points over the whole cube.
-The mean residual is the error of the approximation, and known: ``left_out``.
+The mean ``residual`` is the error of the approximation, and known.
 
     Z        k × d         inducing points, rows of the data
     prior    M × k × k     L
@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -327,10 +326,10 @@ class InducingGP(PseudoGP):
     def count(self) -> int:
         return len(self.data) + self.x.shape[-2] - self.prior.shape[-1]
 
-    @cached_property
-    def left_out(self) -> float:
-        """The mean residual of the data, in units of ``least_noise``; the experts' mean."""
-        return float((self.summary.residual / len(self.data) / least_noise(self.hyper)).mean())
+    @property
+    def residual(self) -> Tensor:
+        """The mean of the residuals at the data (M)."""
+        return self.summary.residual / len(self.data)
 
     def log_evidence(self) -> Tensor:
         """Of the observations, and of the modelled rows after these (... × M)."""

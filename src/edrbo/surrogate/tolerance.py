@@ -71,6 +71,7 @@ class ShiftedGP(ExactGP):
     """``ExactGP`` whose points, data included, are queries: data stand at what came out, u = ½."""
 
     shift: Shift
+    unshifted: ExactGP  # on inputs
     sparse: ClassVar[bool] = False
 
     @classmethod
@@ -79,14 +80,25 @@ class ShiftedGP(ExactGP):
         x = shift.beside(gp.x, gp.x.new_full((*gp.x.shape[:-1], shift.count), 0.5))
         own = gp.hyper.lengthscale[:, shift.columns] / (shift.offset + 0.5 * shift.slope)
         hyper = replace(gp.hyper, lengthscale=shift.beside(gp.hyper.lengthscale, own))
-        return cls(gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, shift)
+        return cls(gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, shift, gp)
 
     @property
-    def unshifted(self) -> ExactGP:
-        """On inputs."""
-        hyper = replace(self.hyper, lengthscale=self.shift.without(self.hyper.lengthscale))
-        x = self.shift.inputs(self.x)
-        return ExactGP(self.kernels, hyper, x, self.y, self.noise_variance, self.chol, self.alpha)
+    def observed(self) -> Tensor:
+        data = self.unshifted.observed
+        return self.shift.beside(data, data.new_full((*data.shape[:-1], self.shift.count), 0.5))
+
+    @property
+    def count(self) -> int:
+        return self.unshifted.count
+
+    def log_evidence(self) -> Tensor:
+        return self.unshifted.log_evidence()
+
+    def held_out(self, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return self.unshifted.held_out(rows)
+
+    def one_step_ahead(self) -> tuple[Tensor, Tensor]:
+        return self.unshifted.one_step_ahead()
 
     def expert(self, m: int) -> ShiftedGP:
         return ShiftedGP.of(self.unshifted.expert(m), self.shift)
