@@ -5,8 +5,8 @@ many_runs.py table   the rows of docs/speed.md
 
 Five problems with noise of 5 % of the range of outcomes. A history stands for a year of production: a third of the
 designs anywhere, the others around a good one, nearer and nearer. On one history of 1,500 runs the exact model and the
-condensed one recommend a design, say in which interval its mean lies, predict 64 designs, and make the next 20
-suggestions, each of which is evaluated and told. Then the condensed one does so with 1,000, 3,000 and 10,000 runs.
+condensed one recommend a design, predict 64 designs with intervals of their means, and make the next suggestions, each
+of which is evaluated and told. Then the condensed one does so with 1,000 and 10,000 runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,20 @@ PROBLEMS = ("hartmann", "six-hump-camel", "modified-branin", "ackley", "wing")
 NOISE = 0.05  # of the range of outcomes
 PREDICTED = 64  # designs
 NEVER = 10**9
-COLUMNS = ("problem", "model", "n", "seed", "range", "recommended", "inside", "regret", "ask", "left_out", "points")
+COLUMNS = (
+    "problem",
+    "model",
+    "n",
+    "seed",
+    "asks",
+    "range",
+    "recommended",
+    "inside",
+    "regret",
+    "ask",
+    "left_out",
+    "points",
+)
 
 
 @dataclass(frozen=True)
@@ -48,12 +61,12 @@ class Case:
     asks: int
 
 
-def cases(seeds: int) -> list[Case]:
+def cases(seeds: int, asks: int) -> list[Case]:
     found = []
     for seed in range(seeds):
         for name in PROBLEMS:
-            found += [Case(name, model, 1500, seed, 20) for model in ("condensed", "exact")]
-    return found + [Case(name, "condensed", n, 0, 20) for name in PROBLEMS for n in (1000, 3000, 10_000)]
+            found += [Case(name, model, 1500, seed, asks) for model in ("condensed", "exact")]
+    return found + [Case(name, "condensed", n, 0, asks) for name in PROBLEMS for n in (1000, 10_000)]
 
 
 def noisy(name: str) -> tuple[Problem, float]:
@@ -124,6 +137,7 @@ def run_case(case: Case) -> dict[str, object]:
         "model": case.model,
         "n": case.n,
         "seed": case.seed,
+        "asks": case.asks,
         "range": f"{width:.6g}",
         "recommended": f"{float(problem.optimum - problem.expected(best)) / width:.6g}",
         "inside": f"{inside:.4g}",
@@ -141,11 +155,11 @@ def rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def run(seeds: int) -> None:
+def run(seeds: int, asks: int) -> None:
     warnings.simplefilter("ignore", edrbo.errors.ImplausibleWarning)
     torch.set_num_threads(1)
     done = {(row["problem"], row["model"], row["n"], row["seed"]) for row in rows()}
-    for case in cases(seeds):
+    for case in cases(seeds, asks):
         if (case.problem, case.model, str(case.n), str(case.seed)) in done:
             continue
         row, new = run_case(case), not RESULTS.exists()
@@ -166,9 +180,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["run", "table"])
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--asks", type=int, default=100, help="suggestions after the recommendation")
     arguments = parser.parse_args()
     if arguments.what == "run":
-        run(arguments.seeds)
+        run(arguments.seeds, arguments.asks)
     print("\n".join(table()))
 
 
