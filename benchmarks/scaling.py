@@ -2,7 +2,8 @@
 
 scaling.py run       in benchmarks/results/scaling.csv; what is there is not run again
 scaling.py table     the rows of docs/speed.md
-scaling.py picture   docs/pictures/scaling.svg
+scaling.py picture   docs/pictures/scaling.png
+scaling.py smaller   many variables, and eight suggestions at once
 
 One thread, CPU seconds, on one problem (two design variables, one context), from the same data. Ours is a step of a run
 that goes on: the mean of a step with a refit and of those without, as often as each comes (``step``), and the step with
@@ -32,12 +33,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 import growth
 
 from edrbo import Optimizer
-from edrbo.charts import Axis, Chart, Line, chart_svg
+from edrbo.charts import Axis, Chart, Line
+from edrbo.charts.description import Color
+from edrbo.charts.figure import draw_all
 from edrbo.optimizer.outcome_model import StoredFit
 from edrbo.surrogate.ensemble import fit_sizes
 
 RESULTS = Path(__file__).parent / "results" / "scaling.csv"
-PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "scaling.svg"
+PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "scaling.png"
 SIZES = (200, 1000, 2000, 5000, 10_000)
 NOISE = 0.02
 STEPS, TELLS = 3, 50
@@ -171,13 +174,29 @@ def ax(n: int) -> dict[str, float]:
     return {"step": cpu(lambda: client.get_next_trials(max_trials=1))}
 
 
-PROGRAMS: dict[str, tuple[Callable[[int], dict[str, float]], int]] = {  # with the largest size that is tried
+# with the largest size that is tried
+PROGRAMS: dict[str, tuple[Callable[[int], dict[str, float]], int]] = {
     "edrbo": (ours, 10_000),
     "BoTorch exact": (botorch_exact, 2000),
     "BoTorch SVGP": (botorch_svgp, 10_000),
     "Optuna GP": (optuna_gp, 1000),
     "Ax": (ax, 1000),
 }
+
+
+def smaller() -> None:
+    """Seventeen design and five context variables with 300 runs, and the usual ones with 200."""
+    for size in (replace(growth.USUAL, n=300, d=17, d_c=5), growth.USUAL):
+        optimizer = growth.reported(size, size.n, 0)
+        data, before = optimizer._main.data(), fit_sizes(size.n)[-2]
+        hyper = optimizer.method.surrogate.fit(
+            data.inputs(before)[:before], torch.tensor(data.outcomes[:before])
+        ).gp.hyper
+        ready = Optimizer.of(optimizer.state, StoredFit(before, hyper, before, data.digest(before)))
+        found = cpu(ready.ask), cpu(ready.ask), cpu(lambda one=ready: one.ask(8))
+        print(
+            f"{size.d} + {size.d_c}, {size.n} runs: {found[0]:.3f} with a refit, {found[1]:.3f}, eight {found[2]:.3f}"
+        )
 
 
 def rows() -> list[dict[str, str]]:
@@ -231,22 +250,29 @@ def table() -> list[str]:
 
 
 def picture() -> None:
-    colors = ("green", "blue", "orange", "grey", "red")
-    marks = []
-    for color, name in zip(colors, PROGRAMS, strict=True):
-        found = measured(name, "step")
-        marks.append(Line([float(np.log10(n)) for n in found], [float(np.log10(s)) for s in found.values()], color, name))
-    PICTURE.write_text(chart_svg(Chart("Seconds of a suggestion", Axis.of("runs"), Axis.of("seconds"), tuple(marks))))
+    colors: tuple[Color, ...] = ("green", "blue", "orange", "grey", "purple")
+    found = {name: measured(name, "step") for name in PROGRAMS}
+    marks = [
+        Line(list(found[name]), list(found[name].values()), color, name)
+        for color, name in zip(colors, PROGRAMS, strict=True)
+    ]
+    seconds = [value for values in found.values() for value in values.values()]
+    across = Axis.of("runs", (SIZES[0] / 1.2, SIZES[-1] * 1.2), log=True)
+    up = Axis.of("CPU seconds of a suggestion", (min(seconds) / 2.0, max(seconds) * 2.0), log=True)
+    draw_all([Chart("One suggestion, one thread", across, up, tuple(marks))]).savefig(PICTURE, dpi=110)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "one", "table", "picture"])
+    parser.add_argument("what", choices=["run", "one", "smaller", "table", "picture"])
     parser.add_argument("program", nargs="?", choices=[*PROGRAMS])
     parser.add_argument("n", nargs="?", type=int)
     arguments = parser.parse_args()
     if arguments.what == "one":
         one(arguments.program, arguments.n)
+        return
+    if arguments.what == "smaller":
+        smaller()
         return
     if arguments.what == "run":
         run()

@@ -9,7 +9,7 @@ Glossary: M experts, n observations, N query points, d inputs; ... are optional 
     alpha    ... × M × n     (K + noise)⁻¹ (y − mean)
 
 The engine is our own because it is measured to be far faster than four GPyTorch models in the loop
-(docs/speed.md); GPyTorch is the reference in its tests.
+(research/speed.md); GPyTorch is the reference in its tests.
 """
 
 from __future__ import annotations
