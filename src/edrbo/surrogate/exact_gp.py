@@ -233,7 +233,8 @@ class ExactGP:
         covariance with the rows is ``cross`` (M × k × n), with noise of at ``least`` so much (M × 1)."""
         noise_variance = torch.maximum(self.noise_variance, least)
         reported = torch.linalg.solve_triangular(chol, cross, upper=False)  # L_S⁻¹ K_Sn
-        return (reported / noise_variance[:, None]) @ reported.mT
+        information: Tensor = (reported / noise_variance[:, None]) @ reported.mT
+        return information
 
 
 def noise_per_expert(noise_variance: Tensor, n: int, known: Tensor | None, count: Tensor | None = None) -> Tensor:

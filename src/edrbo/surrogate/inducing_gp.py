@@ -213,7 +213,8 @@ class PseudoGP(ExactGP):
         root = safe_cholesky(self.noise + torch.diag_embed(least.expand(self.noise.shape[:-1])), least)
         half = torch.linalg.solve_triangular(chol, cross, upper=False)
         told = torch.linalg.solve_triangular(root, half.mT, upper=False)
-        return told.mT @ told
+        information: Tensor = told.mT @ told
+        return information
 
     def log_evidence(self) -> Tensor:
         """That of the pseudo-observations (... × M)."""
