@@ -91,7 +91,7 @@ def history(problem: Problem, n: int, seed: int) -> tuple[Array, Array, Array]:
 
 def method_of(model: str) -> Method:
     method = get_method("edrbo")
-    return replace(method, surrogate=replace(method.surrogate, condensed_from=NEVER)) if model == "exact" else method
+    return replace(method, surrogate=replace(method.surrogate, sparse_from=NEVER)) if model == "exact" else method
 
 
 def optimizer_of(problem: Problem, case: Case) -> edrbo.Optimizer:
@@ -131,7 +131,7 @@ def run_case(case: Case) -> dict[str, object]:
         c = problem.sample_contexts(1, random)
         optimizer.tell(suggestion, c[0].tolist(), float(problem.observe(x[None], c, random)[0]))
         regret.append(float(problem.optimum - problem.expected(x)))
-    condensed = optimizer.model.condensed if optimizer.model is not None else None
+    condensed = optimizer.model.approximation if optimizer.model is not None else None
     return {
         "problem": case.problem,
         "model": case.model,

@@ -26,10 +26,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "cases"))
 
 METHODS = ("edrbo-identify", "edrbo-mean", "edrbo", "ucb", "random")
 COLUMNS = ("case", "method", "seed", "evaluations", "value", "design", "seconds")
-SEARCH = {"solar": 3000, "pendulum": 400, "arm": 400, "combustor": 60}  # looks at the truth, which cost differently
+SEARCH = {"solar": 3000, "arm": 400, "combustor": 60}  # looks at the truth, which cost differently
 UNITS = {
     "solar": "income a day",
-    "pendulum": "return",
     "arm": "return",
     "combustor": "shares of limits, less is better",
 }
@@ -39,10 +38,9 @@ RESULTS = Path(__file__).parent / "results" / "cases.csv"
 def cases() -> list:
     import arm
     import combustor
-    import pendulum
     import solar
 
-    return [solar.CASE, pendulum.CASE, arm.CASE, combustor.CASE]
+    return [solar.CASE, arm.CASE, combustor.CASE]
 
 
 def rows(path: Path) -> list[dict[str, str]]:

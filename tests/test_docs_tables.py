@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from edrbo.bench.analysis.results import Results, load_results
@@ -47,6 +49,7 @@ RUNS = {
         "research/results/goals-recommended.csv.gz",
     ],
     "docs/guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
+    "docs/guides/xopt.md: Xopt's own generator beside ours": ["research/results/xopt-contexts.csv"],
     "docs/guides/outcomes.md: How sure a limit is": ["research/results/outcomes.csv"],
     "research/comparison.md: While regret counts": COMPARISON,
     "research/comparison.md: If only the design in the end counts": [
@@ -115,12 +118,14 @@ PROGRAMS = {
 }
 # What is defined or worked out exactly, and the tests that hold it.
 EXACT = {
+    "docs/published.md: After the last evaluation": ["tests/bench/test_paper.py"],
+    "docs/published.md: The mean over the steps": ["tests/bench/test_paper.py"],
     "docs/cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
     "docs/problems.md: The problems": ["tests/conformance/test_problems.py"],
     "docs/problems.md: Further problems": ["tests/conformance/test_problems.py"],
     "docs/problems.md: Classic problems": ["tests/conformance/test_classic_problems.py"],
     "docs/problems.md: Many designs": ["tests/conformance/test_high_problems.py"],
-    "docs/problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],
+    "docs/problems.md: Problems with a limit": ["tests/research/test_limited_problems.py"],
 }
 
 
@@ -209,6 +214,21 @@ def test_the_table_of_growth_is_that_of_its_runs(monkeypatch: pytest.MonkeyPatch
     assert len(kept) == len(growth.ROWS)  # all were run
     page = (DOCS / "guides" / "many-machines.md").read_text(encoding="utf-8")
     assert [row for row in kept if row not in page] == []
+
+
+def test_the_table_of_both_generators_is_that_of_its_runs() -> None:
+    page = (DOCS / "guides" / "xopt.md").read_text(encoding="utf-8")
+    with (RESULTS / "xopt-contexts.csv").open(newline="") as file:
+        runs = list(csv.DictReader(file))
+    wanted = []
+    for name in dict.fromkeys(run["generator"] for run in runs):
+        cells = []
+        for context, kind in ((c, k) for c in ("drifts", "jumps") for k in ("mean_loss", "answer_short")):
+            some = [float(run[kind]) for run in runs if (run["generator"], run["context"]) == (name, context)]
+            assert len(some) == 10
+            cells.append(f"{np.mean(some):.3f} ± {np.std(some, ddof=1) / np.sqrt(len(some)):.3f}")
+        wanted.append(f"| {' | '.join(cells)} |")
+    assert [row for row in wanted if row not in page] == []
 
 
 def test_the_tables_of_higher_dimensions_are_those_of_their_runs() -> None:

@@ -112,14 +112,22 @@ def test_of_twenty_contexts_one_more_may_be_bad() -> None:
 
 
 def test_one_context_more_is_a_dirichlet_process() -> None:
+    """Of two variables the first is known exactly, as −1 or 1, and so is that of one context more."""
     rng = np.random.default_rng(1)
-    seen, box = torch.from_numpy(rng.random((6, 1))), torch.linspace(0.0, 1.0, 4, dtype=torch.float64)[:, None]
+    box = torch.cat([torch.zeros(4, 1), torch.linspace(0.0, 1.0, 4)[:, None]], dim=1).double()
+    seen = torch.from_numpy(np.stack([[-1.0, 1.0] * 3, rng.random(3).repeat(2)], axis=1))
     weights = torch.full((6,), 1 / 6, dtype=torch.float64)
     groups = torch.tensor([0, 0, 1, 1, 2, 2])
     before = DistributionUncertainty(seen, weights, 3.0, groups=groups)
     found = before.with_one_more(box)
     assert found.effective == 4.0
-    assert found.weights.tolist() == pytest.approx([0.125] * 6 + [0.0625] * 4)
+    assert found.weights.tolist() == pytest.approx([0.125] * 6 + [0.03125] * 8)
+    new_contexts = found.contexts[6:]
+    assert sorted(map(tuple, new_contexts.tolist())) == sorted((a, float(b)) for a in (-1.0, 1.0) for b in box[:, 1])
+    mean_of_exact = (found.draw(500, 3) @ found.contexts[:, 0]).abs()
+    assert float(mean_of_exact.max()) < 1e-12  # whatever is drawn of the rest, the first is as it is known
+    ungrouped = replace(before, groups=None).with_one_more(box)
+    assert ungrouped.weights.tolist() == pytest.approx([0.125] * 6 + [0.0625] * 4)
     drawn = found.draw(20_000, 1)
     assert drawn.sum(1).numpy() == pytest.approx(1.0)
     new = drawn[:, 6:].sum(1)  # Beta(1, 3), as that of one more context beside three

@@ -224,6 +224,7 @@ def test_trust_falls_when_errors_are_larger_than_predicted() -> None:
 
 def test_students_quantiles() -> None:
     assert student(1.0) == pytest.approx(math.tan(math.pi * 0.475))  # Cauchy's, in closed form
+    assert student(2.0) == pytest.approx(0.95 * math.sqrt(2.0 / 0.0975))
     assert student(math.inf) == pytest.approx(Z95)
     assert student(0.0) == math.inf
     assert Trust(1, 1.0, torch.zeros(4)).reach == math.inf

@@ -104,7 +104,7 @@ def test_screening_keeps_more_than_one_hill() -> None:
     torch.testing.assert_close(found.x, torch.full((2,), 0.2, dtype=torch.float64), rtol=0, atol=0.02)
 
 
-def test_the_value_is_that_of_the_highest_rung() -> None:
+def test_the_value_is_that_of_the_exact_objective() -> None:
     function = waves(2, seed=11)
     approximations = [lambda x: function(x) + 5.0, lambda x: function(x + 0.02) - 3.0, function]
     found = maximize(approximations, reals(2), seed=0)

@@ -110,10 +110,12 @@ def test_methods_share_initial_designs_and_nothing_random_leaks_between_them() -
     assert all(start == starts["edrbo"] for start in starts.values())
 
 
-def test_the_page_has_a_section_for_each_method() -> None:
+def test_the_page_says_of_each_method_what_it_maximizes_and_when_to_use_it() -> None:
     text = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()
     for name in method_names():
-        assert f"## `{name}`" in text
+        assert re.search(
+            rf"^\| `{name}` \| [^|]+ \| [^|]+ \|$", text.replace(r"\lvert", "").replace(r"\lVert", ""), re.MULTILINE
+        ), name
     (code,) = (block for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) if "Optimizer(" in block)
     assert len(code.strip().splitlines()) <= 24
 
@@ -146,8 +148,8 @@ def test_names_are_known_without_loading_the_engine() -> None:
     assert tuple(METHODS) == METHOD_NAMES
 
 
-def test_every_door_opens_to_the_same_default() -> None:
+def test_every_interface_has_the_same_default() -> None:
     """The command line has it from ``Settings``."""
-    doors = (Optimizer, maximize, minimize, Study.open, EDRBOSampler, Settings)
-    assert {inspect.signature(door).parameters["method"].default for door in doors} == {DEFAULT}
+    interfaces = (Optimizer, maximize, minimize, Study.open, EDRBOSampler, Settings)
+    assert {inspect.signature(one).parameters["method"].default for one in interfaces} == {DEFAULT}
     assert DEFAULT in METHODS

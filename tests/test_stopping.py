@@ -84,7 +84,7 @@ def reported(designs: list[float], seed: int = 0) -> Optimizer:
     return optimizer
 
 
-def test_less_is_left_to_gain_the_more_is_known() -> None:
+def test_less_is_still_to_gain_the_more_is_known() -> None:
     few = reported(list(np.linspace(0, 0.35, 5))).recommend()
     many = reported(list(np.random.default_rng(1).random(60))).recommend()
     assert many.optimality_gap < 0.2 * few.optimality_gap
@@ -119,7 +119,7 @@ def known_bowl() -> Optimizer:
     return optimizer
 
 
-def test_what_is_not_known_of_the_distribution_is_left_to_gain_under_a_worst_case_too() -> None:
+def test_what_is_not_known_of_the_distribution_is_still_to_gain_under_a_worst_case_too() -> None:
     """In a ball that holds next to nothing it is as much as under the mean; with the mean distribution alone, nothing.
 
     Under each drawn distribution the best x is its mean, at a distance whose square is the gain.

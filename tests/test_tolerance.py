@@ -59,9 +59,9 @@ def test_what_is_no_tolerance(given: object) -> None:
 def test_contradictions() -> None:
     with pytest.raises(InvalidSpaceError, match="logarithmic"):
         edrbo.Real(1, 10, log=True, tolerance=1.0)
-    with pytest.raises(InvalidSpaceError, match="as wide as the bounds"):
+    with pytest.raises(InvalidSpaceError):
         edrbo.Real(0, 1, tolerance=0.6)
-    with pytest.raises(InvalidSpaceError, match="context variable 'c' has a tolerance"):
+    with pytest.raises(InvalidSpaceError, match="'c'"):
         edrbo.Space({"x": (0, 1)}, {"c": edrbo.Real(0, 1, tolerance=0.1)})
 
 

@@ -54,7 +54,7 @@ def test_a_study_keeps_and_follows_its_goal(study: Study, edrbo: Run) -> None:
 
 
 @pytest.mark.parametrize(("goal", "unit"), [("cvar:0.2", " mm"), ("reach:0.5", ""), ("hit:1", " mm²")])
-def test_what_is_left_to_gain_is_in_the_unit_of_the_goal(goal: str, unit: str, study: Study, edrbo: Run) -> None:
+def test_what_is_still_to_gain_is_in_the_unit_of_the_goal(goal: str, unit: str, study: Study, edrbo: Run) -> None:
     found = edrbo("recommend", "--goal", goal, "--json").json
     words = " ".join(edrbo("recommend", "--goal", goal).out.split())
     facts = {fact["label"]: fact["value"] for fact in found["facts"]}

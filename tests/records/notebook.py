@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,9 @@ class Notebook(Recorder):
 
     def _record(self, make: Make) -> Event:
         return self.take(make(self.kept))
+
+    def record_all(self, make: Callable[[State], Sequence[Event]]) -> Sequence[Event]:
+        return [self.take(event) for event in make(self.kept)]
 
     def take(self, event: Event) -> Event:
         event = replace(event, ref=event.ref or str(len(self.kept.history)))

@@ -25,7 +25,7 @@ from edrbo.surrogate.warping import WarpedSurrogate
 
 pytestmark = [pytest.mark.torch_numeric]
 
-CONDENSING = Surrogate(condensed_from=100, inducing_points=60)
+SPARSE = Surrogate(sparse_from=100, inducing_points=60)
 
 
 def data(n: int = 160, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -45,14 +45,14 @@ def hyper_of(surrogate: Surrogate, d: int = 2) -> Hyperparameters:
     return replace(found, lengthscale=found.lengthscale * steps[:, None], noise_variance=0.01 * steps)
 
 
-def models(n: int = 160, surrogate: Surrogate = CONDENSING) -> tuple[ExpertEnsemble, ExpertEnsemble]:
-    """The condensed model and the exact one at the same hyper-parameters."""
+def models(n: int = 160, surrogate: Surrogate = SPARSE) -> tuple[ExpertEnsemble, ExpertEnsemble]:
+    """The sparse model and the exact one at the same hyper-parameters."""
     x, y = data(n)
-    exact = replace(surrogate, condensed_from=10**6)
+    exact = replace(surrogate, sparse_from=10**6)
     return surrogate.at(x, y, None, hyper_of(surrogate)), exact.at(x, y, None, hyper_of(surrogate))
 
 
-def condensed_gp(model: ExpertEnsemble) -> InducingGP:
+def inducing_gp(model: ExpertEnsemble) -> InducingGP:
     assert isinstance(model.gp, InducingGP)
     return model.gp
 
@@ -71,7 +71,7 @@ def dense(gp: InducingGP) -> tuple[Tensor, Tensor]:
 
 
 def test_the_posterior_is_fitc_of_all_data() -> None:
-    gp = condensed_gp(models()[0])
+    gp = inducing_gp(models()[0])
     z, points = gp.x, queries()
     covariance, centered = dense(gp)
     cross = gp._gram(points, z) @ torch.linalg.solve(gp.prior @ gp.prior.mT, gp._gram(z, gp.data))
@@ -91,7 +91,7 @@ def test_the_posterior_is_fitc_of_all_data() -> None:
 
 def test_what_is_left_out_and_held_out_is_that_of_the_written_out_model() -> None:
     model = models()[0]
-    gp = condensed_gp(model)
+    gp = inducing_gp(model)
     covariance, centered = dense(gp)
     inverse = torch.linalg.inv(covariance)
     solved, precision = gp.held_out()
@@ -113,8 +113,8 @@ def test_what_is_left_out_and_held_out_is_that_of_the_written_out_model() -> Non
     assert torch.allclose(gp.information_gain(), gain, atol=1e-3)
     residual = (covariance.diagonal(dim1=-2, dim2=-1) - gp.hyper.outputscale[:, None] - gp.noise_variance).abs()
     assert float(residual.max()) < 1e-6  # FITC has the prior variance at every row
-    assert model.condensed is not None
-    assert model.condensed.error == pytest.approx(float(gp.residual.mean().sqrt()) * model.scaling.scale)
+    assert model.approximation is not None
+    assert model.approximation.error == pytest.approx(float(gp.residual.mean().sqrt()) * model.scaling.scale)
 
 
 def test_all_rows_as_inducing_points_are_the_exact_model() -> None:
@@ -163,58 +163,58 @@ def test_where_nothing_is_left_out_it_is_the_sgpr_of_gpytorch() -> None:
 
 
 def test_it_says_nearly_what_the_exact_model_says() -> None:
-    condensed, exact = models(400)
-    (mean, sd), (true_mean, true_sd) = (model.moments(data(60, seed=3)[0]) for model in (condensed, exact))
+    sparse, exact = models(400)
+    (mean, sd), (true_mean, true_sd) = (model.moments(data(60, seed=3)[0]) for model in (sparse, exact))
     assert float((mean - true_mean).abs().mean()) < 0.3 * float(true_sd.mean())
     assert 0.98 < float((sd / true_sd).mean()) < 1.3
-    assert earned_trust(condensed).reach == pytest.approx(earned_trust(exact).reach, rel=0.1)
-    held, found = leave_one_out(exact), leave_one_out(condensed)
+    assert earned_trust(sparse).reach == pytest.approx(earned_trust(exact).reach, rel=0.1)
+    held, found = leave_one_out(exact), leave_one_out(sparse)
     assert np.corrcoef(held.mean, found.mean)[0, 1] > 0.98
     nowhere = torch.zeros(1, 0, dtype=torch.float64)
     for other in (lambda model: model.rougher(0.8), lambda model: model.sparse().paired_with(nowhere)):
         wider = [
             float(other(model).moments(queries())[1].mean() / model.moments(queries())[1].mean())
-            for model in (condensed, exact)
+            for model in (sparse, exact)
         ]
         assert wider[0] == pytest.approx(wider[1], rel=0.1)
 
 
 def test_one_row_after_the_other_is_all_rows_at_once() -> None:
     x, y = data(160)
-    hyper, whole = hyper_of(CONDENSING), condensed_gp(models()[0])
-    base = CONDENSING.at(x[:120], y[:120], None, hyper)
-    at_once = CONDENSING.extend(base, x, y)
+    hyper, whole = hyper_of(SPARSE), inducing_gp(models()[0])
+    base = SPARSE.at(x[:120], y[:120], None, hyper)
+    at_once = SPARSE.extend(base, x, y)
     grown = base
     for n in (121, 140, 141, 160):
-        grown = CONDENSING.extend(grown, x[:n], y[:n])
+        grown = SPARSE.extend(grown, x[:n], y[:n])
     assert (base.observations, grown.observations) == (120, 160)
     for one, other in zip(grown.moments(queries()), at_once.moments(queries()), strict=True):
         assert torch.allclose(one, other, rtol=1e-6, atol=1e-6)
-    assert torch.equal(condensed_gp(grown).x, condensed_gp(base).x)
+    assert torch.equal(inducing_gp(grown).x, inducing_gp(base).x)
     again = InducingGP.of(
         *(whole.kernels, hyper, x, base.scaling.standardize(y), whole.noise_variance),
-        *(torch.cat([torch.nonzero((x == row).all(1))[0] for row in condensed_gp(base).x]), 1.0),
+        *(torch.cat([torch.nonzero((x == row).all(1))[0] for row in inducing_gp(base).x]), 1.0),
     )
-    for one, other in zip(again.moments(queries()), condensed_gp(at_once).moments(queries()), strict=True):
+    for one, other in zip(again.moments(queries()), inducing_gp(at_once).moments(queries()), strict=True):
         assert torch.allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
 def test_few_rows_and_rough_functions_stay_exact() -> None:
     x, y = data(99)
-    assert type(CONDENSING.at(x, y, None, hyper_of(CONDENSING)).gp) is ExactGP
+    assert type(SPARSE.at(x, y, None, hyper_of(SPARSE)).gp) is ExactGP
     x, y = data(160)
-    rough = replace(hyper_of(CONDENSING), lengthscale=torch.full((4, 2), 0.02, dtype=torch.float64))
-    assert type(CONDENSING.at(x, y, None, rough).gp) is ExactGP
+    rough = replace(hyper_of(SPARSE), lengthscale=torch.full((4, 2), 0.02, dtype=torch.float64))
+    assert type(SPARSE.at(x, y, None, rough).gp) is ExactGP
     x, y = data(400)  # … but not of many more
-    model = CONDENSING.at(x, y, None, rough)
-    assert model.condensed is not None
-    assert model.condensed.left_out > 1.0
-    assert model.condensed.points == 60
+    model = SPARSE.at(x, y, None, rough)
+    assert model.approximation is not None
+    assert model.approximation.left_out > 1.0
+    assert model.approximation.points == 60
 
 
 def test_points_are_found_where_the_data_are_and_no_more_than_needed() -> None:
     x, _ = data(300)
-    hyper, kernels = hyper_of(CONDENSING), tuple(get_kernel(name) for name in CONDENSING.experts)
+    hyper, kernels = hyper_of(SPARSE), tuple(get_kernel(name) for name in SPARSE.experts)
     rows, left_out = find_inducing_points(kernels, hyper, x, 60)
     assert len(rows) == len(rows.unique()) == 60
     assert rows.tolist() == find_inducing_points(kernels, hyper, x, 60)[0].tolist()
@@ -251,7 +251,7 @@ def test_many_modelled_rows_go_into_the_sums() -> None:
     x, y = data(80, seed=5)
     more = model.with_modelled(x, model.scaling.standardize(y))
     assert more.observations == 240
-    assert condensed_gp(more).x.shape == condensed_gp(model).x.shape
+    assert inducing_gp(more).x.shape == inducing_gp(model).x.shape
     assert bool((more.moments(x)[1] <= model.moments(x)[1] + 1e-9).all())
 
 
@@ -271,20 +271,20 @@ def test_fantasies_and_joint_posteriors_through_botorch() -> None:
 def test_known_noise_and_replicates_are_heard() -> None:
     x, y = data(160)
     known = torch.where(torch.arange(160) % 2 == 0, 0.5, torch.nan)
-    model = CONDENSING.at(x, y, known, hyper_of(CONDENSING))
-    gp = condensed_gp(model)
+    model = SPARSE.at(x, y, known, hyper_of(SPARSE))
+    gp = inducing_gp(model)
     assert torch.allclose(gp.noise_variance[:, 0], torch.full((4,), 0.5 / model.scaling.scale**2, dtype=torch.float64))
-    more = CONDENSING.extend(CONDENSING.at(x[:150], y[:150], known[:150], hyper_of(CONDENSING)), x, y, known)
-    assert condensed_gp(more).noise_variance[0, 158] == pytest.approx(0.5 / more.scaling.scale**2)
-    twice = CONDENSING.at(torch.cat([x, x[:40]]), torch.cat([y, y[:40] + 0.1]), None, hyper_of(CONDENSING))
-    assert (twice.observations, len(condensed_gp(twice).data)) == (200, 160)
+    more = SPARSE.extend(SPARSE.at(x[:150], y[:150], known[:150], hyper_of(SPARSE)), x, y, known)
+    assert inducing_gp(more).noise_variance[0, 158] == pytest.approx(0.5 / more.scaling.scale**2)
+    twice = SPARSE.at(torch.cat([x, x[:40]]), torch.cat([y, y[:40] + 0.1]), None, hyper_of(SPARSE))
+    assert (twice.observations, len(inducing_gp(twice).data)) == (200, 160)
     assert leave_one_out(twice).y.shape == (200,)
     assert leave_one_out(twice, 50).y.shape == (50,)
 
 
-def test_the_expert_of_a_condensed_model_is_one_and_so_is_the_search_model() -> None:
+def test_the_expert_of_a_sparse_model_is_one_and_so_is_the_search_model() -> None:
     model = models()[0]
-    gp = condensed_gp(model)
+    gp = inducing_gp(model)
     for m in range(4):
         alone = gp.expert(m)
         assert torch.allclose(alone.moments(queries())[0][0], gp.moments(queries())[0][m])
@@ -295,16 +295,16 @@ def test_the_expert_of_a_condensed_model_is_one_and_so_is_the_search_model() -> 
     assert torch.allclose(rougher.expert(1).moments(queries())[1][0], rougher.moments(queries())[1][1])
 
 
-def test_warped_outcomes_are_condensed_too() -> None:
+def test_warped_outcomes_can_be_sparse_too() -> None:
     x, y = data(130)
-    model = WarpedSurrogate(experts=("se",), condensed_from=100, inducing_points=40).fit(x, y.exp())
-    assert model.condensed is not None
+    model = WarpedSurrogate(experts=("se",), sparse_from=100, inducing_points=40).fit(x, y.exp())
+    assert model.approximation is not None
     assert np.corrcoef(model.moments(x)[0][0], y.exp())[0, 1] > 0.95
 
 
 def test_a_fit_to_doubled_data_forgets_so_that_a_cold_start_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = data(1100)
-    single, sizes = replace(single_gp(), condensed_from=600, inducing_points=24), list[int]()
+    single, sizes = replace(single_gp(), sparse_from=600, inducing_points=24), list[int]()
     fit = Surrogate._hyperparameters
 
     def counted(self: Surrogate, X: Tensor, *rest: Any) -> Hyperparameters:
@@ -328,13 +328,13 @@ def _nothing(_: int) -> None:
 # ---------------------------------------------------------------- through the optimizer
 
 
-def condensing() -> Method:
+def sparse_method() -> Method:
     method = get_method("edrbo")
-    return replace(method, surrogate=Surrogate(experts=("se", "matern32"), condensed_from=60, inducing_points=40))
+    return replace(method, surrogate=Surrogate(experts=("se", "matern32"), sparse_from=60, inducing_points=40))
 
 
 def reported(n: int, method: Method | None = None) -> Optimizer:
-    optimizer = Optimizer(Space({"x": (0, 1)}, {"c": (0, 1)}), method or condensing(), seed=3)
+    optimizer = Optimizer(Space({"x": (0, 1)}, {"c": (0, 1)}), method or sparse_method(), seed=3)
     for (x, c), y in zip(*(part.tolist() for part in data(n)), strict=True):
         optimizer.tell({"x": x}, {"c": c}, y)
     return optimizer
@@ -348,7 +348,7 @@ def test_a_run_that_was_interrupted_asks_the_same() -> None:
         suggestion = going.ask()
         assert resumed.ask().design == suggestion.design
         assert resumed.model is not None
-        assert resumed.model.condensed is not None
+        assert resumed.model.approximation is not None
         going.tell(suggestion, {"c": 0.2 * step}, 7.0)
     assert resumed is not None
     assert Optimizer.of(going.state).ask().design == going.ask().design  # not even with a fit
@@ -361,14 +361,14 @@ def test_an_answer_says_that_it_is_approximated_and_by_how_much() -> None:
     assert answer.approximation["inducing_points"] <= 40
     assert 0.0 < answer.approximation["leave_out"] < 0.1 * answer.outcome_spread
     assert "runs stand for all" in str([fact for fact in answer._text.sources])
-    exact = reported(90, replace(condensing(), surrogate=Surrogate(experts=("se", "matern32")))).recommend()
+    exact = reported(90, replace(sparse_method(), surrogate=Surrogate(experts=("se", "matern32")))).recommend()
     assert exact.approximation is None
     assert answer.expected == pytest.approx(exact.expected, abs=0.1 * exact.outcome_spread)
 
 
 def test_goals_missing_contexts_pending_designs_and_tolerances() -> None:
     space = Space({"x": Real(0, 1, tolerance=0.05)}, {"c": (0, 1)})
-    optimizer = Optimizer(space, condensing(), seed=1, goal="cvar:0.2")
+    optimizer = Optimizer(space, sparse_method(), seed=1, goal="cvar:0.2")
     for k, ((x, c), y) in enumerate(zip(*(part.tolist() for part in data(90)), strict=True)):
         optimizer.tell({"x": x}, None if k % 9 == 4 else {"c": c}, y)
     suggestions = optimizer.ask(3)

@@ -84,7 +84,8 @@ def posterior_norm(model: ExpertEnsemble) -> Tensor:
     For noiseless data it is never above the norm of f, so it is a lower estimate too, and it bears noise.
     """
     gp = model.gp
-    return (gp.hyper.outputscale * (gp.alpha * gp.fitted).sum(-1).clamp_min(0.0)).sqrt()
+    alpha, fitted = gp.fitted
+    return (gp.hyper.outputscale * (alpha * fitted).sum(-1).clamp_min(0.0)).sqrt()
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from edrbo.charts.description import (
     ticks,
     typeset,
 )
-from edrbo.palette import GRAY, GRID, NAMED, shade
+from edrbo.palette import GRAY, GRID, LIGHT, NAMED, shade
 
 WIDTH, BROAD, HEIGHT = 440, 920, 264  # a broad one stands beside it for wide screens
 RIGHT, TOP, BOTTOM = 14, 10, 42  # with the name of the axis on one line; each further one takes
@@ -60,14 +60,14 @@ def chart_html(chart: Chart) -> str:
     )
 
 
-SMALL = 0.8  # of its size, in a notebook
+SHRUNK = 0.8  # of its size, in a notebook
 
 
 def chart_image(chart: Chart) -> str:
     """An ``img`` for notebooks, with its legend: a picture of its own, so that no style leaks in or out."""
     picture = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}">'
-        f'<style>{_style()}</style><rect width="100%" height="100%" fill="#fff"/>'
+        f'<style>{_style()}</style><rect width="100%" height="100%" fill="{LIGHT.paper}"/>'
         f'<g class="chart">{_Picture(chart, WIDTH).svg("narrow")}</g></svg>'
     )
     legend = " ".join(
@@ -77,7 +77,7 @@ def chart_image(chart: Chart) -> str:
     )
     source = b64encode(picture.encode()).decode()
     return (
-        f'<img alt="{_escaped(chart.title)}" width="{WIDTH * SMALL:.0f}" height="{HEIGHT * SMALL:.0f}" '
+        f'<img alt="{_escaped(chart.title)}" width="{WIDTH * SHRUNK:.0f}" height="{HEIGHT * SHRUNK:.0f}" '
         f'src="data:image/svg+xml;base64,{source}">' + (f"<p>{legend}</p>" if legend else "")
     )
 
@@ -85,7 +85,7 @@ def chart_image(chart: Chart) -> str:
 @cache
 def _style() -> str:
     """The style of pages, with the colors of a light one."""
-    look = {**NAMED, "rule": GRID, "soft": GRAY, "ink": "#000", "card": "#fff", "paper": "#fff"}
+    look = {**NAMED, "rule": GRID, "soft": GRAY, "ink": LIGHT.ink, "card": LIGHT.paper, "paper": LIGHT.paper}
     text = resources.files("edrbo.charts").joinpath("static", "chart.css").read_text(encoding="utf-8")
     rules = "".join(f"--{name}:{color};" for name, color in look.items())
     return f":root{{{rules}font-family:sans-serif}}{text}"

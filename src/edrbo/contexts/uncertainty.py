@@ -21,6 +21,7 @@ from edrbo.streams import stream
 BOX_POINTS = 64  # stand for the box when no context was ever seen
 MAX_EXACT_CONTEXTS = 8192  # contexts that are summed over one by one; a longer log is cut to …
 LONG_LINE, LONG_SPACE = 2048, 512  # … so many, for one context variable and for several
+FEW_GROUPS = 4  # contexts not seen that are joined with all that is known exactly of the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,18 +93,33 @@ class DistributionUncertainty:
         if self.exact or not len(anywhere):
             return self
         share = 1.0 / (1.0 + self.effective)
-        groups = self.groups
-        if groups is not None:
-            groups = torch.cat([groups, groups.max() + 1 + torch.arange(len(anywhere))])
+        contexts, groups = anywhere, None
+        within = anywhere.new_full((len(anywhere),), 1.0 / len(anywhere))
+        if self.groups is not None:
+            contexts, within, own = self._beside_what_is_exact(anywhere)
+            groups = torch.cat([self.groups, self.groups.max() + 1 + own])
         return replace(
             self,
-            contexts=torch.cat([self.contexts, anywhere]),
-            weights=torch.cat(
-                [(1.0 - share) * self.weights, anywhere.new_full((len(anywhere),), share / len(anywhere))]
-            ),
+            contexts=torch.cat([self.contexts, contexts]),
+            weights=torch.cat([(1.0 - share) * self.weights, share * within]),
             effective=self.effective + 1.0,
             count=None if self.count is None else self.count + 1.0,
             groups=groups,
+        )
+
+    def _beside_what_is_exact(self, anywhere: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A few of ``anywhere`` (p × d_c) with every value of what is known exactly: contexts (n × d_c), weights (n,
+        sum to one) and groups (n). What is known exactly is what differs between the rows of a group."""
+        assert self.groups is not None
+        rows = (self.groups == self._group_weights.argmax()).nonzero().squeeze(-1)
+        one = self.contexts[rows]
+        exact = (one != one[:1]).any(0)
+        few = anywhere[torch.linspace(0, len(anywhere) - 1, min(FEW_GROUPS, len(anywhere))).round().long()]
+        contexts = torch.where(exact, one, few[:, None]).flatten(0, 1)
+        return (
+            contexts,
+            self._by_group[1][rows].repeat(len(few)) / len(few),
+            torch.arange(len(few)).repeat_interleave(len(one)),
         )
 
     def thinned_to_extremes(self, size: int) -> DistributionUncertainty:

@@ -272,7 +272,7 @@ class StockGP(ExactGP):
     suggestions of a batch keep apart.
     """
 
-    posterior_: StockPosterior
+    posterior_: StockPosterior = field(kw_only=True)
 
     @classmethod
     def of(cls, posterior: StockPosterior, x: Tensor, y: Tensor, noise_variance: Tensor) -> StockGP:
@@ -294,13 +294,13 @@ class StockGP(ExactGP):
         hyper = Hyperparameters(
             prior.mode * y.new_ones(experts, d), signal, noise_variance.mean(-1), torch.zeros_like(one), one
         )
-        return cls((), hyper, x, y, noise_variance, chol, alpha, posterior)
+        return cls((), hyper, x, y, noise_variance, chol, alpha, posterior_=posterior)
 
     def expert(self, m: int) -> StockGP:
         row = slice(m, m + 1 or None)
         return StockGP(
             *((), self.hyper.expert(m), self.x, self.y, self.noise_variance[row], self.chol[row], self.alpha[row]),
-            self.posterior_.expert(m),
+            posterior_=self.posterior_.expert(m),
         )
 
     def with_lengthscale(self, lengthscale: Tensor) -> StockGP:
@@ -354,6 +354,7 @@ class BotorchSurrogate(Surrogate, ABC):
     """
 
     fits: ClassVar[bool] = False  # its hyper-parameters are not ours to doubt
+    learns_from_earlier: ClassVar[bool] = False
     warm: ClassVar[bool] = False
 
     experts: tuple[str, ...] = field(default=(), init=False, repr=False)

@@ -30,7 +30,13 @@ from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.search.maximizer import BUDGET, Budget, best_listed, maximize
 from edrbo.contexts.distributions import sobol_points
 from edrbo.contexts.partial import Donors
-from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError, InvalidValueError
+from edrbo.errors import (
+    AllTriedError,
+    InvalidContextError,
+    InvalidDesignError,
+    InvalidSpaceError,
+    InvalidValueError,
+)
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.input_reading import need_contexts, read_one_context
 from edrbo.records.state import State
@@ -95,6 +101,13 @@ class AskRequest:
     context_distribution: ForecastOrContext
     candidates: CandidateSet
     repeat: bool = True  # whether listed designs may be suggested that were reported already
+
+    def of(self, data: TrainingData) -> AskRequest:
+        """Until a context has been met here, those of earlier studies are expected, unless another is."""
+        forecast, given, *_ = self.context_distribution
+        if forecast is not None or given is not None or data.knows_contexts or not len(data.earlier_contexts):
+            return self
+        return replace(self, context_distribution=(data.earlier_contexts, None))
 
     def taken(self, state: State) -> list[Array]:
         """Designs of a list that are not to be suggested."""
@@ -203,13 +216,13 @@ class CandidateSet:
         return x if limited else torch.from_numpy(self.space.snap(x.numpy()))
 
     def without(self, taken: Sequence[Array]) -> CandidateSet:
-        """The same list less designs that are taken; EdrboError if none is left."""
+        """The same list less designs that are taken; AllTriedError if none is left."""
         if self.listed is None or not len(taken):
             return self
         apart = np.abs(self.listed[:, None] - np.stack(taken)).max(axis=2)
         left = self.listed[(apart > SAME_DESIGN).all(axis=1)]
         if not len(left):
-            raise EdrboError(
+            raise AllTriedError(
                 f"all {len(self.listed)} candidates have been tried or are being tried",
                 "give others, or repeat=True to run some again",
             )

@@ -31,7 +31,7 @@ from edrbo.surrogate.scaling import Scaling
 Array = NDArray[np.float64]
 
 LENGTHSCALE_FACTOR = 0.8  # of the lengthscales
-SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
+SCREENED, SCREENED_NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
 PICKED, FEW_PICKED = 8, 6  # … how many by each; the few where more contexts count
@@ -286,8 +286,8 @@ def _contenders(model: ExpertEnsemble, points: ContextPoints, rivals: Rivals, tr
 def _candidates(rivals: Rivals) -> Tensor:
     """Designs anywhere, around the recommended one and tried, each once; not the recommended one."""
     x, space = rivals.x, rivals.space
-    points = sobol_points(space.d_x, SCREENED + NEAR, stream_seed(rivals.seed, "contenders"))
-    reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(NEAR // len(REACHES))[:, None]
+    points = sobol_points(space.d_x, SCREENED + SCREENED_NEAR, stream_seed(rivals.seed, "contenders"))
+    reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(SCREENED_NEAR // len(REACHES))[:, None]
     around = (x + reach * torch.special.ndtri(points[SCREENED:].clamp(1e-6, 1.0 - 1e-6))).clamp(0.0, 1.0)
     snapped = (rivals.admit or space.admit)(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
     designs = torch.from_numpy(np.unique(snapped, axis=0))

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ __all__ = ["Compressed", "compress"]
 
 
 Array = NDArray[np.float64]
+ArrayOrTensor = TypeVar("ArrayOrTensor")
 
 SAMPLE_ROWS = 8192  # rows k-means sees; the whole distribution is still assigned, weighed and measured at the end
 LLOYD_STEPS = 25
@@ -33,7 +34,7 @@ ASSIGN_CHUNK = 4096  # rows whose distances to all centers are held at once: fit
 
 
 @dataclass(frozen=True, eq=False)
-class Compressed:
+class Compressed(Generic[ArrayOrTensor]):
     """A small distribution and its distance from the one it stands for.
 
     ``error`` is the Wasserstein-2 distance and ``w1`` the Wasserstein-1 distance: both exact for
@@ -41,15 +42,15 @@ class Compressed:
     bounds the distance from above.
     """
 
-    atoms: Array  # k × d_c
-    weights: Array  # k
+    atoms: ArrayOrTensor  # k × d_c
+    weights: ArrayOrTensor  # k
     error: float
     w1: float
 
 
 def compress(
     atoms: Array, weights: Array, size: int, seed: int = 0, discrete: NDArray[np.bool_] | None = None
-) -> Compressed:
+) -> Compressed[Array]:
     """At most ``size`` weighted atoms for the distribution (``atoms``: n × d_c, ``weights``: n).
 
     A distribution that has no more than ``size`` distinct atoms is kept without error. Otherwise one context
@@ -77,7 +78,7 @@ def compress(
     return Compressed(cells, small_mass, w2, w1)
 
 
-def _between_levels(points: Array, mass: Array, size: int, seed: int, discrete: NDArray[np.bool_]) -> Compressed:
+def _between_levels(points: Array, mass: Array, size: int, seed: int, discrete: NDArray[np.bool_]) -> Compressed[Array]:
     """Each combination of levels is compressed by itself, to a share of the atoms by its mass; if there are too many
     combinations, cells of k-means are replaced by the context nearest to their mean."""
     points, mass = _merged(points, mass)
@@ -114,7 +115,7 @@ def _shares(mass: Array, counts: NDArray[np.intp], size: int) -> list[int]:
     return found
 
 
-def _medoids(points: Array, mass: Array, centers: Array) -> Compressed:
+def _medoids(points: Array, mass: Array, centers: Array) -> Compressed[Array]:
     cell = _nearest(points, centers)
     means = _cell_means(points, mass, cell, centers)
     away = ((points - means[cell]) ** 2).sum(1)

@@ -32,7 +32,8 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
-from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.errors import InvalidValueError, NotStorableError, UnknownNameError
+from edrbo.space.point_tables import close_match
 
 __all__ = [
     "CVaR",
@@ -143,14 +144,21 @@ class Goal(ABC):
     found. ``of_shares`` says that the value hangs on which contexts are bad or good, so that a distribution of few
     contexts makes it jump; ``of_outcomes`` that it is in units of the outcome and moves with them; ``has_kinks`` that
     its optimism has no gradient everywhere.
+
+    A form asks for the goal by its ``sentence`` with a gap {} for each number; ``usual`` stands in the gaps at first,
+    and ``per_cent`` says that these are hundredths. Without a sentence forms do not offer it.
     """
 
     name: ClassVar[str] = ""
+    sentence: ClassVar[str] = ""
+    usual: ClassVar[tuple[float, ...]] = ()
+    per_cent: ClassVar[bool] = False
     kind: ClassVar[Kind] = "outcome"
     monotone: ClassVar[bool] = True
     in_turn: ClassVar[bool] = False
     of_shares: ClassVar[bool] = False
     of_outcomes: ClassVar[bool] = False
+    counts_noise: ClassVar[bool] = False  # whether noise that varies counts as what varies with contexts does
     has_kinks: ClassVar[bool] = True
 
     @property
@@ -309,6 +317,11 @@ def _is_goal_class(candidate: object) -> bool:
     return isinstance(candidate, type) and issubclass(candidate, Goal) and is_dataclass(candidate)
 
 
+def goal_classes() -> list[type[Goal]]:
+    """The registered classes, in the order of their registration."""
+    return list(_REGISTERED.values())
+
+
 def goal_names() -> list[str]:
     """The registered names, as ``parse_goal`` takes them."""
     return list(_REGISTERED)
@@ -319,7 +332,7 @@ def goal_class(name: str) -> type[Goal]:
     if name not in _REGISTERED:
         raise UnknownNameError(
             f"no goal is called {name!r}",
-            f"choose from {', '.join(_REGISTERED)}; a goal of your own must be registered first (edrbo.register)",
+            " ".join(filter(None, [close_match(name, _REGISTERED, ""), f"They are {', '.join(_REGISTERED)}"])),
         )
     return _REGISTERED[name]
 
@@ -339,7 +352,8 @@ def parse_goal(text: str) -> Goal:
     names = [field.name for field in fields(_class_of(name))]
     if len(words) > len(names):
         raise InvalidValueError(f"the goal {text!r} has {len(words)} arguments", f"{name} takes {_signature(name)}")
-    return _make(name, {field: _read(word.strip()) for field, word in zip(names, words, strict=False)})
+    share = name in SHARES
+    return _make(name, {field: _read(word.strip(), share) for field, word in zip(names, words, strict=False)})
 
 
 def as_goal(goal: Goal | str | Mapping[str, Any]) -> Goal:
@@ -353,7 +367,9 @@ def _make(name: str, arguments: Mapping[str, Any]) -> Goal:
     try:
         goal: Goal = _class_of(name)(**arguments)
     except TypeError:
-        raise InvalidValueError(f"{name} does not take {dict(arguments)}", f"it takes {_signature(name)}") from None
+        example = EXAMPLES.get(name, f"it takes {_signature(name)}")
+        missing = "more must be said" if not arguments else f"{', '.join(arguments)} cannot be what is said"
+        raise InvalidValueError(f"of the goal {name} {missing}", example) from None
     return goal
 
 
@@ -363,7 +379,7 @@ def _class_of(name: str) -> Any:  # a dataclass, which the type of a class does 
 
 def _registered_name(goal: Goal) -> str:
     if not goal.registered:
-        raise InvalidValueError(
+        raise NotStorableError(
             f"the goal {type(goal).__name__} has no registered name, so it cannot be stored",
             "give its class a name and decorate it with edrbo.register",
         )
@@ -382,8 +398,23 @@ def _signature(name: str) -> str:
     return ", ".join(field.name for field in fields(_class_of(name))) or "no arguments"
 
 
-def _read(word: str) -> float | str:
+EXAMPLES = {  # of goals that need a number, as people write them
+    "cvar": "write cvar:0.1, the mean of the worst 10 % of conditions",
+    "quantile": "write quantile:0.1, what is reached in all but the worst 10 % of conditions",
+    "robust": "write robust:0.1, the mean even if conditions shift by 10 % of their range",
+    "reach": "write reach:5, how often the result is better than 5",
+    "within": "write within:3,5, how often the result lies from 3 to 5",
+    "hit": "write hit:5, how close the result is to 5",
+}
+
+
+SHARES = ("cvar", "quantile", "robust")  # of which a number is a share, and may be written in per cent
+
+
+def _read(word: str, share: bool) -> float | str:
     try:
+        if share and word.endswith("%"):
+            return float(f"{float(word[:-1]) / 100:.15g}")
         return float(word)
     except ValueError:
         return word
@@ -405,6 +436,7 @@ class Expected(Goal):
     """The mean over contexts."""
 
     name: ClassVar[str] = "expected"
+    sentence: ClassVar[str] = "the average over all conditions"
     of_outcomes: ClassVar[bool] = True
 
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
@@ -421,6 +453,9 @@ class CVaR(Goal):
 
     level: float
     name: ClassVar[str] = "cvar"
+    sentence: ClassVar[str] = "the average of the worst {} % of conditions"
+    usual: ClassVar[tuple[float, ...]] = (10.0,)
+    per_cent: ClassVar[bool] = True
     of_outcomes: ClassVar[bool] = True
     of_shares: ClassVar[bool] = True
 
@@ -445,6 +480,9 @@ class Quantile(Goal):
 
     level: float
     name: ClassVar[str] = "quantile"
+    sentence: ClassVar[str] = "what is reached in all but the worst {} % of conditions"
+    usual: ClassVar[tuple[float, ...]] = (10.0,)
+    per_cent: ClassVar[bool] = True
     of_outcomes: ClassVar[bool] = True
     of_shares: ClassVar[bool] = True
 
@@ -473,6 +511,7 @@ class WorstCase(Goal):
 
     over: Literal["box", "seen"] = "box"
     name: ClassVar[str] = "worst-case"
+    sentence: ClassVar[str] = "the worst of all conditions"
     of_outcomes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -503,6 +542,9 @@ class Robust(Goal):
     radius: float
     distance: Distance = "wasserstein"
     name: ClassVar[str] = "robust"
+    sentence: ClassVar[str] = "the average, even if conditions shift by {} % of their range"
+    usual: ClassVar[tuple[float, ...]] = (10.0,)
+    per_cent: ClassVar[bool] = True
     of_outcomes: ClassVar[bool] = True
     in_turn: ClassVar[bool] = True
 
@@ -538,6 +580,9 @@ class MeanSd(Goal):
 
     k: float
     name: ClassVar[str] = "mean-sd"
+    counts_noise: ClassVar[bool] = True
+    sentence: ClassVar[str] = "the average, made worse by {} standard deviations"
+    usual: ClassVar[tuple[float, ...]] = (1.0,)
     of_outcomes: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
@@ -604,7 +649,7 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.6g} %"
 
 
-SOFTNESS = 0.5  # of Hit's optimism, in standard deviations of f
+SOFTNESS = 0.5  # of TargetLoss's optimism, in standard deviations of f
 
 
 @register_goal
@@ -614,6 +659,9 @@ class ProbabilityBetterThan(Utility):
 
     spec: float
     name: ClassVar[str] = "reach"
+    counts_noise: ClassVar[bool] = True
+    sentence: ClassVar[str] = "how often the result is {better} than {}"
+    usual: ClassVar[tuple[float, ...]] = (5.0,)
     of_shares: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "probability"
@@ -645,6 +693,9 @@ class ProbabilityWithin(Utility):
     low: float
     high: float
     name: ClassVar[str] = "within"
+    counts_noise: ClassVar[bool] = True
+    sentence: ClassVar[str] = "how often the result lies from {} to {}"
+    usual: ClassVar[tuple[float, ...]] = (3.0, 5.0)
     of_shares: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "probability"
@@ -674,6 +725,8 @@ class TargetLoss(Utility):
 
     target: float
     name: ClassVar[str] = "hit"
+    sentence: ClassVar[str] = "how close the result is to {}"
+    usual: ClassVar[tuple[float, ...]] = (5.0,)
     has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "squared outcome"
 

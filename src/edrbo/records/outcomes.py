@@ -238,6 +238,17 @@ class Limit:
             return ProbabilityWithin(self.lower, self.upper)
         return ProbabilityBetterThan(self.lower if self.upper is None else self.upper)  # type: ignore[arg-type]
 
+    @property
+    def contexts_needed(self) -> int:
+        """How many contexts must be known before anyone can be as sure as that, even if none of them breaks it: the
+        share that breaks it is then Beta(1, n)."""
+        return math.ceil(math.log(1.0 - self.confidence) / math.log(self.probability) - 1e-9)
+
+    def probability_within_reach(self, contexts: float) -> float:
+        """The largest share, in steps of 5 %, of which that many contexts can make one so sure; zero if of none."""
+        most = (1.0 - self.confidence) ** (1.0 / contexts) if contexts > 0 else 0.0
+        return min(math.floor(20.0 * most + 1e-9) / 20.0, 0.95)
+
     def describe(self, name: str) -> str:
         """roughness ≤ 2 µm in 95 % of conditions"""
         after = self.unit and f" {self.unit}"
@@ -259,8 +270,8 @@ class Outcomes(Mapping[str, Aimed]):
     def __post_init__(self) -> None:
         main, weighted = self.mains, [name for name, part in self.wanted.items() if not part.main]
         if not main:
-            hint = "one is Maximize() or Minimize() without a weight: the main one"
-            raise InvalidValueError("no outcome is to be maximized or minimized", hint)
+            hint = "name the main one too, as gloss=maximize"
+            raise InvalidValueError("there are only limits or weights, and no main result", hint)
         if len(main) > MOST_MAIN:
             raise InvalidValueError(f"{len(main)} main outcomes", f"a front has at most {MOST_MAIN}; weigh the others")
         if len(main) > 1 and weighted:

@@ -17,9 +17,10 @@ from edrbo.charts import Axis, Chart, Line, Points, chart_image, span
 from edrbo.errors import ImplausibleWarning, InvalidContextError, InvalidEventError, InvalidValueError
 from edrbo.html_table import html_table
 from edrbo.records import events as e
+from edrbo.records.change_point import ProcessChange, process_change
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.descriptions import heading
-from edrbo.records.frame import Columns, columns_of_frame, frame_of, told_by_frame
+from edrbo.records.frame import Columns, columns_of_frame, frame_of, reported_by_frame
 from edrbo.records.input_reading import (
     Reported,
     identify,
@@ -68,7 +69,11 @@ class Recorder(ABC):
 
     @abstractmethod
     def record_all(self, make: Callable[[State], Sequence[e.Event]]) -> Sequence[e.Event]:
-        """Record the events that ``make`` gives for the present state, all of them or none."""
+        """Record the events that ``make`` gives for the present state, all of them or none.
+
+        Args:
+            make: From the state to the events that follow it, in order.
+        """
 
     # ---------------------------------------------------------------- what is known
 
@@ -139,6 +144,11 @@ class Recorder(ABC):
         """Runs reported that look wrong beside the others or beside what was expected of them, with the reasons."""
         return implausible(self.state)
 
+    def process_change(self) -> ProcessChange | None:
+        """Since which run outcomes come otherwise than before, by forecasts one step ahead; None if there is no sign
+        of it."""
+        return process_change(self.state)
+
     # ---------------------------------------------------------------- tell
 
     def tell(
@@ -195,7 +205,7 @@ class Recorder(ABC):
                 raise InvalidValueError("a data frame of runs is reported with something beside it", hint)
             self._tell_frame(columns, {"note": note, "by": by, "at": at, "key": key})
             return
-        told: Reported = _only_design(columns, suggestion)
+        given: Reported = _only_design(columns, suggestion)
         stamp: dict[str, Any] = {"cost": cost, "note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []
 
@@ -205,7 +215,7 @@ class Recorder(ABC):
             if context is not None and not state.space.d_c:
                 hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
                 raise InvalidContextError("this space has no context variables", hint)
-            key, x = identify(state, told)
+            key, x = identify(state, given)
             if design is not None:
                 x = really_set(state, key, x, design)
             if several:
@@ -236,11 +246,11 @@ class Recorder(ABC):
 
     def _tell_frame(self, columns: Columns, stamp: Mapping[str, Any]) -> None:
         """Every row at once; what looks odd is said once."""
-        told = self.record_all(lambda state: told_by_frame(state, columns, stamp))
-        numbers = {event.id for event in told if isinstance(event, e.Reported)}
+        events = self.record_all(lambda state: reported_by_frame(state, columns, stamp))
+        numbers = {event.id for event in events if isinstance(event, e.Reported)}
         odd = [str(one.run) for one in self.implausible() if one.run in numbers]
         if odd:
-            words = f"{len(odd)} of {len(told)} rows look odd beside the others: {', '.join(odd[:MOST_NAMED])}"
+            words = f"{len(odd)} of {len(events)} rows look odd beside the others: {', '.join(odd[:MOST_NAMED])}"
             more = ", …" * (len(odd) > MOST_NAMED)
             warn([ImplausibleWarning(f"{words}{more}; `implausible()` says why")], deeper=1)
 
@@ -439,23 +449,23 @@ class Recorder(ABC):
 
     def note(
         self,
-        run: Suggestion | int,
+        run: Suggestion | int | None,
         text: str,
         *,
         by: str | None = None,
         at: float | None = None,
         key: str | None = None,
     ) -> None:
-        """Words about a run.
+        """Words about a run, or about the study.
 
         Args:
-            run: The run, or its id.
+            run: The run, or its id; None for the study.
             text: The words.
             by: Who says so.
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
-        number = number_of(run)
+        number = None if run is None else number_of(run)
         self._record(lambda state: e.Noted(id=number, note=text, by=by, at=at, key=key))
 
     def undo(
@@ -488,6 +498,10 @@ class Recorder(ABC):
         self._record(make)
         return found[0]
 
+    def _complete(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``settings`` that are to be stored, with all that they name elsewhere."""
+        return settings
+
     def amend(
         self,
         settings: Mapping[str, Any],
@@ -508,6 +522,8 @@ class Recorder(ABC):
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
+
+        settings = self._complete(settings)
 
         def make(state: State) -> e.Event:
             if settings.get("context_distribution") is not None:

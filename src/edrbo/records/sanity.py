@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
 from edrbo.errors import ImplausibleWarning, NarrowContextsWarning
 from edrbo.records.context_log import ContextBatch
 from edrbo.records.descriptions import format_outcome
@@ -307,7 +308,7 @@ FAR_VALUE, BEYOND_VALUE = 8.0, 3.0  # of an outcome, as FAR and BEYOND of a cont
 # Half-widths of a 95 % interval from what was expected, and spreads of all outcomes: 21 of 30,000 outcomes of the
 # benchmark's runs are so far.
 FAR_EXPECTED, SURPRISING = 3.0, 3.0
-FEWEST_TOLD = 5  # outcomes that have such a spread
+FEWEST_REPORTED = 5  # outcomes that have such a spread
 UNLEARNED = 'it is so far from all others that it is not learned from (outliers = "keep" changes that)'
 SCALES = (100.0, 10.0, 0.1, 0.01)  # a slip of the point, or percent for a share
 
@@ -403,6 +404,7 @@ def newly_doubtful(before: State, after: State, keys: Iterable[int]) -> Iterator
     """The runs ``keys`` that look wrong beside what was known before they came, or else beside all that came."""
     known, everything = Others.of(before), Others.of(after)
     for key in keys:
+        checkpoint()
         reasons = _reasons(after, known, key) or _doubts_about(after, everything, key)
         if reasons:
             yield ImplausibleRun(key, tuple(reasons))
@@ -492,7 +494,7 @@ class Others:
     def _value_doubt(self, run: Run | None, value: float, context: Mapping[str, float] | None) -> list[str]:
         reported, settings = self.reported, self.settings
         outcome_forecast = None if run is None else read_outcome_forecast(run.outcome_forecast)
-        if outcome_forecast is not None and len(reported) >= FEWEST_TOLD:
+        if outcome_forecast is not None and len(reported) >= FEWEST_REPORTED:
             near = outcome_forecast.at(context)
             away = abs(value - near.value)
             if not (near.half > 0 and away > FAR_EXPECTED * near.half and away > SURPRISING * spread_of(reported)[1]):

@@ -214,6 +214,10 @@ class State(Contents):
     def apply(self, *events: Event) -> State:
         """The state after ``events``; if one of them cannot be, an error and no change."""
         draft = Draft(self)
+        taking_back = [event for event in events if isinstance(event, Undone)]
+        if 1 < len(taking_back) == len(events):
+            draft.take_back(taking_back)
+            return self.after(draft, events)
         for event in events:
             draft.apply(event)
         return self.after(draft, events)

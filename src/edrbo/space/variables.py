@@ -165,8 +165,8 @@ def check_log_flag(log: Any) -> None:
 def check_range(lower: float, upper: float) -> None:
     if not 0 < upper - lower < math.inf:
         raise InvalidSpaceError(
-            f"the bounds ({lower!r}, {upper!r}) enclose no usable range",
-            "the upper bound must exceed the lower one by a finite amount; leave a constant out of the space",
+            f"the lower end ({number_text(lower, None)}) must be below the upper one ({number_text(upper, None)})",
+            "what never changes is left out",
         )
 
 
@@ -175,8 +175,8 @@ def check_inside(name: str, numbers: Array, lower: float, upper: float) -> None:
     if outside.any():
         value = float(numbers[np.argmax(outside)])
         raise InvalidDesignError(
-            f"design variable {name!r} is {value!r}, outside its bounds [{lower!r}, {upper!r}]",
-            "move it inside, or widen the space",
+            f"{name} is {number_text(value, None)}, outside {number_text(lower, None)} to {number_text(upper, None)}",
+            f"correct it, or widen the range: edrbo amend -d {name}=LOW:HIGH",
         )
 
 
@@ -400,7 +400,7 @@ class Categorical(Variable):
         position = {choice: index for index, choice in enumerate(self.choices)}
         indices = np.zeros(len(values), dtype=np.intp)
         for row, value in enumerate(map(_plain, values)):
-            # bool and number are told apart: True is not the choice 1, though Python calls them equal.
+            # bool and number are distinguished: True is not the choice 1, though Python calls them equal.
             index = position.get(value) if isinstance(value, Scalar) else None
             if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
                 strings = [choice for choice in self.choices if isinstance(choice, str)]
@@ -632,7 +632,7 @@ class Real(NumericVariable):
     def bounds(self) -> tuple[float, float]:
         """(lower, upper) of a bounded variable."""
         if self.lower is None or self.upper is None:
-            raise InvalidSpaceError(f"{self!r} is not bounded", "give both bounds")
+            raise InvalidSpaceError("a setting needs a range: both of its ends", "as speed=10:80")
         return self.lower, self.upper
 
     def encode(self, name: str, values: AnyArray) -> Array:

@@ -1,4 +1,4 @@
-"""Gaussian processes on very many observations: what n of them say, condensed to k inducing points.
+"""Gaussian processes on very many observations: what n of them say, in k inducing points.
 
 The posterior is that of FITC (Snelson and Ghahramani, 2006): at the inducing points Z, rows of the data, f has its
 prior; the data see f through Z, and what a row's own value has beyond that, the residual, counts as noise of its own,
@@ -26,7 +26,7 @@ The mean ``residual`` is the error of the approximation, and known.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -36,9 +36,9 @@ from edrbo.streams import stream
 from edrbo.surrogate.exact_gp import ExactGP, safe_cholesky
 from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
 
-MIN_ROWS, MOST_EXACT = 600, 2000  # rows from which on a model may be condensed, and those from which on it always is
+MIN_ROWS, MOST_EXACT = 600, 2000  # rows from which on a model may be sparse, and those from which on it always is
 MOST_POINTS = 384  # inducing points
-NEGLIGIBLE, TOLERABLE = 0.05, 1.0  # what is left out, in units of ``least_noise``: enough points, and few enough
+NEGLIGIBLE, TOLERABLE = 0.05, 0.5  # what is left out, in units of ``least_noise``: enough points, and few enough
 SIGNAL_SHARE = 1e-3  # of the variance of f: less noise than that asks for no more points
 CANDIDATES = 2048  # rows among which inducing points are looked for, at even steps
 CHUNK = 1024  # rows that are looked at together
@@ -161,11 +161,11 @@ class PseudoGP(ExactGP):
     ``y`` and ``noise_variance`` remain those of the n observations behind them.
     """
 
-    noise: Tensor
+    noise: Tensor = field(kw_only=True)
 
     def expert(self, m: int) -> PseudoGP:
         row = slice(m, m + 1 or None)
-        return PseudoGP(*self._of_expert(m), self.noise[row])
+        return PseudoGP(*self._of_expert(m), noise=self.noise[row])
 
     def _of_expert(self, m: int) -> tuple[tuple[Kernel, ...], Hyperparameters, Tensor, Tensor, Tensor, Tensor, Tensor]:
         row = slice(m, m + 1 or None)
@@ -190,7 +190,7 @@ class PseudoGP(ExactGP):
         own = gram(self.kernels, scaled_sqdist(self.x, self.x, lengthscale), hyper.outputscale, hyper.shape)
         chol = safe_cholesky(own + self.noise, hyper.outputscale[:, None])
         alpha = torch.cholesky_solve(self._targets.unsqueeze(-1), chol).squeeze(-1)
-        return PseudoGP(self.kernels, hyper, self.x, self.y, self.noise_variance, chol, alpha, self.noise)
+        return PseudoGP(self.kernels, hyper, self.x, self.y, self.noise_variance, chol, alpha, noise=self.noise)
 
     def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> PseudoGP:
         """With observations that stay as they are, beside the pseudo-observations."""
@@ -204,10 +204,7 @@ class PseudoGP(ExactGP):
         noise = self.noise.new_zeros(*batch, len(self.kernels), old + q, old + q)
         noise[..., :old, :old] = self.noise
         noise[..., old:, old:] = torch.diag_embed(noise_rows)
-        return self._with_rows(all_x, chol, alpha, noise)
-
-    def _with_rows(self, x: Tensor, chol: Tensor, alpha: Tensor, noise: Tensor) -> PseudoGP:
-        return replace(self, x=x, chol=chol, alpha=alpha, noise=noise)
+        return replace(self, x=all_x, chol=chol, alpha=alpha, noise=noise)
 
     def whitened_information(self, chol: Tensor, cross: Tensor, least: Tensor) -> Tensor:
         root = safe_cholesky(self.noise + torch.diag_embed(least.expand(self.noise.shape[:-1])), least)
@@ -223,8 +220,8 @@ class PseudoGP(ExactGP):
         return evidence - 0.5 * math.log(2.0 * math.pi) * self.alpha.shape[-1]
 
     @property
-    def fitted(self) -> Tensor:
-        return self._targets - (self.noise @ self.alpha.unsqueeze(-1)).squeeze(-1)
+    def fitted(self) -> tuple[Tensor, Tensor]:
+        return self.alpha, self._targets - (self.noise @ self.alpha.unsqueeze(-1)).squeeze(-1)
 
 
 @dataclass(frozen=True)
@@ -235,10 +232,10 @@ class InducingGP(PseudoGP):
     ``mean_sd`` is that of the constant mean's prior, which is profiled out.
     """
 
-    data: Tensor
-    prior: Tensor
-    summary: Summary
-    mean_sd: float
+    data: Tensor = field(kw_only=True)
+    prior: Tensor = field(kw_only=True)
+    summary: Summary = field(kw_only=True)
+    mean_sd: float = field(kw_only=True)
 
     @classmethod
     def of(
@@ -254,10 +251,14 @@ class InducingGP(PseudoGP):
         """Condition on ``x`` (n × d) and ``y`` (n) with noise variances (M × n); ``points`` (k) are numbers of rows."""
         z = x[points]
         prior = _prior_root(kernels, hyper, z)
-        nothing = x[:0], y[:0], noise_variance[:, :0]
         empty = torch.zeros_like(prior)
         start = cls(
-            kernels, hyper, z, *nothing[1:], prior, empty[..., 0], empty, x[:0], prior, Summary.nothing(prior), mean_sd
+            *(kernels, hyper, z, y[:0], noise_variance[:, :0], prior, empty[..., 0]),
+            noise=empty,
+            data=x[:0],
+            prior=prior,
+            summary=Summary.nothing(prior),
+            mean_sd=mean_sd,
         )
         return start.absorb(x, y, noise_variance)
 
@@ -267,14 +268,14 @@ class InducingGP(PseudoGP):
         for some in torch.split(torch.arange(len(x)), CHUNK):
             whitened, residual = _whitened(self.kernels, self.hyper, self.x, self.prior, x[some])
             summary = summary.plus(whitened, residual, y[some], noise_variance[:, some])
-        return self._condensed(
+        return self._summarized(
             torch.cat([self.data, x]),
             torch.cat([self.y, y]),
             torch.cat([self.noise_variance, noise_variance], dim=-1),
             summary,
         )
 
-    def _condensed(self, data: Tensor, y: Tensor, noise_variance: Tensor, summary: Summary) -> InducingGP:
+    def _summarized(self, data: Tensor, y: Tensor, noise_variance: Tensor, summary: Summary) -> InducingGP:
         """The pseudo-observations that say what ``summary`` does."""
         identity = torch.eye(self.prior.shape[-1], dtype=self.prior.dtype)
         inner = safe_cholesky(summary.gram + identity)  # of I + G
@@ -289,11 +290,15 @@ class InducingGP(PseudoGP):
         hyper = replace(self.hyper, mean=mean)
         points = self.x[: len(identity)]
         return InducingGP(
-            *(self.kernels, hyper, points, y, noise_variance, chol, alpha, noise),
-            *(data, self.prior, summary, self.mean_sd),
+            *(self.kernels, hyper, points, y, noise_variance, chol, alpha),
+            noise=noise,
+            data=data,
+            prior=self.prior,
+            summary=summary,
+            mean_sd=self.mean_sd,
         )
 
-    def with_outcomes(self, y: Tensor, mean: Tensor | None = None) -> InducingGP:
+    def with_outcomes(self, y: Tensor, mean: Tensor | None = None, source_mean: Tensor | None = None) -> InducingGP:
         """The same inputs and points with other outcomes (n); the mean is profiled anew."""
         start = replace(
             self,
@@ -307,8 +312,14 @@ class InducingGP(PseudoGP):
 
     def expert(self, m: int) -> InducingGP:
         row = slice(m, m + 1 or None)
-        mine = self.noise[..., row, :, :], self.data, self.prior[row], self.summary.expert(m), self.mean_sd
-        return InducingGP(*self._of_expert(m), *mine)
+        return InducingGP(
+            *self._of_expert(m),
+            noise=self.noise[..., row, :, :],
+            data=self.data,
+            prior=self.prior[row],
+            summary=self.summary.expert(m),
+            mean_sd=self.mean_sd,
+        )
 
     def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> PseudoGP:
         """With modelled rows: a few stay as they are, of many the sums are taken."""

@@ -1,0 +1,165 @@
+"""Whether the process has changed since a run: forecasts one step ahead, of a model in which it has against one in
+which it has not.
+
+Both are Gaussian processes of the outcome over design and context, their lengthscale and noise averaged over a few
+values. Where the process changes at run k, it does so in one of five ways: f before and after are correlated by one of
+``ALIKE`` only; f is moved by a constant; f begins to drift, or its level to wander. The evidence of a model is the
+product of its forecasts, each of a run by those before it, so the ratio of evidences says which of the two forecast
+better (Adams and MacKay, 2007; Saatçi, Turner and Rasmussen, 2010).
+
+Before the first run a change is as likely at each run as at any other that is reached (``HAZARD``). The ratio averaged
+over where it began is then a martingale as long as nothing changes, and exceeds 1/``FALSE_ALARMS`` at any time, however
+often one looks, with no more than that probability (Ville, 1939). docs/guides/wear.md has what was measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edrbo.records.sanity import outliers
+from edrbo.records.settings import LEARNED
+from edrbo.records.state import State
+
+Array = NDArray[np.float64]
+
+FALSE_ALARMS = 0.02  # in a study, however long it is
+HAZARD = 0.01  # of a change, at every run
+MOST_ROWS = 120  # the last ones are looked at
+FEWEST_ROWS, FEWEST_SINCE, FEWEST_BEFORE = 12, 4, 5
+LENGTHSCALES = (0.3, 0.8, 2.0)  # of the unit cube, times the root of the number of inputs
+NOISES = (0.003, 0.03, 0.2, 0.7)  # variances, where that of all outcomes is one
+ALIKE = (0.0, 0.8)  # how f after a change is correlated with f before it
+MOVED = 1.0  # variance of a constant by which it moves …
+WANDERS = 30.0  # … at once, or in so many runs, as Brownian motion does
+WEARS = 16.0  # the half-life of f where it begins to drift
+LEARNED_HALF_LIVES = (math.inf, 64.0, 16.0)  # of drift, if that is learned
+STEPS = 12  # places of a change that are looked at first; then those around the best
+
+
+@dataclass(frozen=True)
+class ProcessChange:
+    """``outcome`` has come out otherwise since ``run``; ``odds`` to one, against no change."""
+
+    run: int
+    outcome: str
+    odds: float
+
+
+@lru_cache(maxsize=4)  # a page asks it again and again
+def process_change(state: State) -> ProcessChange | None:
+    """Where the process has changed, by the outcomes; None if there is no sign of it."""
+    outcomes = state.settings.outcomes
+    names = [state.settings.outcome] if outcomes is None else list(outcomes)
+    states = [state] if outcomes is None else [state.of_outcome(name) for name in names]
+    found = [_change(one, FALSE_ALARMS / len(names)) for one in states]
+    return max((one for one in found if one is not None), key=lambda one: one.odds, default=None)
+
+
+def _change(state: State, false_alarms: float) -> ProcessChange | None:
+    data = state.observations
+    rows = state.training_order if state.space.d_c else np.arange(len(data))
+    rows = np.sort(rows[~outliers(state)[rows]])[-MOST_ROWS:]
+    if len(rows) < FEWEST_ROWS:
+        return None
+    owners = np.array(state.owners)[rows]
+    order = {key: float(number) for number, key in enumerate(state.reported_order)}
+    time = np.array([order[key] for key in owners.tolist()])
+    contexts = data.c[rows]
+    coded = state.space.context_scale(contexts).encode(contexts) if state.space.d_c else contexts
+    drift = state.settings.drift
+    half_lives = LEARNED_HALF_LIVES if drift == LEARNED else (math.inf,) if drift is None else (float(drift),)
+    best, odds = change_odds(np.concatenate([data.x[rows], coded], axis=1), data.y[rows], time, half_lives)
+    if odds < 1.0 / false_alarms:
+        return None
+    return ProcessChange(int(owners[int(np.argmax(time >= best))]), state.settings.outcome, odds)
+
+
+def change_odds(
+    inputs: Array, y: Array, time: Array, half_lives: tuple[float, ...] = (math.inf,)
+) -> tuple[float, float]:
+    """The most probable time (of those in ``time``, n) from which on outcomes ``y`` (n) at ``inputs`` (n × d, coded)
+    come otherwise, and the odds of a change over none, averaged over when it may have been."""
+    scale = float(y.std()) or 1.0
+    models = _Models(inputs, (y - y.mean()) / scale, time, half_lives)
+    times = np.unique(time)
+    since = np.array([(time >= t).sum() for t in times])
+    possible = times[(since >= FEWEST_SINCE) & (len(time) - since >= FEWEST_BEFORE)]
+    first = times[0]
+    unseen = 1.0 - sum(_prior(t - first) for t in possible)  # no change yet, or one that cannot be told
+    if not len(possible):
+        return first, 1.0
+    known: dict[float, float] = {}
+    stride = max(1, len(possible) // STEPS)
+    for t in possible[::stride]:
+        known[float(t)] = models.gain(t)
+    center = int(np.flatnonzero(possible == max(known, key=lambda t: known[t]))[0])
+    for t in possible[max(0, center - stride + 1) : center + stride]:
+        if float(t) not in known:
+            known[float(t)] = models.gain(t)
+    looked = np.array(sorted(known))
+    nearest = looked[np.abs(possible[:, None] - looked).argmin(axis=1)]  # the others are as their neighbors
+    logs = np.array(
+        [math.log(_prior(t - first)) + known[float(near)] for t, near in zip(possible, nearest, strict=True)]
+    )
+    total = float(np.logaddexp.reduce(np.append(logs, math.log(unseen))))
+    return max(known, key=lambda t: math.log(_prior(t - first)) + known[t]), math.exp(min(total, 700.0))
+
+
+def _prior(runs: float) -> float:
+    """That the process changes after so many runs, and not before."""
+    return HAZARD * (1.0 - HAZARD) ** runs
+
+
+class _Models:
+    """Evidence of the outcomes (n, standardized) under each lengthscale, noise and half-life, averaged."""
+
+    def __init__(self, inputs: Array, y: Array, time: Array, half_lives: tuple[float, ...]) -> None:
+        self.y, self.time = y, time
+        square = np.square(inputs[:, None] - inputs).sum(-1) / max(inputs.shape[1], 1)
+        age = np.abs(time[:, None] - time)
+        parts = [
+            _matern(np.sqrt(5.0 * square) / length) * np.exp2(-age / half_life)
+            for length, half_life in itertools.product(LENGTHSCALES, half_lives)
+        ]
+        self.signal = np.stack(parts)  # L × n × n
+        self.noise = np.array(NOISES)
+        self.constant = self._evidence(self.signal)
+
+    def gain(self, t: float) -> float:
+        """Log evidence of a change at time ``t`` less that of none."""
+        after = self.time >= t
+        same = after[:, None] == after
+        since = np.clip(self.time - t, 0.0, None)
+        factors = [np.where(same, 1.0, alike) for alike in ALIKE] + [np.exp2(-np.abs(since[:, None] - since) / WEARS)]
+        moves = [np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
+        changed = [self._evidence(self.signal * factor) for factor in factors]
+        changed += [self._evidence(self.signal + MOVED * move) for move in moves]
+        return float(np.logaddexp.reduce(changed)) - math.log(len(changed)) - self.constant
+
+    def _evidence(self, signal: Array) -> float:
+        """Log of the mean over models of their evidence; of ``signal`` (L × n × n) with every noise.
+
+        The constant mean is normal with variance one. With yᵀ (K⁻¹) y < c = yᵀy / noise, the last row of the Cholesky
+        factor of [[K, y], [yᵀ, c]] has the quadratic form: one factorization gives that and the determinant.
+        """
+        n = len(self.y)
+        joint = np.empty((len(signal), len(self.noise), n + 1, n + 1))
+        joint[..., :n, :n] = (signal + 1.0)[:, None] + self.noise[:, None, None] * np.eye(n)
+        joint[..., :n, n] = joint[..., n, :n] = self.y
+        bound = (1.0 + float(self.y @ self.y)) / self.noise
+        joint[..., n, n] = bound
+        roots = np.diagonal(np.linalg.cholesky(joint), axis1=-2, axis2=-1)
+        quadratic = bound - np.square(roots[..., n])
+        logs = -0.5 * quadratic - np.log(roots[..., :n]).sum(-1)
+        return float(np.logaddexp.reduce(logs, axis=None)) - math.log(logs.size)
+
+
+def _matern(scaled: Array) -> Array:
+    """Matérn 5/2 of √5 r/ℓ."""
+    return (1.0 + scaled + np.square(scaled) / 3.0) * np.exp(-scaled)
