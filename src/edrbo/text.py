@@ -152,6 +152,8 @@ class RecommendationText(Protocol):
     @property
     def limits_hold(self) -> bool | None: ...
     @property
+    def approximation(self) -> Mapping[str, float] | None: ...
+    @property
     def process_change(self) -> ProcessChangeText | None: ...
     @property
     def noise_sd(self) -> NoiseSdText | None: ...
@@ -465,6 +467,10 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
         lines.append(Fact("wear", half, "what was known then counts half: old runs say less about now"))
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
+    if found.approximation is not None:
+        points, error = int(found.approximation["inducing_points"]), found.approximation["leave_out"]
+        left = f"so that many runs take little time; what they leave out is {_half(error, unit)}"
+        lines.append(Fact("approximated", f"{points} runs stand for all", left))
     return lines
 
 
