@@ -74,9 +74,8 @@ class DriftingGP(ExactGP):
         covariance = gram(kernels, sqdist, hyper.outputscale, hyper.shape)
         covariance.mul_(correlation(time, time, hyper.half_life)).diagonal(dim1=-2, dim2=-1).add_(noise_rows)
         chol = safe_cholesky(covariance) / _decay(time, now, hyper.half_life)[:, None]
-        bare = cls(
-            kernels, hyper, x, y, noise_rows, chol, y.new_zeros(len(kernels), len(y)), time, now, hyper.half_life
-        )
+        nothing, times = y.new_zeros(len(kernels), len(y)), {"time": time, "now": now, "half_life": hyper.half_life}
+        bare = cls(kernels, hyper, x, y, noise_rows, chol, nothing, **times)  # type: ignore[arg-type]
         return bare.with_outcomes(y)
 
     @property
