@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -136,7 +136,7 @@ def _decay(time: Tensor, now: float, half_life: float) -> Tensor:
     return torch.exp2((time - now) / half_life).clamp_min(LEAST_DECAY)
 
 
-def _parts(gp: ExactGP) -> dict[str, object]:
+def _parts(gp: ExactGP) -> dict[str, Any]:
     return {part.name: getattr(gp, part.name) for part in fields(ExactGP)}
 
 
