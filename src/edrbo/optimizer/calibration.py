@@ -167,11 +167,18 @@ class Trust:
         return replace(self, margin=TAIL_MARGIN) if goal.of_outcomes and goal != Expected() else self
 
     def noise_at(self, model: ExpertEnsemble, points: Tensor) -> Tensor:
-        """Variance of an outcome around f at ``points`` (N × d), M × N or M × 1, in the standardized unit."""
+        """Variance of an outcome around f at ``points`` (N × d), M × N or M × 1, in the standardized unit.
+
+        Of noise that varies little may be known. An outcome is then Student's, with two degrees of freedom for one over
+        the variance of the log noise: its 95 % interval is longer by the first term of Cornish and Fisher's expansion.
+        """
         if model.gp.of_outcomes:  # the noise is among the contexts
             return torch.zeros_like(self.noise_variance[:, None])
         ratio = model.gp.noise_ratio(points)
-        return self.noise_variance[:, None] if ratio is None else model.gp.hyper.noise_variance[:, None] * ratio
+        if ratio is None:
+            return self.noise_variance[:, None]
+        longer = 1.0 + (Z95**2 + 1.0) / 8.0 * model.gp.noise_doubt(points)
+        return model.gp.hyper.noise_variance[:, None] * ratio * longer.square()
 
     @property
     def freedom(self) -> float:

@@ -93,7 +93,7 @@ def change_odds(
     first = times[0]
     unseen = 1.0 - sum(_prior(t - first) for t in possible)  # no change yet, or one that cannot be told
     if not len(possible):
-        return first, 1.0
+        return float(first), 1.0
     known: dict[float, float] = {}
     stride = max(1, len(possible) // STEPS)
     for t in possible[::stride]:
@@ -141,7 +141,7 @@ class _Models:
         ]
         moves: list[Array] = [np.outer(after, after).astype(np.float64), np.minimum(since[:, None], since) / WANDERS]
         changed = [self._evidence(self.signal * factor) for factor in factors]
-        changed += [self._evidence(self.signal + MOVED * move) for move in moves]
+        changed += [self._evidence(self.signal + move * MOVED) for move in moves]
         return float(np.logaddexp.reduce(changed)) - math.log(len(changed)) - self.constant
 
     def _evidence(self, signal: Array) -> float:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.earlier import Weighed, between_sources, row_factor, row_mean, row_noise
-from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, noise_ratio, scaled_sqdist
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, noise_features, noise_ratio, scaled_sqdist
 from edrbo.surrogate.paired_gp import PairedGP, Triangular
 
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -141,6 +141,14 @@ class ExactGP:
     def noise_ratio(self, points: Tensor) -> Tensor | None:
         """By how much the noise variance at ``points`` (... × d) is larger than ``hyper`` says (...); None: nowhere."""
         return None if self.hyper.noise_profile is None else noise_ratio(self.hyper.noise_profile, points)
+
+    def noise_doubt(self, points: Tensor) -> Tensor:
+        """The variance of what is not known of the logarithm of that (...)."""
+        profile, doubt = self.hyper.noise_profile, self.hyper.noise_doubt
+        if profile is None or doubt is None:
+            return torch.zeros_like(points[..., 0])
+        features = noise_features(points, profile.shape[-1]).flatten(-2)
+        return torch.linalg.vecdot(features @ doubt, features)
 
     def past_factor(self) -> tuple[Tensor, Tensor]:
         """L of the covariance of the outcomes, and (L Lᵀ)⁻¹ (y − mean); of f that drifts not those of now."""

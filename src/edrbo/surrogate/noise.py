@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -64,14 +64,15 @@ class VaryingNoiseSurrogate(Surrogate):
         if self._is_large(X):
             return self.at(X, Y, Yvar, self.fit_hyperparameters(X, Y, Yvar, start=start, cold=cold))
         before = None if start is None else start.noise_profile
-        alike = super().fit(X, Y, Yvar, start=None if start is None else replace(start, noise_profile=None), cold=cold)
+        start = None if start is None else replace(start, noise_profile=None, noise_doubt=None)
+        alike = super().fit(X, Y, Yvar, start=start, cold=cold)
         first = varying_noise(alike, before)
         if first is None:
             return alike
         # lengthscales that go with it, and once more
-        refitted = self._refitted(alike, first)
-        found = varying_noise(self._plain(alike, refitted), first)
-        return self.at(X, Y, Yvar, refitted if found is None else replace(refitted, noise_profile=found))
+        refitted = self._refitted(alike, first[0])
+        profile, doubt = varying_noise(self._plain(alike, refitted), first[0]) or first
+        return self.at(X, Y, Yvar, replace(refitted, noise_profile=profile, noise_doubt=doubt))
 
     def fit_hyperparameters(
         self, X: Tensor, Y: Tensor, Yvar: Tensor | None, *, start: Hyperparameters | None, cold: bool
@@ -110,22 +111,22 @@ class VaryingNoiseSurrogate(Surrogate):
 
     def _plain(self, model: ExpertEnsemble, hyper: Hyperparameters) -> ExpertEnsemble:
         """``model`` with these lengthscales, and one noise."""
-        hyper = replace(hyper, noise_profile=None)
+        hyper = replace(hyper, noise_profile=None, noise_doubt=None)
         gp = model.gp.conditioned(model.gp.kernels, hyper, model.known_noise, model.exposure)
         return replace(model, gp=gp)
 
 
-def varying_noise(model: ExpertEnsemble, start: Tensor | None = None) -> Tensor | None:
-    """The coefficients (d × COSINES) of the noise of ``model``, whose rows have one noise; None if it does not vary as
-    far as the data say. ``start`` are those of before."""
+def varying_noise(model: ExpertEnsemble, start: Tensor | None = None) -> tuple[Tensor, Tensor] | None:
+    """The coefficients (d × COSINES) of the noise of ``model``, whose rows have one noise, and their covariance; None
+    if it does not vary as far as the data say. ``start`` are those of before."""
     finder = _Finder.of(model)
     if finder is None:
         return None
     inputs = finder.promising()
     if not inputs:
         return None
-    coefficients, gain = finder.search(inputs, start)
-    return coefficients if gain > MARGIN else None
+    coefficients, covariance, gain = finder.search(inputs, start)
+    return (coefficients, covariance) if gain > MARGIN else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +200,9 @@ class _Finder:
             gains.append(0.5 * float(gradient @ step))
         return [k for k, gain in enumerate(gains) if gain > PROMISING]
 
-    def search(self, inputs: list[int], start: Tensor | None) -> tuple[Tensor, float]:
-        """The coefficients (d × COSINES) at the top of the posterior, and by how much Laplace's evidence of the model
-        is better than that of one noise for all."""
+    def search(self, inputs: list[int], start: Tensor | None) -> tuple[Tensor, Tensor, float]:
+        """The coefficients (d × COSINES) at the top of the posterior, their covariance there, and by how much Laplace's
+        evidence of the model is better than that of one noise for all."""
         features, variances = self.features(inputs)
         base = self.information(torch.zeros_like(self.count))[0]
         ends = [self._climb(features, variances, torch.zeros_like(variances))]
@@ -211,7 +212,10 @@ class _Finder:
         top, value, curvature = max(ends, key=lambda end: end[1])
         coefficients = torch.zeros(self.x.shape[-1], COSINES, dtype=torch.float64)
         coefficients[inputs] = top[1:].reshape(len(inputs), COSINES)
-        return coefficients, value - base - _cost(curvature, variances)
+        places = torch.tensor([COSINES * k + j for k in inputs for j in range(COSINES)])
+        covariance = torch.zeros(coefficients.numel(), coefficients.numel(), dtype=torch.float64)
+        covariance[places[:, None], places] = torch.linalg.inv(curvature)[1:, 1:]
+        return coefficients, covariance, value - base - _cost(curvature, variances)
 
     def _climb(self, features: Tensor, variances: Tensor, start: Tensor) -> tuple[Tensor, float, Tensor]:
         """Newton's method with halving; the end (p), its log posterior, and the curvature there (p × p)."""
@@ -262,7 +266,7 @@ class NoisyGP(ShiftedGP):
             return torch.zeros_like(sd * queries[..., :1].mT)
         return sd * (REACH * (queries[..., self.shift.d_x] - 0.5) * ratio.sqrt()).unsqueeze(-2)
 
-    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> NoisyGP:
+    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> Self:
         """With outcomes ``y`` whose noise is told by u."""
         return super().extend(x, y - self.deviation(x).mean(-2), noise_variance)
 

@@ -104,6 +104,9 @@ class ShiftedGP(ExactGP):
     def one_step_ahead(self) -> tuple[Tensor, Tensor]:
         return self.unshifted.one_step_ahead()
 
+    def noise_doubt(self, points: Tensor) -> Tensor:
+        return self.unshifted.noise_doubt(self.shift.inputs(points))
+
     def noise_ratio(self, points: Tensor) -> Tensor | None:
         return self.unshifted.noise_ratio(self.shift.inputs(points))
 
@@ -113,7 +116,7 @@ class ShiftedGP(ExactGP):
     def with_lengthscale(self, lengthscale: Tensor) -> ShiftedGP:
         return self.of(self.unshifted.with_lengthscale(self.shift.without(lengthscale)), self.shift)
 
-    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> ShiftedGP:
+    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> Self:
         return self.of(self.unshifted.extend(self.shift.inputs(x), y, noise_variance), self.shift)
 
     def _gram(self, a: Tensor, b: Tensor) -> Tensor:
