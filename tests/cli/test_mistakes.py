@@ -50,7 +50,8 @@ def test_a_mistake_is_answered_with_what_to_type(line: Run, words: tuple[str, ..
 
 def test_a_result_needs_no_flag(line: Run) -> None:
     line("ask")
-    assert "gave gloss 71 GU" in line("tell", "1", "71 GU", "-c", "humidity=48 %").out
+    assert "edrbo context tell 1 humidity=…" in line("tell", "1", "71 GU").out
+    assert "at humidity 48 %" in line("context", "tell", "1", "humidity=48 %").out
 
 
 def test_suggestions_are_cancelled_together_or_not_at_all(line: Run) -> None:

@@ -125,5 +125,5 @@ def test_a_level_is_left_out_by_its_name() -> None:
     assert Space.from_dict(space.to_dict()) == space
     with pytest.raises(InvalidSpaceError, match="no level"):
         Space({"kind": ["plain", "glossy", "matt"]}, {}, ["kind != shiny"])
-    with pytest.raises(InvalidSpaceError, match="no number"):
+    with pytest.raises(InvalidSpaceError, match="is categorical"):
         Space({"kind": ["plain", "glossy", "matt"], "x": (0, 1)}, {}, ["kind + x <= 1"])
