@@ -48,6 +48,7 @@ ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     outcomes={},
     limits_hold=None,
     likely=None,
+    earlier={},
 )
 
 
