@@ -68,6 +68,7 @@ test-newest: setup
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/commands.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scaling.py run
 
 # The documentation as a site in site/, which opens from the file system. Warnings and dead links are errors.
 docs: setup

@@ -6,6 +6,7 @@ All see the same contexts, the same noise and the same first designs; each conte
 The policy of each is the maximizer of its posterior mean at each context of a grid; regret is E_c max_x f(x, c) less
 E_c f(x(c), c). ``during`` is the mean regret of the runs after the first designs.
 
+edrbo-identify  edrbo with aim="identify": only the policy in the end counts
 botorch    SingleTaskGP on (x, c), LogEI with the context held (``fixed_features``), as its documentation says
 envbo      nubo.algorithms.envbo (Diessner, Wilson and Whalley, 2023) and its prediction model, inputs normalized
 """
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -92,11 +93,13 @@ class Learner(Protocol):
 
 
 class Edrbo:
+    aim: Literal["operate", "identify"] = "operate"
+
     def __init__(self, problem: Problem, seed: int) -> None:
         self.x = [f"x{k}" for k in range(problem.d_x)]
         self.c = [f"c{k}" for k in range(problem.d_c)]
         space = edrbo.Space(dict.fromkeys(self.x, (0, 1)), dict.fromkeys(self.c, (0, 1)))
-        self.optimizer = edrbo.Optimizer(space, seed=seed, initial=1)
+        self.optimizer = edrbo.Optimizer(space, seed=seed, initial=1, aim=self.aim, evaluations=EVALUATIONS)
 
     def suggest(self, c: Array) -> Array:
         suggestion = self.optimizer.ask(context=dict(zip(self.c, c.tolist(), strict=True)))
@@ -110,6 +113,10 @@ class Edrbo:
     def policy(self, contexts: Array) -> Array:
         rows = self.optimizer.policy(contexts=[dict(zip(self.c, c.tolist(), strict=True)) for c in contexts]).rows
         return np.array([[row.design[name] for name in self.x] for row in rows])
+
+
+class Identify(Edrbo):
+    aim = "identify"
 
 
 class Told:
@@ -208,7 +215,12 @@ class Envbo(Told):
         return lambda points: model(points).mean.detach()
 
 
-LEARNERS: dict[str, Callable[[Problem, int], Learner]] = {"edrbo": Edrbo, "botorch": Botorch, "envbo": Envbo}
+LEARNERS: dict[str, Callable[[Problem, int], Learner]] = {
+    "edrbo": Edrbo,
+    "edrbo-identify": Identify,
+    "botorch": Botorch,
+    "envbo": Envbo,
+}
 
 
 def run(name: str, problem: Problem, seed: int, evaluations: int) -> dict[str, float]:

@@ -298,7 +298,12 @@ class RemoteStudy:
             by: who asks; a token of a person says it by itself.
             patience: seconds to wait until they are worked out.
         """
-        body = {"count": 1 if n is None else n, "context": _plain(context), "fixed": _plain(fixed), "by": by}
+        body: dict[str, Any] = {
+            "count": 1 if n is None else n,
+            "context": _plain(context),
+            "fixed": _plain(fixed),
+            "by": by,
+        }
         body |= {"forecast": _plain_rows(forecast), "candidates": _plain_rows(candidates), "repeat": repeat}
         found = self._suggestions("ask", body, patience)
         return found[0] if n is None else found

@@ -93,7 +93,7 @@ def test_evidence_and_slope_are_those_of_all_observations(repeat: int) -> None:
 def test_the_search_ends_at_the_top() -> None:
     finder = _Finder.of(Surrogate().fit(*data()))
     assert finder is not None
-    coefficients, gain = finder.search([0], None)
+    coefficients, covariance, gain = finder.search([0], None)
     features, variances = finder.features([0])
 
     def posterior(point: torch.Tensor) -> float:
@@ -107,6 +107,8 @@ def test_the_search_ends_at_the_top() -> None:
         assert posterior(ends[0]) >= max(posterior(ends[0] + step), posterior(ends[0] - step))
     assert gain > 4.0
     assert not bool(coefficients[1].any())
+    assert bool((torch.linalg.eigvalsh(covariance) > -1e-12).all())
+    assert not bool(covariance[3:].any())
 
 
 def test_the_likelihood_of_lengthscales_has_it_too() -> None:

@@ -199,7 +199,11 @@ NOT_REMOTE = {
         "context_log",
         "spending",
     ),  # show(), runs()
-    *("to_frame", "optimize"),  # runs() for a frame; a loop of claim, ask and tell
+    *(
+        "to_frame",
+        "optimize",
+        "process_change",
+    ),  # runs() for a frame; claim, ask and tell in a loop; in recommend().record
 }
 NOT_REMOTE_ARGUMENTS = {
     "ask": set[str](),

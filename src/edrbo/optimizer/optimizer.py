@@ -38,6 +38,7 @@ from edrbo.optimizer.candidates import (
     CandidateSet,
     ForecastOrContext,
     is_exploring,
+    looked_at,
     read_candidates,
     read_distribution,
     read_request,
@@ -453,8 +454,10 @@ class Optimizer(Recorder):
     def _is_exploring(self, posterior: Posterior, data: TrainingData, pending: int) -> bool:
         if self.settings.aim != "identify" or not len(data.observations.x):
             return False
-        worth = posterior.values(torch.tensor(data.observations.x)).numpy()
-        return is_exploring(worth, self.settings.initial, pending, self.settings.evaluations)
+        initial, count = self.settings.initial, len(data.observations.x)
+        rows, places = looked_at(count, initial)
+        worth = posterior.values(torch.tensor(data.observations.x[rows])).numpy()[places]
+        return is_exploring(worth, initial, pending, self.settings.evaluations)
 
     def _most_distant(self, candidates: CandidateSet, asked: Sequence[Array], index: int) -> Array:
         """The design (d_x) farthest from all that were tried or ``asked`` for."""

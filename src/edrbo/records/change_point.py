@@ -93,7 +93,7 @@ def change_odds(
     first = times[0]
     unseen = 1.0 - sum(_prior(t - first) for t in possible)  # no change yet, or one that cannot be told
     if not len(possible):
-        return first, 1.0
+        return float(first), 1.0
     known: dict[float, float] = {}
     stride = max(1, len(possible) // STEPS)
     for t in possible[::stride]:
@@ -113,7 +113,7 @@ def change_odds(
 
 def _prior(runs: float) -> float:
     """That the process changes after so many runs, and not before."""
-    return HAZARD * (1.0 - HAZARD) ** runs
+    return HAZARD * float((1.0 - HAZARD) ** runs)
 
 
 class _Models:
@@ -136,10 +136,12 @@ class _Models:
         after = self.time >= t
         same = after[:, None] == after
         since = np.clip(self.time - t, 0.0, None)
-        factors = [np.where(same, 1.0, alike) for alike in ALIKE] + [np.exp2(-np.abs(since[:, None] - since) / WEARS)]
-        moves = [np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
+        factors: list[Array] = [np.where(same, 1.0, alike) for alike in ALIKE] + [
+            np.exp2(-np.abs(since[:, None] - since) / WEARS)
+        ]
+        moves: list[Array] = [np.outer(after, after).astype(np.float64), np.minimum(since[:, None], since) / WANDERS]
         changed = [self._evidence(self.signal * factor) for factor in factors]
-        changed += [self._evidence(self.signal + MOVED * move) for move in moves]
+        changed += [self._evidence(self.signal + move * MOVED) for move in moves]
         return float(np.logaddexp.reduce(changed)) - math.log(len(changed)) - self.constant
 
     def _evidence(self, signal: Array) -> float:

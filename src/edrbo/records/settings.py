@@ -98,8 +98,10 @@ def read_half_life(given: Any) -> float | None:
 
 def read_drift(given: Any) -> Drift:
     """A half-life in runs, "learned", or None."""
-    if given is None or given == LEARNED:
-        return given
+    if given is None:
+        return None
+    if given == "learned":
+        return "learned"
     hint = f'give a half-life in runs, above zero, or "{LEARNED}"'
     if isinstance(given, str):
         raise InvalidValueError(f"drift is {given!r}", hint)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -74,9 +74,8 @@ class DriftingGP(ExactGP):
         covariance = gram(kernels, sqdist, hyper.outputscale, hyper.shape)
         covariance.mul_(correlation(time, time, hyper.half_life)).diagonal(dim1=-2, dim2=-1).add_(noise_rows)
         chol = safe_cholesky(covariance) / _decay(time, now, hyper.half_life)[:, None]
-        bare = cls(
-            kernels, hyper, x, y, noise_rows, chol, y.new_zeros(len(kernels), len(y)), time, now, hyper.half_life
-        )
+        nothing, times = y.new_zeros(len(kernels), len(y)), {"time": time, "now": now, "half_life": hyper.half_life}
+        bare = cls(kernels, hyper, x, y, noise_rows, chol, nothing, **times)  # type: ignore[arg-type]
         return bare.with_outcomes(y)
 
     @property
@@ -137,7 +136,7 @@ def _decay(time: Tensor, now: float, half_life: float) -> Tensor:
     return torch.exp2((time - now) / half_life).clamp_min(LEAST_DECAY)
 
 
-def _parts(gp: ExactGP) -> dict[str, object]:
+def _parts(gp: ExactGP) -> dict[str, Any]:
     return {part.name: getattr(gp, part.name) for part in fields(ExactGP)}
 
 
@@ -157,7 +156,7 @@ class DriftingSurrogate(Surrogate):
         if type(surrogate) is not Surrogate:
             hint = 'leave drift out, or choose a method whose surrogate is plain experts, such as "edrbo-mean"'
             raise InvalidValueError("drift is set, and this method's surrogate knows no time", hint)
-        return cls(surrogate.experts, surrogate.priors, surrogate.weighting, half_life)
+        return cls(surrogate.experts, surrogate.priors, surrogate.weighting, half_life=half_life)
 
     def fit(
         self,

@@ -47,6 +47,8 @@ def doubted(surrogate: Surrogate, model: ExpertEnsemble) -> ExpertEnsemble:
 def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) -> ExpertEnsemble:
     """The experts of ``model``, each as ``members`` draws of its hyper-parameters given the same data."""
     gp = model.gp
+    if model.approximation is not None:  # of so many observations there is little doubt
+        return model
     n, experts = len(gp.y), len(gp.kernels)
     proposed = min(PROPOSED, int(LARGEST_WORK / (2.0 * experts * n**3)))
     if proposed < FEWEST_PROPOSED or gp.x.ndim > 2:
@@ -65,7 +67,8 @@ def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) 
     rows = _members(shares, experts, members)
     kernels = tuple(gp.kernels[m] for m, _ in rows)
     hyper = unpack(torch.stack([theta[m, k] for m, k in rows]), sources)
-    hyper = replace(hyper, power=gp.hyper.power, half_life=gp.hyper.half_life, noise_profile=gp.hyper.noise_profile)
+    own, doubt = gp.hyper, gp.hyper.noise_doubt
+    hyper = replace(hyper, power=own.power, half_life=own.half_life, noise_profile=own.noise_profile, noise_doubt=doubt)
     return _conditioned(model, kernels, hyper, likelihood)
 
 

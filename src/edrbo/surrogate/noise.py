@@ -16,17 +16,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, fitted_rows
 from edrbo.surrogate.exact_gp import safe_cholesky
-from edrbo.surrogate.fit import Likelihood, fit_experts, pack
+from edrbo.surrogate.fit import MOST_FITTED, Likelihood, fit_experts, pack
 from edrbo.surrogate.gaussian_model import Differentiable, pairs
+from edrbo.surrogate.inducing_gp import InducingGP
 from edrbo.surrogate.kernels import Hyperparameters, get_kernel, noise_ratio
 from edrbo.surrogate.paired_gp import PairedGP
+from edrbo.surrogate.scaling import Scaling
 from edrbo.surrogate.tolerance import ShiftedGP, ShiftedPairedGP
 
 COSINES = 3  # of each input
@@ -36,7 +38,7 @@ PROMISING = 2.5  # nats that one step along an input must gain for the search to
 MARGIN = 3.0  # … and by which the evidence of the model must be better, once it was
 FEWEST = 20  # observations whose noise is not known
 LEAST_NOISE = 0.005  # of the outcomes' variance: below, what varies may be the fit of f as well
-STEPS, CLOSE = 25, 1e-6
+STEPS, DECREASE_AT_END = 25, 1e-6
 LARGEST_STEP = 2.0  # in a coefficient
 
 
@@ -47,7 +49,8 @@ class VaryingNoiseSurrogate(Surrogate):
     @classmethod
     def of(cls, surrogate: Surrogate) -> VaryingNoiseSurrogate:
         """The experts of ``surrogate``."""
-        return cls(surrogate.experts, surrogate.priors, surrogate.weighting)
+        own = surrogate.sparse_from, surrogate.inducing_points
+        return cls(surrogate.experts, surrogate.priors, surrogate.weighting, *own)
 
     def fit(
         self,
@@ -58,18 +61,43 @@ class VaryingNoiseSurrogate(Surrogate):
         start: Hyperparameters | None = None,
         cold: bool = True,
     ) -> ExpertEnsemble:
+        if self._is_large(X):
+            return self.at(X, Y, Yvar, self.fit_hyperparameters(X, Y, Yvar, start=start, cold=cold))
         before = None if start is None else start.noise_profile
-        alike = super().fit(X, Y, Yvar, start=None if start is None else replace(start, noise_profile=None), cold=cold)
+        start = None if start is None else replace(start, noise_profile=None, noise_doubt=None)
+        alike = super().fit(X, Y, Yvar, start=start, cold=cold)
         first = varying_noise(alike, before)
         if first is None:
             return alike
         # lengthscales that go with it, and once more
+        refitted = self._refitted(alike, first[0])
+        profile, doubt = varying_noise(self._plain(alike, refitted), first[0]) or first
+        return self.at(X, Y, Yvar, replace(refitted, noise_profile=profile, noise_doubt=doubt))
+
+    def fit_hyperparameters(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None, *, start: Hyperparameters | None, cold: bool
+    ) -> Hyperparameters:
+        """Of very many observations those tell how the noise varies that lengthscales are fitted to."""
+        if not self._is_large(X):
+            return self.fit(X, Y, Yvar, start=start, cold=cold).gp.hyper
+        before, scaling, some = None if start is None else start.noise_profile, Scaling.of(Y), fitted_rows(X)
+        plain = None if start is None else replace(start, noise_profile=None)
+        hyper = self._hyperparameters(X, Y, Yvar, scaling, plain, cold)
+        exact = replace(self, sparse_from=len(X) + 1)
+        alike = exact._at(X[some], Y[some], None if Yvar is None else Yvar[some], hyper, scaling)
+        first = varying_noise(alike, before)
+        if first is None:
+            return hyper
         refitted = self._refitted(alike, first)
         found = varying_noise(self._plain(alike, refitted), first)
-        return self.at(X, Y, Yvar, refitted if found is None else replace(refitted, noise_profile=found))
+        return refitted if found is None else replace(refitted, noise_profile=found)
+
+    def _is_large(self, X: Tensor) -> bool:
+        """Whether a model of ``X`` (n × d) is not what lengthscales are fitted to."""
+        return len(X) > MOST_FITTED or len(X) >= self.sparse_from
 
     def extend(self, model: ExpertEnsemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> ExpertEnsemble:
-        if model.gp.hyper.noise_profile is None:
+        if model.gp.hyper.noise_profile is None or isinstance(model.gp, InducingGP):
             return super().extend(model, X, Y, Yvar)
         return self.at(X, Y, Yvar, model.gp.hyper)
 
@@ -83,22 +111,22 @@ class VaryingNoiseSurrogate(Surrogate):
 
     def _plain(self, model: ExpertEnsemble, hyper: Hyperparameters) -> ExpertEnsemble:
         """``model`` with these lengthscales, and one noise."""
-        hyper = replace(hyper, noise_profile=None)
+        hyper = replace(hyper, noise_profile=None, noise_doubt=None)
         gp = model.gp.conditioned(model.gp.kernels, hyper, model.known_noise, model.exposure)
         return replace(model, gp=gp)
 
 
-def varying_noise(model: ExpertEnsemble, start: Tensor | None = None) -> Tensor | None:
-    """The coefficients (d × COSINES) of the noise of ``model``, whose rows have one noise; None if it does not vary as
-    far as the data say. ``start`` are those of before."""
+def varying_noise(model: ExpertEnsemble, start: Tensor | None = None) -> tuple[Tensor, Tensor] | None:
+    """The coefficients (d × COSINES) of the noise of ``model``, whose rows have one noise, and their covariance; None
+    if it does not vary as far as the data say. ``start`` are those of before."""
     finder = _Finder.of(model)
     if finder is None:
         return None
     inputs = finder.promising()
     if not inputs:
         return None
-    coefficients, gain = finder.search(inputs, start)
-    return coefficients if gain > MARGIN else None
+    coefficients, covariance, gain = finder.search(inputs, start)
+    return (coefficients, covariance) if gain > MARGIN else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +200,9 @@ class _Finder:
             gains.append(0.5 * float(gradient @ step))
         return [k for k, gain in enumerate(gains) if gain > PROMISING]
 
-    def search(self, inputs: list[int], start: Tensor | None) -> tuple[Tensor, float]:
-        """The coefficients (d × COSINES) at the top of the posterior, and by how much Laplace's evidence of the model
-        is better than that of one noise for all."""
+    def search(self, inputs: list[int], start: Tensor | None) -> tuple[Tensor, Tensor, float]:
+        """The coefficients (d × COSINES) at the top of the posterior, their covariance there, and by how much Laplace's
+        evidence of the model is better than that of one noise for all."""
         features, variances = self.features(inputs)
         base = self.information(torch.zeros_like(self.count))[0]
         ends = [self._climb(features, variances, torch.zeros_like(variances))]
@@ -184,7 +212,10 @@ class _Finder:
         top, value, curvature = max(ends, key=lambda end: end[1])
         coefficients = torch.zeros(self.x.shape[-1], COSINES, dtype=torch.float64)
         coefficients[inputs] = top[1:].reshape(len(inputs), COSINES)
-        return coefficients, value - base - _cost(curvature, variances)
+        places = torch.tensor([COSINES * k + j for k in inputs for j in range(COSINES)])
+        covariance = torch.zeros(coefficients.numel(), coefficients.numel(), dtype=torch.float64)
+        covariance[places[:, None], places] = torch.linalg.inv(curvature)[1:, 1:]
+        return coefficients, covariance, value - base - _cost(curvature, variances)
 
     def _climb(self, features: Tensor, variances: Tensor, start: Tensor) -> tuple[Tensor, float, Tensor]:
         """Newton's method with halving; the end (p), its log posterior, and the curvature there (p × p)."""
@@ -207,7 +238,7 @@ class _Finder:
             if found[0] < value:
                 break
             point, (value, gradient, curvature) = point + size * step, found
-            if promised < CLOSE:
+            if promised < DECREASE_AT_END:
                 break
         return point, value, curvature
 
@@ -235,7 +266,7 @@ class NoisyGP(ShiftedGP):
             return torch.zeros_like(sd * queries[..., :1].mT)
         return sd * (REACH * (queries[..., self.shift.d_x] - 0.5) * ratio.sqrt()).unsqueeze(-2)
 
-    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> NoisyGP:
+    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> Self:
         """With outcomes ``y`` whose noise is told by u."""
         return super().extend(x, y - self.deviation(x).mean(-2), noise_variance)
 
