@@ -50,6 +50,9 @@ ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     limits_hold=None,
     likely=None,
     earlier={},
+    noise_sd=None,
+    drift_half_life=None,
+    process_change=None,
 )
 
 
