@@ -421,7 +421,7 @@ def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool
     try:
         with plain_warnings():
             described = read_toml(file)
-            described.open("always")
+            Study.described(described, "always")
         remember(file, described)
         if shared and not is_url(described.storage):
             os.chmod(described.storage, mode)
@@ -442,7 +442,7 @@ def _make_described(file: Path, more: bool, as_json: bool) -> None:
     if exists and described.name in EventStore(described.storage).names():
         raise ExistsAlreadyError(f"{file} exists already, and so does its study", "choose another name")
     with plain_warnings():
-        study = described.open("always")
+        study = Study.described(described, "always")
     if as_json:
         print_json({"file": str(file), "name": study.name, "settings": described.settings.to_dict()})
     else:
