@@ -96,25 +96,26 @@ def change_odds(
     times = np.unique(time)
     since = np.array([(time >= t).sum() for t in times])
     possible = times[(since >= FEWEST_SINCE) & (len(time) - since >= FEWEST_BEFORE)]
-    first = times[0]
+    first = float(times[0])
     unseen = 1.0 - sum(_prior(t - first) for t in possible)  # no change yet, or one that cannot be told
     if not len(possible):
-        return float(first), 1.0
+        return first, 1.0
     known: dict[float, float] = {}
     stride = max(1, len(possible) // STEPS)
     for t in possible[::stride]:
-        known[float(t)] = models.gain(t)
+        known[float(t)] = models.gain(float(t))
     center = int(np.flatnonzero(possible == max(known, key=lambda t: known[t]))[0])
     for t in possible[max(0, center - stride + 1) : center + stride]:
         if float(t) not in known:
-            known[float(t)] = models.gain(t)
+            known[float(t)] = models.gain(float(t))
     looked = np.array(sorted(known))
     nearest = looked[np.abs(possible[:, None] - looked).argmin(axis=1)]  # the others are as their neighbors
     logs = np.array(
         [math.log(_prior(t - first)) + known[float(near)] for t, near in zip(possible, nearest, strict=True)]
     )
     total = float(np.logaddexp.reduce(np.append(logs, math.log(unseen))))
-    return max(known, key=lambda t: math.log(_prior(t - first)) + known[t]), math.exp(min(total, 700.0))
+    best = max(known, key=lambda t: math.log(_prior(t - first)) + known[t])
+    return best, math.exp(min(total, 700.0))
 
 
 def _prior(runs: float) -> float:
@@ -163,11 +164,12 @@ class _Models:
 
     def gain(self, t: float) -> float:
         """Log evidence of a change at time ``t`` less that of none."""
-        after = self.time >= t
+        after: NDArray[np.bool_] = self.time >= t
         same = after[:, None] == after
         since = np.clip(self.time - t, 0.0, None)
-        factors = [np.where(same, 1.0, alike) for alike in ALIKE] + [np.exp2(-np.abs(since[:, None] - since) / WEARS)]
-        moves = [np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
+        factors: list[Array] = [np.where(same, 1.0, alike) for alike in ALIKE]
+        factors += [np.exp2(-np.abs(since[:, None] - since) / WEARS)]
+        moves: list[Array] = [1.0 * np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
         changed = [self._evidence(self.signal * factor) for factor in factors]
         changed += [self._evidence(self.signal + move * MOVED) for move in moves]
         return float(np.logaddexp.reduce(changed)) - math.log(len(changed)) - self.constant
