@@ -104,6 +104,8 @@ class RecommendationText(Protocol):
     """What a recommendation says; what it is made of stands above this module."""
 
     @property
+    def design(self) -> Mapping[str, Any]: ...
+    @property
     def goal(self) -> str: ...
     @property
     def title(self) -> str: ...
@@ -149,6 +151,8 @@ class RecommendationText(Protocol):
     def outcomes(self) -> Mapping[str, OutcomeText]: ...
     @property
     def limits_hold(self) -> bool | None: ...
+    @property
+    def approximation(self) -> Mapping[str, float] | None: ...
     @property
     def process_change(self) -> ProcessChangeText | None: ...
     @property
@@ -463,6 +467,10 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
         lines.append(Fact("wear", half, "what was known then counts half: old runs say less about now"))
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
+    if found.approximation is not None:
+        points, error = int(found.approximation["inducing_points"]), found.approximation["leave_out"]
+        left = f"so that many runs take little time; what they leave out is {_half(error, unit)}"
+        lines.append(Fact("approximated", f"{points} runs stand for all", left))
     return lines
 
 

@@ -189,7 +189,7 @@ def test_amending_ranges_levels_variables_goal_and_title(coating: Run, folder: P
     assert ended.code == 0, ended.err
     assert "speed: 10 to 60 m/min in steps of 0.5 → 10 to 80 m/min in steps of 0.5" in ended.out
     assert "kind: plain or glossy → plain, glossy or matt" in ended.out
-    assert "goal: expected → cvar:0.1" in ended.out
+    assert "goal: mean over the conditions → mean of the worst 10 % of conditions" in ended.out
     assert "title: none → Line 2" in ended.out
     assert coating("show").out.startswith("Line 2 (coating)")
     ended = coating("amend", "-d", "dose=0:5 g")

@@ -35,7 +35,7 @@ from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
-from edrbo.records.reported import Function, evaluate
+from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.run import Suggestion
 from edrbo.records.sanity import not_typed
 from edrbo.records.scipy_distributions import check_distribution
@@ -88,6 +88,8 @@ class Study(Recorder):
 
     def __init__(self, store: EventStore, stored: StoredStudy, *, by: str | None = None) -> None:
         """The study ``stored`` in ``store``; ``Study.open`` finds it."""
+        if not isinstance(store, EventStore):
+            raise InvalidValueError("a study is opened and not made", 'write Study.open("coating.db", space)')
         self.name = stored.name
         self.by = by
         self._store, self._id = store, stored.id
@@ -774,6 +776,7 @@ class _Workers:
                 raise InvalidValueError(f"{name} is {given!r}", "it is a whole number from 1")
         if workers is None:
             raise InvalidValueError("workers is None", "it is a whole number from 1")
+        check_function(f)
         self._study, self._f, self._count = study, f, workers
         self._stale_after, self._most_errors, self._progress = _seconds(stale_after), most_errors, progress
         self._holder = new_holder()

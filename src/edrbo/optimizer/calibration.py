@@ -84,10 +84,13 @@ class LeaveOneOut(HeldOutPredictions):
 
 
 @engine_threads()
-def leave_one_out(model: ExpertEnsemble) -> LeaveOneOut:
-    """Of the observations the model is fitted to."""
+def leave_one_out(model: ExpertEnsemble, most: int | None = None) -> LeaveOneOut:
+    """Of the observations the model is fitted to, or of at ``most`` so many of them, at even steps."""
+    some, count = None, model.observations
+    if most is not None and count > most:
+        some = torch.from_numpy(np.linspace(0, count - 1, most).astype(np.int64))
     with torch.no_grad():
-        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out()))
+        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out(some)))
 
 
 @engine_threads()
@@ -99,9 +102,7 @@ def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
     the time are the better judges.
     """
     with torch.no_grad():
-        chol, alpha = model.gp.past_factor()
-        sd = chol.diagonal(dim1=-2, dim2=-1)
-        error = (chol.mT @ alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
+        error, sd = model.gp.one_step_ahead()
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
     first = max(1, model.gp.earlier)  # what earlier sources measured is no outcome of f
     return HeldOutPredictions(y[first:], mean[first:], spread[first:])
@@ -143,6 +144,7 @@ def student_quantile(freedom: float) -> float:
 PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
 TAIL_MARGIN = 1.15  # of a tail: a design is recommended because the data make it look good, errors included
+ENOUGH = 512  # of very many outcomes, errors tell as well as all would
 PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
 
 
@@ -199,8 +201,8 @@ def earned_trust(model: ExpertEnsemble) -> Trust:
     Σ error² / Σ predicted variance: outcomes in new places, whose variance is large, weigh most, and those beside a
     near-duplicate, easy to predict, weigh next to nothing.
     """
-    found = leave_one_out(model)
-    count = len(found.y)
+    found = leave_one_out(model, None if model.approximation is None else ENOUGH)
+    count = model.observations
     noise_variance = model.gp.noise_variance[:, model.gp.earlier :]
     if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
         noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share

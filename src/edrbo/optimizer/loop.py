@@ -17,7 +17,7 @@ from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.goals import Goal
 from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
-from edrbo.records.reported import Function, evaluate
+from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.sanity import not_typed
 from edrbo.records.settings import (
     DEFAULT,
@@ -279,13 +279,14 @@ def _run(
         raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
     if most_errors is not None and (not isinstance(most_errors, int) or most_errors < 1):
         raise InvalidValueError(f"most_errors is {most_errors!r}", "it is a whole number from 1, or None")
+    check_function(f)
     if settings.outcomes is not None:
         need_one_main(settings.outcomes)  # before the budget is spent
     optimizer = Optimizer.of(State.start(settings))
     try:
         _evaluate(f, evaluations, progress, most_errors, optimizer)
         _warn_of_implausible(optimizer)
-        return Result(optimizer.recommend(), optimizer)
+        return Result(_recommended(optimizer), optimizer)
     except BaseException as problem:
         vars(problem)["optimizer"] = optimizer
         problem.add_note(f"What was evaluated ({len(optimizer)} outcomes) is in the `optimizer` of this exception.")
@@ -316,6 +317,16 @@ def _evaluate(
     except KeyboardInterrupt:
         if len(optimizer) == 0:
             raise
+
+
+def _recommended(optimizer: Optimizer) -> Recommendation:
+    """The answer; what it warns of points at whoever called the loop."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found = optimizer.recommend()
+    for one in heard:
+        warnings.warn(one.message, stacklevel=5)
+    return found
 
 
 def _warn_of_implausible(optimizer: Optimizer) -> None:

@@ -460,4 +460,5 @@ class OutcomeForecaster:
         square = float(self.points.weights.numpy() @ off**2)
         middle, low, high = np.moveaxis(drawn.table, -1, 0)
         ends = [middle + side * np.sqrt((end - middle) ** 2 + Z95**2 * square) for side, end in ((-1, low), (1, high))]
-        return OutcomeForecast(drawn.overall, drawn.axes, np.stack([middle, *ends], axis=-1))
+        table = np.stack([middle, *ends], axis=-1).clip(self.units.lowest, self.units.highest)
+        return OutcomeForecast(drawn.overall, drawn.axes, table)

@@ -215,7 +215,7 @@ class Recommender:
         designs, contexts = space.decode_designs(data.x[rows]), space.name_contexts(data.c[rows])
         return [
             TriedRun(
-                run=runs[int(row)],
+                run=int(runs[row]),
                 design=designs[i],
                 context=contexts[i] if contexts[i] else None,
                 value=float(data.y[row]),
@@ -607,6 +607,16 @@ class Recommendation:
         return len(self._known.training_data.observations)
 
     @property
+    def approximation(self) -> dict[str, float] | None:
+        """Of very many outcomes the model is that of so many ``inducing_points``, runs that stand for all; what these
+        ``leave_out`` of f at the runs is so large, a standard deviation. None where the model is exact."""
+        model, units = self._known.posterior.model, self._known.training_data.units
+        if model.approximation is None:
+            return None
+        left_out = float(units.spread_to_user(model.approximation.error))
+        return {"inducing_points": model.approximation.points, "leave_out": left_out}
+
+    @property
     def distribution_error(self) -> float:
         """Wasserstein-2 distance of the atoms the search used from the distribution they stand for, coded."""
         return self._known.posterior.points.compression_error
@@ -654,6 +664,7 @@ PARTS = (
         "disagreement",
         "context_effect",
         "distribution_error",
+        "approximation",
         "observations",
         "success",
     ),

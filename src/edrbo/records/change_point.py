@@ -120,7 +120,7 @@ def change_odds(
 
 def _prior(runs: float) -> float:
     """That the process changes after so many runs, and not before."""
-    return HAZARD * (1.0 - HAZARD) ** runs
+    return HAZARD * float((1.0 - HAZARD) ** runs)
 
 
 class _Models:

@@ -332,7 +332,7 @@ def goal_class(name: str) -> type[Goal]:
     if name not in _REGISTERED:
         raise UnknownNameError(
             f"no goal is called {name!r}",
-            close_match(name, _REGISTERED, f"choose from {', '.join(_REGISTERED)}"),
+            " ".join(filter(None, [close_match(name, _REGISTERED, ""), f"They are {', '.join(_REGISTERED)}"])),
         )
     return _REGISTERED[name]
 

@@ -156,7 +156,7 @@ class DriftingSurrogate(Surrogate):
         if type(surrogate) is not Surrogate:
             hint = 'leave drift out, or choose a method whose surrogate is plain experts, such as "edrbo-mean"'
             raise InvalidValueError("drift is set, and this method's surrogate knows no time", hint)
-        return cls(surrogate.experts, surrogate.priors, surrogate.weighting, half_life)
+        return cls(surrogate.experts, surrogate.priors, surrogate.weighting, half_life=half_life)
 
     def fit(
         self,

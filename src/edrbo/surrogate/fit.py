@@ -43,7 +43,7 @@ from edrbo.surrogate.kernels import Hyperparameters, Kernel, LogNormal, Priors, 
 from edrbo.surrogate.quasi_newton import minimize_newton
 from edrbo.surrogate.replicates import Replicates
 
-MOST_FITTED = 500  # what this costs in predictive accuracy is in docs/speed.md
+MOST_FITTED = 500  # what this costs in predictive accuracy is in research/speed.md
 
 
 def representative(X: Tensor, size: int = MOST_FITTED) -> Tensor:

@@ -47,6 +47,8 @@ def doubted(surrogate: Surrogate, model: ExpertEnsemble) -> ExpertEnsemble:
 def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) -> ExpertEnsemble:
     """The experts of ``model``, each as ``members`` draws of its hyper-parameters given the same data."""
     gp = model.gp
+    if model.approximation is not None:  # of so many observations there is little doubt
+        return model
     n, experts = len(gp.y), len(gp.kernels)
     proposed = min(PROPOSED, int(LARGEST_WORK / (2.0 * experts * n**3)))
     if proposed < FEWEST_PROPOSED or gp.x.ndim > 2:

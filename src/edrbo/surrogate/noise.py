@@ -21,12 +21,14 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, fitted_rows
 from edrbo.surrogate.exact_gp import safe_cholesky
-from edrbo.surrogate.fit import Likelihood, fit_experts, pack
+from edrbo.surrogate.fit import MOST_FITTED, Likelihood, fit_experts, pack
 from edrbo.surrogate.gaussian_model import Differentiable, pairs
+from edrbo.surrogate.inducing_gp import InducingGP
 from edrbo.surrogate.kernels import Hyperparameters, get_kernel, noise_ratio
 from edrbo.surrogate.paired_gp import PairedGP
+from edrbo.surrogate.scaling import Scaling
 from edrbo.surrogate.tolerance import ShiftedGP, ShiftedPairedGP
 
 COSINES = 3  # of each input
@@ -36,7 +38,7 @@ PROMISING = 2.5  # nats that one step along an input must gain for the search to
 MARGIN = 3.0  # … and by which the evidence of the model must be better, once it was
 FEWEST = 20  # observations whose noise is not known
 LEAST_NOISE = 0.005  # of the outcomes' variance: below, what varies may be the fit of f as well
-STEPS, CLOSE = 25, 1e-6
+STEPS, DECREASE_AT_END = 25, 1e-6
 LARGEST_STEP = 2.0  # in a coefficient
 
 
@@ -47,7 +49,8 @@ class VaryingNoiseSurrogate(Surrogate):
     @classmethod
     def of(cls, surrogate: Surrogate) -> VaryingNoiseSurrogate:
         """The experts of ``surrogate``."""
-        return cls(surrogate.experts, surrogate.priors, surrogate.weighting)
+        own = surrogate.sparse_from, surrogate.inducing_points
+        return cls(surrogate.experts, surrogate.priors, surrogate.weighting, *own)
 
     def fit(
         self,
@@ -58,6 +61,8 @@ class VaryingNoiseSurrogate(Surrogate):
         start: Hyperparameters | None = None,
         cold: bool = True,
     ) -> ExpertEnsemble:
+        if self._is_large(X):
+            return self.at(X, Y, Yvar, self.fit_hyperparameters(X, Y, Yvar, start=start, cold=cold))
         before = None if start is None else start.noise_profile
         start = None if start is None else replace(start, noise_profile=None, noise_doubt=None)
         alike = super().fit(X, Y, Yvar, start=start, cold=cold)
@@ -69,8 +74,30 @@ class VaryingNoiseSurrogate(Surrogate):
         profile, doubt = varying_noise(self._plain(alike, refitted), first[0]) or first
         return self.at(X, Y, Yvar, replace(refitted, noise_profile=profile, noise_doubt=doubt))
 
+    def fit_hyperparameters(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None, *, start: Hyperparameters | None, cold: bool
+    ) -> Hyperparameters:
+        """Of very many observations those tell how the noise varies that lengthscales are fitted to."""
+        if not self._is_large(X):
+            return self.fit(X, Y, Yvar, start=start, cold=cold).gp.hyper
+        before, scaling, some = None if start is None else start.noise_profile, Scaling.of(Y), fitted_rows(X)
+        plain = None if start is None else replace(start, noise_profile=None)
+        hyper = self._hyperparameters(X, Y, Yvar, scaling, plain, cold)
+        exact = replace(self, sparse_from=len(X) + 1)
+        alike = exact._at(X[some], Y[some], None if Yvar is None else Yvar[some], hyper, scaling)
+        first = varying_noise(alike, before)
+        if first is None:
+            return hyper
+        refitted = self._refitted(alike, first)
+        found = varying_noise(self._plain(alike, refitted), first)
+        return refitted if found is None else replace(refitted, noise_profile=found)
+
+    def _is_large(self, X: Tensor) -> bool:
+        """Whether a model of ``X`` (n × d) is not what lengthscales are fitted to."""
+        return len(X) > MOST_FITTED or len(X) >= self.sparse_from
+
     def extend(self, model: ExpertEnsemble, X: Tensor, Y: Tensor, Yvar: Tensor | None = None) -> ExpertEnsemble:
-        if model.gp.hyper.noise_profile is None:
+        if model.gp.hyper.noise_profile is None or isinstance(model.gp, InducingGP):
             return super().extend(model, X, Y, Yvar)
         return self.at(X, Y, Yvar, model.gp.hyper)
 
@@ -211,7 +238,7 @@ class _Finder:
             if found[0] < value:
                 break
             point, (value, gradient, curvature) = point + size * step, found
-            if promised < CLOSE:
+            if promised < DECREASE_AT_END:
                 break
         return point, value, curvature
 

@@ -83,8 +83,26 @@ class ShiftedGP(ExactGP):
         parts = gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, gp.source
         return cls(*parts, shift=shift, unshifted=gp)
 
+    @property
+    def observed(self) -> Tensor:
+        data = self.unshifted.observed
+        return self.shift.beside(data, data.new_full((*data.shape[:-1], self.shift.count), 0.5))
+
+    @property
+    def count(self) -> int:
+        return self.unshifted.count
+
     def past_factor(self) -> tuple[Tensor, Tensor]:
         return self.unshifted.past_factor()
+
+    def log_evidence(self) -> Tensor:
+        return self.unshifted.log_evidence()
+
+    def held_out(self, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return self.unshifted.held_out(rows)
+
+    def one_step_ahead(self) -> tuple[Tensor, Tensor]:
+        return self.unshifted.one_step_ahead()
 
     def noise_doubt(self, points: Tensor) -> Tensor:
         return self.unshifted.noise_doubt(self.shift.inputs(points))

@@ -150,6 +150,9 @@ def tell(
 
     say(describe_run(after, reported))
     say(f"{plural(len(after.reported), 'result')} so far", style="dim")
+    if reported.late:
+        names = " ".join(f"{name}=…" for name in after.space.context_names)
+        say(f"once its conditions are known: edrbo context tell {reported.id} {names}", style="dim")
     say_change(after)
 
 

@@ -217,7 +217,7 @@ def _print(study: Study, state: State, every: bool) -> None:
         say(text, style="yellow")
     say_change(state)
     if notes := notes_of(state):
-        rows = [[local_text(one.at), one.by or "", one.note] for one in notes[:LAST]]
+        rows = [[local_text(one.at), one.by or "", one.note or ""] for one in notes[:LAST]]
         print_table("notes", ["when", "who", "note"], rows)
     if state.pending:
         print_suggestions("being tried", space, pending_of(state))
