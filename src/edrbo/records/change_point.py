@@ -167,7 +167,7 @@ class _Models:
         after: NDArray[np.bool_] = self.time >= t
         same = after[:, None] == after
         since = np.clip(self.time - t, 0.0, None)
-        factors: list[Array] = [np.where(same, 1.0, alike) for alike in ALIKE]
+        factors: list[Array] = [np.where(same, 1.0, alike).astype(np.float64) for alike in ALIKE]
         factors += [np.exp2(-np.abs(since[:, None] - since) / WEARS)]
         moves: list[Array] = [1.0 * np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
         changed = [self._evidence(self.signal * factor) for factor in factors]
