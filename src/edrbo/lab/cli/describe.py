@@ -415,6 +415,7 @@ def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool
     """The description and the study; neither if one cannot be."""
     from edrbo.lab.config import read_toml, write_toml
     from edrbo.lab.files import is_url
+    from edrbo.lab.study import Study
 
     mode = 0o660 if shared else 0o600
     write_toml(file, storage, name, settings, mode)
@@ -434,6 +435,7 @@ def _make_described(file: Path, more: bool, as_json: bool) -> None:
     """The study of a file that was written by hand."""
     from edrbo.lab.files import is_url
     from edrbo.lab.store.event_store import EventStore
+    from edrbo.lab.study import Study
 
     if more:
         raise ExistsAlreadyError(f"{file} exists already", "choose another name, or delete it")
