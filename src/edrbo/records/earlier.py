@@ -131,7 +131,7 @@ class EarlierStudy:
             name: What it is called here; by default its own name.
             where: Where it is kept.
         """
-        state = study.state  # not typed: settings, which a state has, hold earlier studies
+        state = study.state  # of records.state, which is about settings, and so about this
         called = name or getattr(study, "name", None) or state.settings.title or "earlier"
         wanted = state.settings.outcomes
         names = [state.settings.outcome, *([] if wanted is None else wanted.others)]
