@@ -19,6 +19,10 @@ from edrbo.text import answer_text, range_text, rounded
 
 SETTINGS = Settings(Space({"speed": (1, 99)}, {"humidity": (0, 100)}), outcome="gloss", unit="GU")
 ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
+    earlier={},
+    noise_sd=None,
+    drift_half_life=None,
+    process_change=None,
     design={"speed": 38.0},
     goal="expected",
     title="mean over the conditions",
@@ -49,6 +53,10 @@ ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     outcomes={},
     limits_hold=None,
     likely=None,
+    earlier={},
+    noise_sd=None,
+    drift_half_life=None,
+    process_change=None,
 )
 
 

@@ -43,7 +43,7 @@ SIGNAL_SHARE = 1e-3  # of the variance of f: less noise than that asks for no mo
 CANDIDATES = 2048  # rows among which inducing points are looked for, at even steps
 CHUNK = 1024  # rows that are looked at together
 STEP = 128  # rows that are predicted together, one step ahead
-MOST_MODELLED = 64  # modelled rows that are kept as they are; of more the sums are taken
+FEWEST_ROWS = 64  # modelled rows that are kept as they are; of more the sums are taken
 JITTER = 1e-9  # of the prior variance at inducing points
 PROBES = 128  # rows by which the roughest expert is found
 
@@ -87,7 +87,7 @@ def find_inducing_points(
 
 
 def _roughest(kernels: tuple[Kernel, ...], hyper: Hyperparameters, x: Tensor) -> int:
-    """The expert whose f at ``x`` (n × d) is explained least by a few rows, in units of its noise."""
+    """The expert whose f at ``x`` (n × d) is known least by a few rows, in units of its noise."""
     probes = x[torch.from_numpy(np.linspace(0, len(x) - 1, min(len(x), PROBES)).astype(np.int64))]
     prior = _prior_root(kernels, hyper, probes)
     _, left = _whitened(kernels, hyper, probes, prior, x)
@@ -324,7 +324,7 @@ class InducingGP(PseudoGP):
     def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> PseudoGP:
         """With modelled rows: a few stay as they are, of many the sums are taken."""
         k = self.prior.shape[-1]
-        if x.ndim > 2 or y.ndim > 1 or len(x) <= MOST_MODELLED or self.x.shape[-2] > k:
+        if x.ndim > 2 or y.ndim > 1 or len(x) <= FEWEST_ROWS or self.x.shape[-2] > k:
             return super().extend(x, y, noise_variance)
         own = self.hyper.noise_variance[:, None].expand(-1, len(x))
         known = own if noise_variance is None else torch.where(noise_variance.isnan(), own, noise_variance)
