@@ -38,11 +38,12 @@ suite: setup
 
 # The inner loop, below a minute on two cores: without what starts processes, servers and browsers, loads other libraries,
 # or runs whole optimizations.
-SLOW := attack bench cli conformance parity report research study web $(addprefix test_,$(addsuffix .py,\
-  botorch_acquisition botorch_model botorch_surrogate cases cold_ask coming_from confidence constrained_search demo deploy \
+SLOW := attack bench charts cli conformance parity report research study web $(addprefix test_,$(addsuffix .py,\
+  botorch_acquisition botorch_model botorch_surrogate cases cold_ask comfort coming_from confidence constrained_search demo deploy \
   docs examples extend failures feasible gest goal_acquisition goal_posterior goals_followed identify integrated intervals \
   level_contexts mcp methods optuna_conformance optuna_cost optuna_outcomes optuna_sampler optuna_visualization optunahub \
-  outliers packaging partial_contexts policy race readme rules sensitivity shown stopping tolerance tradeoff tutorials))
+  outliers packaging partial_contexts policy race readme rules sensitivity several_outcomes shown stopping tolerance tradeoff \
+  tutorials))
 
 test-fast: setup
 	$(subst -n 3,-n 2,$(PYTEST)) $(addprefix --ignore=tests/,$(SLOW)) tests
@@ -67,6 +68,7 @@ test-newest: setup
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/commands.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scaling.py run
 
 # The documentation as a site in site/, which opens from the file system. Warnings and dead links are errors.
 docs: setup

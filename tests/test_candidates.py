@@ -72,7 +72,7 @@ def test_held_under_constraints() -> None:
     [
         ({"X": 1}, "did you mean|'X' is not a design variable"),
         ({"load": 0.5}, "'load' is not a design variable"),
-        ({"x": 2}, "outside its bounds"),
+        ({"x": 2}, "x is 2, outside 0 to 1"),
         ({"x": "much"}, "must be a finite number"),
         ({"k": "w"}, "not one of its choices"),
         ({"x": [0.1, 0.2]}, "at one value"),

@@ -41,9 +41,16 @@ DESIGN = {"a": 0.5, "rate": 1.0, "n": 2, "kind": "u"}
         (lambda: Optimizer(SPACE, seed=None), InvalidValueError, "seed is None.*whole number"),
         (lambda: Optimizer(SPACE, "edrb"), UnknownNameError, "did you mean 'edrbo'"),
         (lambda: Optimizer(SPACE, goal="cvarr:0.1"), EdrboError, "cvar"),
+        (lambda: Optimizer(SPACE, "EDRBO"), UnknownNameError, "did you mean 'edrbo'"),
+        (lambda: Optimizer(SPACE, random_state=1), TypeError, "did you mean 'seed'"),  # type: ignore[call-arg]
+        (lambda: edrbo.maximize(abs, SPACE, n_trials=9), TypeError, "did you mean 'evaluations'"),  # type: ignore[call-arg]
+        (lambda: edrbo.maximize(lambda a, n: 1.0, SPACE, 9), InvalidValueError, "missing.*the design as a dict"),
+        (lambda: edrbo.maximize(lambda: 1.0, SPACE, 9), InvalidValueError, "the design as a dict"),
+        (lambda: edrbo.maximize(None, SPACE, 9), InvalidValueError, "the design as a dict"),
+        (lambda: edrbo.Study("coating.db", SPACE), InvalidValueError, "Study.open"),
     ],
 )
-def test_beginning_wrongly(make: Any, error: type[EdrboError], words: str) -> None:
+def test_beginning_wrongly(make: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make()
 
@@ -157,7 +164,7 @@ def test_frames_that_cannot_be_reported(optimizer: Optimizer) -> None:
         (good.assign(laod=1.0), "did you mean 'load'"),
         (good.assign(value="high"), "'value' holds what is no number"),
         (good.assign(n=9), "n"),
-        (good.assign(load=[0.5] * 5 + [-0.5]).assign(a=[0.5] * 5 + [7.0]), "'a'"),
+        (good.assign(load=[0.5] * 5 + [-0.5]).assign(a=[0.5] * 5 + [7.0]), "a is 7"),
         (twice, "names a run twice.*values=…"),
         (good[list(DESIGN)], "no outcomes"),
     ):
@@ -194,7 +201,7 @@ def test_pictures(optimizer: Optimizer, name: str) -> None:
     figure = getattr(edrbo.plot, name)(optimizer)
     assert figure._repr_png_().startswith(b"\x89PNG")  # as a notebook shows it
     labels = " ".join(axes.get_xlabel() + axes.get_ylabel() for axes in figure.axes)
-    words = {"contexts": "load", "slices": "rate", "surface": "rate"}.get(name, "gloss")
+    words = {"contexts": "load", "slices": "rate", "surface": "rate", "sensitivity": "share"}.get(name, "gloss")
     assert words in labels
 
 

@@ -25,10 +25,15 @@ COMPARISON = ["research/results/regret.csv.gz"]
 RUNS = {
     "docs/calibration.md: Every goal, on problems that nothing was chosen on": [
         "research/results/unseen.csv.gz",
+        "research/results/unseen-chances.csv.gz",
+    ],
+    "docs/calibration.md: Limits": ["research/results/unseen-limits.csv.gz"],
+    "research/calibration.md: First table of unseen problems": [
+        "research/results/unseen.csv.gz",
         "research/results/unseen-0.2.csv.gz",
     ],
-    "docs/calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
-    "docs/calibration.md: What is left to gain, in 0.2": [
+    "research/calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
+    "research/calibration.md: What is left to gain, in 0.2": [
         "research/results/calibration.jsonl.gz",
         "research/results/roughness.jsonl.gz",
     ],
@@ -96,20 +101,24 @@ RUNS = {
         "research/results/original.csv.gz",
     ],
     "research/journal.md: Higher dimensions": ["research/results/high.csv.gz"],
+    "docs/speed.md: Many runs": ["benchmarks/results/scaling.csv"],
+    "docs/speed.md: As good as exact?": ["benchmarks/results/many-runs.csv"],
 }
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
 PROGRAMS = {
     "research/goals.md: Goals: what was measured": ["benchmarks/goal_speed.py"],
     "docs/lab-page.md: What is promised": ["tests/web/load.py"],
     "docs/reliability.md: Load": ["benchmarks/load.py", "benchmarks/commands.py", "tests/web/load.py"],
-    "docs/speed.md: Answers on the command line": ["benchmarks/commands.py"],
-    "docs/speed.md: One thread": ["benchmarks/run.py"],
-    "docs/speed.md: The default": ["benchmarks/suggestion_speed.py"],
-    "docs/speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
-    "docs/speed.md: Every method at 200 observations, with a refit": ["benchmarks/run.py"],
-    "docs/speed.md: Larger things": ["benchmarks/run.py"],
-    "docs/speed.md: Compression does not move the maximizer": ["tests/test_acquisition.py"],
-    "docs/speed.md: The maximizer against BoTorch's": ["benchmarks/maximizer.py"],
+    "docs/speed.md: On the command line": ["benchmarks/commands.py"],
+    "docs/speed.md: Smaller things": ["benchmarks/scaling.py"],
+    "research/speed.md: Answers on the command line": ["benchmarks/commands.py"],
+    "research/speed.md: One thread": ["benchmarks/run.py"],
+    "research/speed.md: The default": ["benchmarks/suggestion_speed.py"],
+    "research/speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
+    "research/speed.md: Every method at 200 observations, with a refit": ["benchmarks/run.py"],
+    "research/speed.md: Larger things": ["benchmarks/run.py"],
+    "research/speed.md: Compression does not move the maximizer": ["tests/test_acquisition.py"],
+    "research/speed.md: The maximizer against BoTorch's": ["benchmarks/maximizer.py"],
     "docs/theory.md: The numbers": ["scripts/draw_theory.py"],
 }
 # What is defined or worked out exactly, and the tests that hold it.

@@ -175,9 +175,9 @@ def test_what_may_be_a_slip_is_said(call: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
-        ("show", {"study": "secrets"}, "study"),
-        ("show", {"study": "../coating"}, "study"),
-        ("show", {"study": "/etc/passwd"}, "study"),
+        ("show", {"study": "secrets"}, "unknown-study"),
+        ("show", {"study": "../coating"}, "unknown-study"),
+        ("show", {"study": "/etc/passwd"}, "unknown-study"),
         ("runs", {"study": "coating", "status": "lost"}, "invalid-value"),
         ("tell", {"study": "coating", "value": 1.0}, "invalid-design"),
         ("tell", {"study": "coating", "id": 77, "value": 1.0}, "unknown-suggestion"),

@@ -45,7 +45,7 @@ def test_rows_at_once_are_rows_one_by_one() -> None:
         assert np.array_equal(one, two, equal_nan=True)
     assert len(once.context_log) == len(looped.context_log) == 20
     assert np.array_equal(once.state.training_order, np.arange(20))
-    assert once.state.owners == [0] * 5 + [1] * 5 + [2] * 5 + [3] * 5
+    assert once.state.owners.tolist() == [0] * 5 + [1] * 5 + [2] * 5 + [3] * 5
     for here in ({}, {"context": {"humidity": 50, "shift": "night"}}):
         one, two = (found.predict({"speed": 0.4}, **here) for found in (once, looped))
         assert one.expected == pytest.approx(two.expected, rel=1e-9)

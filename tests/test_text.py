@@ -43,11 +43,16 @@ ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     disagreement=0.3,
     context_effect={"humidity": 0.5896},
     distribution_error=0.0,
+    approximation=None,
     observations=12,
     success=None,
     outcomes={},
     limits_hold=None,
     likely=None,
+    earlier={},
+    noise_sd=None,
+    drift_half_life=None,
+    process_change=None,
 )
 
 
@@ -149,6 +154,12 @@ def test_of_several_outcomes_each_is_reported() -> None:
     assert "gloss" not in found
     doubts = answer_text(other(outcomes={"roughness": limit}, limits_hold=False), SETTINGS).doubts
     assert "keep the limit on roughness" in doubts[0]
+
+
+def test_an_approximation_is_said() -> None:
+    assert "approximated" not in facts()
+    said = facts(approximation={"inducing_points": 384, "leave_out": 0.0123})["approximated"]
+    assert said == ("384 runs stand for all", "so that many runs take little time; what they leave out is ± 0.012 GU")
 
 
 def test_what_is_missing_for_a_limit_is_said_with_the_arithmetic() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,9 +87,11 @@ def retired() -> list[str]:
     return found
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted((ROOT / "src" / "edrbo").rglob("*.py")):
-        yield path.relative_to(ROOT / "src" / "edrbo").as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    package = ROOT / "src" / "edrbo"
+    found = sorted(package.rglob("*.py"))
+    return [(path.relative_to(package).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in found]
 
 
 def names_in(tree: ast.AST) -> set[str]:

@@ -135,16 +135,44 @@ class Client:
             raise UnknownStudyError(f"there is no study {name!r} on {self.url}", f"studies there: {there}")
         return RemoteStudy(self, word)
 
-    def new(self, name: str, design: Sequence[Mapping[str, Any]], **settings: Any) -> RemoteStudy:
+    def new(
+        self,
+        name: str,
+        design: Sequence[Mapping[str, Any]],
+        *,
+        context: Sequence[Mapping[str, Any]] = (),
+        constraints: Sequence[str] = (),
+        direction: str = "maximize",
+        goal: str = "",
+        aim: str = "operate",
+        outcome: str = "",
+        unit: str = "",
+        context_distribution: str = "",
+        cost: str = "",
+        outcomes: Sequence[str] = (),
+        settings: Mapping[str, Any] | None = None,
+    ) -> RemoteStudy:
         """Make a study; the fields are those of ``POST /api/v1/new``.
 
         Args:
             name: of the study.
             design: a dict for each variable: name, kind, low, high, …
-            settings: context, direction, goal and the others that the address takes.
+            context: the same for each context variable.
+            constraints: what designs satisfy, as "x1 + x2 <= 1".
+            direction: "maximize" or "minimize".
+            goal: what best means, as "cvar:0.1".
+            aim: "operate" if every run counts, "identify" if only the design in the end does.
+            outcome: what is measured, as "gloss".
+            unit: the unit of what is measured.
+            context_distribution: the distribution of contexts, if you know it, as "humidity = norm(55, 12)".
+            cost: what a run costs, as "1 + 9 * x".
+            outcomes: of several, what each is for: "gloss=maximize", "roughness <= 2 um".
+            settings: the other settings by name: method, seed, initial, …
         """
-        word = self._post("/new", {"name": name, "design": [dict(one) for one in design], **settings})["study"]
-        return RemoteStudy(self, str(word))
+        body = {field: value for field, value in locals().items() if field != "self"}
+        body |= {"design": [dict(one) for one in design], "context": [dict(one) for one in context]}
+        body |= {"constraints": list(constraints), "outcomes": list(outcomes), "settings": dict(settings or {})}
+        return RemoteStudy(self, str(self._post("/new", body)["study"]))
 
     def healthy(self) -> bool:
         """Whether the server answers and can read its studies."""
@@ -270,7 +298,12 @@ class RemoteStudy:
             by: who asks; a token of a person says it by itself.
             patience: seconds to wait until they are worked out.
         """
-        body = {"count": 1 if n is None else n, "context": _plain(context), "fixed": _plain(fixed), "by": by}
+        body: dict[str, Any] = {
+            "count": 1 if n is None else n,
+            "context": _plain(context),
+            "fixed": _plain(fixed),
+            "by": by,
+        }
         body |= {"forecast": _plain_rows(forecast), "candidates": _plain_rows(candidates), "repeat": repeat}
         found = self._suggestions("ask", body, patience)
         return found[0] if n is None else found

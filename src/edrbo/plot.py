@@ -773,7 +773,7 @@ class Pictures:
 
     def _rows_by_context(self, k: int) -> list[Mark]:
         """The rows of runs that have several."""
-        data, owners = self.optimizer.observations, self.state.owners
+        data, owners = self.optimizer.observations, self.state.owners.tolist()
         rows = [
             i
             for i in range(len(data.y))
@@ -849,7 +849,7 @@ class Pictures:
         low, high = span([*actual.tolist(), *predicted.tolist()])
         keep = thinned(predicted, actual, most=300)
         inside = np.abs(actual - predicted) <= reach
-        owners = [self.state.owners[row] for row in self.state.training_order]
+        owners = self.state.owners[self.state.training_order].tolist()
         marks: list[Mark] = [Line([low, high], [low, high], "grey", "as predicted", dashed=True)]
         for chosen, color, words in (
             (keep[inside[keep]], "blue", "within its 95 %"),

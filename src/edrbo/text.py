@@ -80,9 +80,31 @@ class LikelyText(Protocol):
     def interval(self) -> tuple[float, float]: ...
 
 
+class ProcessChangeText(Protocol):
+    """Since when the process is another, as it is told."""
+
+    @property
+    def run(self) -> int: ...
+    @property
+    def outcome(self) -> str: ...
+
+
+class NoiseSdText(Protocol):
+    """How far single results scatter, as it is told."""
+
+    @property
+    def here(self) -> float: ...
+    @property
+    def least(self) -> float: ...
+    @property
+    def most(self) -> float: ...
+
+
 class RecommendationText(Protocol):
     """What a recommendation says; what it is made of stands above this module."""
 
+    @property
+    def design(self) -> Mapping[str, Any]: ...
     @property
     def goal(self) -> str: ...
     @property
@@ -129,6 +151,14 @@ class RecommendationText(Protocol):
     def outcomes(self) -> Mapping[str, OutcomeText]: ...
     @property
     def limits_hold(self) -> bool | None: ...
+    @property
+    def approximation(self) -> Mapping[str, float] | None: ...
+    @property
+    def process_change(self) -> ProcessChangeText | None: ...
+    @property
+    def noise_sd(self) -> NoiseSdText | None: ...
+    @property
+    def drift_half_life(self) -> float | None: ...
     @property
     def likely(self) -> LikelyText | None: ...
 
@@ -429,13 +459,25 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
         bound = "95 % sure that no other settings are better by more"
         vague = found.optimality_gap > _spread(found, parse_goal(found.goal).kind)
         lines.append(Fact("left to gain", most, f"{bound}; {VAGUE}" if vague else bound))
+    if (noise := found.noise_sd) is not None:
+        among = f"standard deviation; from {_two(noise.least)} to {_two(noise.most)} among the runs: the noise varies"
+        lines.append(Fact("single runs scatter", with_unit(_two(noise.here), unit), among))
+    if found.drift_half_life is not None:
+        half = f"after {_two(found.drift_half_life)} runs"
+        lines.append(Fact("wear", half, "what was known then counts half: old runs say less about now"))
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
+    if found.approximation is not None:
+        points, error = int(found.approximation["inducing_points"]), found.approximation["leave_out"]
+        left = f"so that many runs take little time; what they leave out is {_half(error, unit)}"
+        lines.append(Fact("approximated", f"{points} runs stand for all", left))
     return lines
 
 
 def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
     doubts = []
+    if found.process_change is not None:
+        doubts.append(change_text(settings, found.process_change))
     if found.is_extrapolation:
         doubts.append("Nothing like this was tried: even the nearest run is far away. Try it before relying on it.")
     if found.beats_observations:
@@ -450,6 +492,18 @@ def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
         asked = percent(settings.least_success)
         doubts.append(f"It may well fail: nothing that was tried succeeds with the {asked} asked for.")
     return doubts
+
+
+def change_text(settings: Settings, change: ProcessChangeText) -> str:
+    """That the process has changed, since when, and what can be done."""
+    what = "Results come" if settings.outcomes is None else f"Results of {change.outcome} come"
+    remedy = (
+        "leave out the runs before it" if settings.drift is not None else "set drift, or leave out the runs before it"
+    )
+    return (
+        f"{what} otherwise since about run {change.run}: the process seems to have changed. "
+        f"If it has, {remedy}; if run {change.run} or those after it are mistyped, correct them."
+    )
 
 
 def _needs(found: RecommendationText, settings: Settings) -> list[str]:

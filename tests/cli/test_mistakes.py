@@ -25,7 +25,7 @@ def line(edrbo: Run, folder: Path) -> Run:
     ("words", "said", "hint"),
     [
         (("amend", "-d", "speed"), "needs a range", "speed=10:80"),
-        (("amend", "--outcome", "roughness<=2.2"), "limits only", "gloss=maximize"),
+        (("amend", "--outcome", "roughness<=2.2"), "no main result", "gloss=maximize"),
         (("amend", "--goal", "robust"), "more must be said", "robust:0.1"),
         (("amend", "--goal", "cvrr:0.1"), "no goal is called", "did you mean 'cvar'?"),
         (("amend", "-d", "Speed=10:90"), "'Speed' is new", "did you mean 'speed'?"),
@@ -50,7 +50,8 @@ def test_a_mistake_is_answered_with_what_to_type(line: Run, words: tuple[str, ..
 
 def test_a_result_needs_no_flag(line: Run) -> None:
     line("ask")
-    assert "gave gloss 71 GU" in line("tell", "1", "71 GU", "-c", "humidity=48 %").out
+    assert "edrbo context tell 1 humidity=…" in line("tell", "1", "71 GU").out
+    assert "at humidity 48 %" in line("context", "tell", "1", "humidity=48 %").out
 
 
 def test_suggestions_are_cancelled_together_or_not_at_all(line: Run) -> None:
@@ -86,7 +87,7 @@ def test_a_table_says_what_is_wrong_with_it(line: Run, folder: Path, table: str,
 
 
 def test_a_range_is_narrowed_and_a_level_retired_while_runs_stay(line: Run, folder: Path) -> None:
-    assert "older runs lie outside" in line("amend", "-d", "speed=30:50").out
+    assert "runs may lie from 10 to 50" in line("amend", "-d", "speed=30:50").out
     assert "C no longer suggested" in line("amend", "-d", "primer=A,B").out
     assert "C no longer suggested" in line("show").out
     suggested = line("ask", "-n", "8", "--json").json

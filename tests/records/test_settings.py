@@ -24,6 +24,8 @@ SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 # one value of each that is not the default; a new setting must be added here, or the first test fails
 OTHER: dict[str, Any] = {
     "outliers": "keep",
+    "drift": 30.0,
+    "noise_model": "constant",
     "method": "erbo",
     "direction": "minimize",
     "seed": 7,
@@ -139,6 +141,13 @@ def test_plain_types_are_made_of_numpy_ones() -> None:
         {"context_half_life": float("nan")},
         {"context_half_life": "3"},
         {"context_half_life": 10**400},
+        {"drift": 0},
+        {"drift": -3.0},
+        {"drift": "learn"},
+        {"drift": float("inf")},
+        {"drift": True},
+        {"noise_model": "varying"},
+        {"noise_model": None},
         {"initial": 0},
         {"initial": "five"},
         {"goal": "cvar:2"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,21 @@ def test_odd_names_are_names(tmp_path: Path, line: Space, name: str) -> None:
     (tmp_path / name).unlink()
     assert len(Study.open(tmp_path / f"{name}.bak")) == 1
     assert problems_of(tmp_path / f"{name}.bak") == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are files on POSIX alone")
+def test_its_name_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power cut what is not is gone: first the file, then, under its own name, the folder."""
+    synced, sync = list[tuple[bool, list[str]]](), os.fsync
+
+    def seen(number: int) -> None:
+        names = sorted(one.name for one in tmp_path.iterdir() if one.suffix != ".part")
+        synced.append((stat.S_ISDIR(os.fstat(number).st_mode), names))
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    write(tmp_path / "table.csv", b"new")
+    assert synced == [(False, []), (True, ["table.csv"])]
 
 
 def test_a_file_that_could_not_be_written_leaves_the_old_one(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_an_edited_design_wins_over_its_code(tmp_path: Path, line: Space) -> Non
         ("speed,humidity,value,noise_variance\n3,0.5,1,inf\n", "row 2, column noise_variance .*not a finite number"),
         ("humidity,weight\n0.5,nan\n", "row 2, column weight .*not a finite number"),
         ("humidity,weight\n0.5,-1\n", "row 2: "),
-        ("speed,humidity\n3,0.5\n", "row 2: a design without a value"),
+        ("speed,humidity\n3,0.5\n", "row 2: no column is called value"),
         ("status,speed,value\ntold,3,\n", "row 2: a cell is missing"),
         ("status,speed,value\nperhaps,3,1\n", "'perhaps' is no status"),
         ("speed,value,at\n3,1,yesterday\n", "'yesterday' is not a date"),

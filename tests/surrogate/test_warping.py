@@ -145,7 +145,7 @@ def test_log_evidence_counts_the_change_of_variables() -> None:
     prior = -0.5 * ((gp.hyper.power - 1.0) / POWER_SD) ** 2
     assert gp.hyper.power != 1.0
     expected = np.mean(densities) + jacobian.log().sum().item() + prior
-    assert _log_evidence(model, Y) == pytest.approx(expected, abs=1e-5)
+    assert _log_evidence(model, Y, None) == pytest.approx(expected, abs=1e-5)
 
 
 def test_appended_rows_equal_a_model_of_all_rows_with_the_same_warping() -> None:

@@ -27,6 +27,7 @@ from edrbo.errors import (
     UnavailableError,
     UnknownSuggestionError,
 )
+from edrbo.lab.web.bodies import New
 from edrbo.lab.web.security import Rules
 from edrbo.lab.web.tokens import Tokens
 
@@ -178,6 +179,14 @@ def test_a_study_that_is_made_twice_is_one(port: int, study: Study) -> None:
         client.new("oven", variables)
 
 
+def test_a_new_study_takes_what_the_address_takes() -> None:
+    taken = inspect.signature(edrbo.Client.new).parameters
+    assert {*taken} - {"self"} == {*New.model_fields} - {"by", "at", "note", "key"}
+    for name, field in New.model_fields.items():
+        if name in taken and not field.is_required() and field.default_factory is None:
+            assert taken[name].default == field.default
+
+
 NOT_REMOTE = {
     *("open", "open_with", "close", "record_all", "where", "name", "by", "optimizer"),  # of the place itself
     *(
@@ -190,7 +199,11 @@ NOT_REMOTE = {
         "context_log",
         "spending",
     ),  # show(), runs()
-    *("to_frame", "optimize"),  # runs() for a frame; a loop of claim, ask and tell
+    *(
+        "to_frame",
+        "optimize",
+        "process_change",
+    ),  # runs() for a frame; claim, ask and tell in a loop; in recommend().record
 }
 NOT_REMOTE_ARGUMENTS = {
     "ask": set[str](),

@@ -58,7 +58,7 @@ def test_a_range_is_narrowed_and_a_level_retired_on_the_page(client: Client, stu
     ]
     told = client.write("amend", **{"design": body, "note": "worn"})
     assert told.status == 200, told.text
-    assert "3 to 7; older runs lie outside" in told.json["words"]
+    assert "3 to 7; runs may lie from 1 to 9" in told.json["words"]
     assert study.state.space.design["speed"].limits() == (1.0, 9.0)
     page = client.get("/s/coating/setup").text
     assert 'value="3"' in page

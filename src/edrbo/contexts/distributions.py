@@ -181,7 +181,7 @@ def equal_weights(like: Tensor, size: int) -> Tensor:
 
 
 MAX_ATOMS_LINE = 32  # atoms kept for one context variable …
-MAX_ATOMS = 64  # … and for several; docs/speed.md shows that the maximizer does not move
+MAX_ATOMS = 64  # … and for several; research/speed.md shows that the maximizer does not move
 # atoms of a distribution that is spread out, and its share of a kernel density's bandwidth
 SMOOTH_ATOMS, SMOOTHING = 256, 0.5
 DISTINCT = 0.5  # share of contexts that differ, from which on they count as drawn from a density

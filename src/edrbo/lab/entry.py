@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError, InvalidValueError
 from edrbo.records import outcomes as o
 from edrbo.records.outcomes import Direction
-from edrbo.records.settings import METHOD_NAMES, Outliers, Purpose, Settings
+from edrbo.records.settings import LEARNED, METHOD_NAMES, NoiseModel, Outliers, Purpose, Settings
 from edrbo.space import Space
 from edrbo.space.point_tables import close_match
 from edrbo.space.variables import Categorical, Integer, Real, Variable
@@ -437,6 +437,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "direction": get_args(Direction),
     "aim": get_args(Purpose),
     "outliers": get_args(Outliers),
+    "noise_model": get_args(NoiseModel),
 }
 Aim = o.Maximize | o.Minimize | o.Limit
 BOUND = re.compile(r"\s*(?P<name>[^<>≤≥=]+?)\s*(?P<sign><=|>=|≤|≥)\s*(?P<number>.+)")
@@ -456,7 +457,9 @@ def read_setting(name: str, given: Any) -> Any:
         raise InvalidValueError("earlier studies are not entered here", hint)
     if name == "outcome_range" and isinstance(given, str):
         return _read_range(given)
-    if kinds[name] not in (int, float):
+    if name == "drift" and isinstance(given, str) and given.strip().casefold() == LEARNED:
+        return LEARNED
+    if kinds[name] not in (int, float) and name != "drift":
         return given.strip() if isinstance(given, str) else given
     try:
         number = read_number(given, share=name == "least_success")

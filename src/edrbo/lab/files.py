@@ -246,6 +246,16 @@ def _check_regular(path: Path, found: os.stat_result) -> None:
 # -------------------------------------------------------------------- files that are made
 
 
+def _sync_folder(folder: Path) -> None:
+    """A new name in it is on the disk afterwards, where folders are files that may be read."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
 @contextmanager
 def new_file(path: Path, *, force: bool = False, mode: int | None = None) -> Iterator[BinaryIO]:
     """A file to write, which takes its place when all is written. After an error, say on a full disk, nothing is left.
@@ -270,6 +280,7 @@ def new_file(path: Path, *, force: bool = False, mode: int | None = None) -> Ite
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(target)
+            _sync_folder(target.parent)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as problem:

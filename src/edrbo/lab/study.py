@@ -27,6 +27,7 @@ from edrbo.errors import (
     UnknownStudyError,
     UnknownSuggestionError,
 )
+from edrbo.lab.config import Description, read_toml
 from edrbo.lab.files import describe, is_url
 from edrbo.lab.store.event_store import Also, EventStore, StoredStudy
 from edrbo.lab.store.turns import at_work, claim, claims, is_taken, new_holder, release, turn
@@ -35,11 +36,11 @@ from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
-from edrbo.records.reported import Function, evaluate
+from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.run import Suggestion
 from edrbo.records.sanity import not_typed
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.validation import read_number
 from edrbo.space import Space
@@ -88,6 +89,8 @@ class Study(Recorder):
 
     def __init__(self, store: EventStore, stored: StoredStudy, *, by: str | None = None) -> None:
         """The study ``stored`` in ``store``; ``Study.open`` finds it."""
+        if not isinstance(store, EventStore):
+            raise InvalidValueError("a study is opened and not made", 'write Study.open("coating.db", space)')
         self.name = stored.name
         self.by = by
         self._store, self._id = store, stored.id
@@ -116,6 +119,8 @@ class Study(Recorder):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -145,6 +150,8 @@ class Study(Recorder):
             evaluations: How many runs there will be, if that is known; for "identify".
             least_success: Designs that succeed with less probability are not recommended.
             outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+            drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+            noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
             outcome: What is measured, as "gloss".
             unit: The unit of what is measured.
             title: A name for people.
@@ -159,6 +166,21 @@ class Study(Recorder):
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
         return cls.open_with(where, Settings.of_call(locals()), name=name, by=by)
+
+    @classmethod
+    def described(cls, description: Description, create: Creation = "first", *, by: str | None = None) -> Study:
+        """The study that a TOML file describes; a file that was changed since it was made is an error that says what
+        changed.
+
+        By default it is made if its storage is new. ``"always"`` also makes it beside others: not by default, since a
+        name that was changed in the file would begin an empty study in silence.
+
+        Args:
+            description: What the file says, as ``edrbo.lab.config.read_toml`` gives it.
+            create: When a study that is not there is made.
+            by: Who signs what is entered.
+        """
+        return cls.open_with(description.storage, description.settings, name=description.name, by=by, create=create)
 
     @classmethod
     def open_with(
@@ -707,8 +729,6 @@ def _read_earlier(part: EarlierStudy) -> EarlierStudy:
     if not is_url(place):
         place = str(Path(place).absolute())
     if place.endswith(".toml"):
-        from edrbo.lab.config import read_toml
-
         described = read_toml(Path(place))
         place, name = described.storage, name or described.name
     try:
@@ -770,6 +790,7 @@ class _Workers:
                 raise InvalidValueError(f"{name} is {given!r}", "it is a whole number from 1")
         if workers is None:
             raise InvalidValueError("workers is None", "it is a whole number from 1")
+        check_function(f)
         self._study, self._f, self._count = study, f, workers
         self._stale_after, self._most_errors, self._progress = _seconds(stale_after), most_errors, progress
         self._holder = new_holder()

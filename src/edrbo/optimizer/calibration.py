@@ -84,10 +84,13 @@ class LeaveOneOut(HeldOutPredictions):
 
 
 @engine_threads()
-def leave_one_out(model: ExpertEnsemble) -> LeaveOneOut:
-    """Of the observations the model is fitted to."""
+def leave_one_out(model: ExpertEnsemble, most: int | None = None) -> LeaveOneOut:
+    """Of the observations the model is fitted to, or of at ``most`` so many of them, at even steps."""
+    some, count = None, model.observations
+    if most is not None and count > most:
+        some = torch.from_numpy(np.linspace(0, count - 1, most).astype(np.int64))
     with torch.no_grad():
-        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out()))
+        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out(some)))
 
 
 @engine_threads()
@@ -99,8 +102,7 @@ def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
     the time are the better judges.
     """
     with torch.no_grad():
-        sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
-        error = (model.gp.chol.mT @ model.gp.alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
+        error, sd = model.gp.one_step_ahead()
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
     first = max(1, model.gp.earlier)  # what earlier sources measured is no outcome of f
     return HeldOutPredictions(y[first:], mean[first:], spread[first:])
@@ -142,6 +144,7 @@ def student_quantile(freedom: float) -> float:
 PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
 TAIL_MARGIN = 1.15  # of a tail: a design is recommended because the data make it look good, errors included
+MOST_ERRORS = 512  # of very many outcomes, errors tell as well as all would
 PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
 
 
@@ -162,6 +165,20 @@ class Trust:
     def under(self, goal: Goal) -> Trust:
         """The same where all that is said is of this goal's value."""
         return replace(self, margin=TAIL_MARGIN) if goal.of_outcomes and goal != Expected() else self
+
+    def noise_at(self, model: ExpertEnsemble, points: Tensor) -> Tensor:
+        """Variance of an outcome around f at ``points`` (N × d), M × N or M × 1, in the standardized unit.
+
+        Of noise that varies little may be known. An outcome is then Student's, with two degrees of freedom for one over
+        the variance of the log noise: its 95 % interval is longer by the first term of Cornish and Fisher's expansion.
+        """
+        if model.gp.of_outcomes:  # the noise is among the contexts
+            return torch.zeros_like(self.noise_variance[:, None])
+        ratio = model.gp.noise_ratio(points)
+        if ratio is None:
+            return self.noise_variance[:, None]
+        longer = 1.0 + (Z95**2 + 1.0) / 8.0 * model.gp.noise_doubt(points)
+        return model.gp.hyper.noise_variance[:, None] * ratio * longer.square()
 
     @property
     def freedom(self) -> float:
@@ -184,8 +201,8 @@ def earned_trust(model: ExpertEnsemble) -> Trust:
     Σ error² / Σ predicted variance: outcomes in new places, whose variance is large, weigh most, and those beside a
     near-duplicate, easy to predict, weigh next to nothing.
     """
-    found = leave_one_out(model)
-    count = len(found.y)
+    found = leave_one_out(model, None if model.approximation is None else MOST_ERRORS)
+    count = model.observations
     noise_variance = model.gp.noise_variance[:, model.gp.earlier :]
     if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
         noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share

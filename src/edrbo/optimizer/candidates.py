@@ -46,6 +46,7 @@ from edrbo.streams import in_turn
 
 REGRET_RATE = 1.0  # explorations for a regret as large as that of all initial designs
 MAX_SHARE = 1.0 / 3.0  # of suggestions that explore
+MOST_WORTH = 1024  # reported designs whose worth is asked for
 FINAL_SHARE = 0.2  # of the evaluations that are planned: too late to follow up what is found
 
 
@@ -58,6 +59,17 @@ def is_exploring(worth: NDArray[np.float64], initial: int, pending: int, planned
     if number == initial:
         return True
     return in_turn(number - initial) < exploration_share(worth, initial)
+
+
+def looked_at(count: int, initial: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The reported designs, by number, of which it is asked what they are worth, and for each of all ``count`` the
+    place of the one that stands for it: of very many later ones some, at even steps, stand for those after them."""
+    everything = np.arange(count)
+    if count <= MOST_WORTH:
+        return everything, everything
+    later = np.linspace(initial, count - 1, MOST_WORTH).astype(np.intp)
+    rows = np.unique(np.concatenate([everything[:initial], later]))
+    return rows, np.searchsorted(rows, everything, side="right") - 1
 
 
 def exploration_share(worth: NDArray[np.float64], initial: int) -> float:

@@ -23,7 +23,7 @@ from edrbo.contexts.distributions import ContextPoints, box_points
 from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.optimizer.calibration import LEAST_FREEDOM, Z95, Trust
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
-from edrbo.optimizer.stopping import Measure, average, spread_out
+from edrbo.optimizer.stopping import TAIL_FACTOR, Measure, average, spread_out
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
 from edrbo.records.outcomes import Units
 from edrbo.streams import stream
@@ -381,6 +381,8 @@ class GoalAnswers:
             few,
             of_tails=not len(few),
             unseen=self._unseen(wanted.goal),
+            box=(self.lower, self.upper) if wanted.goal.of_shares and d_c else None,
+            lengthscale_factor=TAIL_FACTOR,
         )
 
     def _unseen(self, goal: Goal) -> Tensor:

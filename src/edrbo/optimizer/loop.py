@@ -17,9 +17,18 @@ from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.goals import Goal
 from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
-from edrbo.records.reported import Function, evaluate
+from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.sanity import not_typed
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import (
+    DEFAULT,
+    INITIAL,
+    LEAST_SUCCESS,
+    Drift,
+    NoiseModel,
+    Outliers,
+    Purpose,
+    Settings,
+)
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.variables import number_text
@@ -128,6 +137,8 @@ def maximize(
     aim: Purpose = "operate",
     least_success: float = LEAST_SUCCESS,
     outliers: Outliers = "robust",
+    drift: Drift = None,
+    noise_model: NoiseModel = "auto",
     outcome: str = "value",
     unit: str = "",
     title: str = "",
@@ -166,6 +177,8 @@ def maximize(
         aim: "operate" if every run counts, "identify" if only the design in the end does.
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -198,6 +211,8 @@ def minimize(
     aim: Purpose = "operate",
     least_success: float = LEAST_SUCCESS,
     outliers: Outliers = "robust",
+    drift: Drift = None,
+    noise_model: NoiseModel = "auto",
     outcome: str = "value",
     unit: str = "",
     title: str = "",
@@ -226,6 +241,8 @@ def minimize(
         aim: "operate" if every run counts, "identify" if only the design in the end does.
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -262,13 +279,14 @@ def _run(
         raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
     if most_errors is not None and (not isinstance(most_errors, int) or most_errors < 1):
         raise InvalidValueError(f"most_errors is {most_errors!r}", "it is a whole number from 1, or None")
+    check_function(f)
     if settings.outcomes is not None:
         need_one_main(settings.outcomes)  # before the budget is spent
     optimizer = Optimizer.of(State.start(settings))
     try:
         _evaluate(f, evaluations, progress, most_errors, optimizer)
         _warn_of_implausible(optimizer)
-        return Result(optimizer.recommend(), optimizer)
+        return Result(_recommended(optimizer), optimizer)
     except BaseException as problem:
         vars(problem)["optimizer"] = optimizer
         problem.add_note(f"What was evaluated ({len(optimizer)} outcomes) is in the `optimizer` of this exception.")
@@ -299,6 +317,16 @@ def _evaluate(
     except KeyboardInterrupt:
         if len(optimizer) == 0:
             raise
+
+
+def _recommended(optimizer: Optimizer) -> Recommendation:
+    """The answer; what it warns of points at whoever called the loop."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found = optimizer.recommend()
+    for one in heard:
+        warnings.warn(one.message, stacklevel=5)
+    return found
 
 
 def _warn_of_implausible(optimizer: Optimizer) -> None:

@@ -38,6 +38,7 @@ from edrbo.optimizer.candidates import (
     CandidateSet,
     ForecastOrContext,
     is_exploring,
+    looked_at,
     read_candidates,
     read_distribution,
     read_request,
@@ -50,6 +51,7 @@ from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_f
 from edrbo.optimizer.policy import Policy, find_policy
 from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
 from edrbo.optimizer.sensitivity import Sensitivity, find_sensitivity
+from edrbo.optimizer.tolerance import contexts_alone
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.events import Asked, Event
@@ -59,7 +61,7 @@ from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, Outcome
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.run import Suggestion
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.validation import read_number
 from edrbo.space import Space
@@ -108,6 +110,8 @@ class Optimizer(Recorder):
         evaluations: How many runs there will be, if that is known; for "identify".
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -135,6 +139,8 @@ class Optimizer(Recorder):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -284,7 +290,7 @@ class Optimizer(Recorder):
             if name in self._models:
                 self._models[name].go_on(state, self._method)
             elif state.reported:
-                self._models[name] = OutcomeModel(state, self._method)
+                self._models[name] = OutcomeModel(state, self._method, alone=False)
                 self._models[name].offer(self._stored_others.get(name))
         named = [self.settings.outcome, *(() if outcomes is None else outcomes.others)]
         known = {name: self._models[name] for name in named if name in self._models}
@@ -424,7 +430,8 @@ class Optimizer(Recorder):
                 pending = [*self._state.pending.values(), *designs]
                 posterior = self._posterior(data, request.context_distribution, pending)
                 known = self._main.forecasting(data) or posterior.model
-                forecaster = OutcomeForecaster.by(known, posterior.points, data, request.context_distribution[0])
+                points = contexts_alone(self.space, posterior.model, posterior.points)
+                forecaster = OutcomeForecaster.by(known, points, data, request.context_distribution[0])
             under_way = len(self._state.pending) + len(designs)
             if self._is_exploring(posterior, data, under_way):
                 x = self._most_distant(candidates, designs, asked + i)
@@ -448,8 +455,10 @@ class Optimizer(Recorder):
     def _is_exploring(self, posterior: Posterior, data: TrainingData, pending: int) -> bool:
         if self.settings.aim != "identify" or not len(data.observations.x):
             return False
-        worth = posterior.values(torch.tensor(data.observations.x)).numpy()
-        return is_exploring(worth, self.settings.initial, pending, self.settings.evaluations)
+        initial, count = self.settings.initial, len(data.observations.x)
+        rows, places = looked_at(count, initial)
+        worth = posterior.values(torch.tensor(data.observations.x[rows])).numpy()[places]
+        return is_exploring(worth, initial, pending, self.settings.evaluations)
 
     def _most_distant(self, candidates: CandidateSet, asked: Sequence[Array], index: int) -> Array:
         """The design (d_x) farthest from all that were tried or ``asked`` for."""

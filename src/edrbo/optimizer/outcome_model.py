@@ -30,18 +30,21 @@ from edrbo.optimizer.candidates import ForecastOrContext
 from edrbo.optimizer.intervals import mixture_quantiles
 from edrbo.optimizer.outcome_posterior import OutcomePosterior, condition, conditioned
 from edrbo.optimizer.recommendation import Recommender, known_distribution_of
-from edrbo.optimizer.tolerance import Tolerances
+from edrbo.optimizer.tolerance import Tolerances, deviations
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.goals import Goal, as_goal
 from edrbo.records.outcomes import Units
 from edrbo.records.sanity import LARGEST_TABLE, MAX_MAGNITUDE, Interval, OutcomeForecast
+from edrbo.records.settings import LEARNED
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.context_scale import ContextScale
 from edrbo.streams import stream_seed
-from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, advance
+from edrbo.surrogate.drift import DriftingSurrogate, asked_at
+from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, Surrogate, advance
 from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.marginal import doubted
+from edrbo.surrogate.noise import VaryingNoiseSurrogate
 
 Array = NDArray[np.float64]
 
@@ -53,9 +56,11 @@ class OutcomeModel:
         state: The experiment as far as this outcome goes.
         method: What models it.
         stored: A fit that was made on a beginning of its data.
+        alone: Whether there is no other outcome.
     """
 
-    def __init__(self, state: State, method: Method, stored: StoredFit | None = None) -> None:
+    def __init__(self, state: State, method: Method, stored: StoredFit | None = None, *, alone: bool = True) -> None:
+        self.alone = alone
         self.state = state
         self.method = method
         self.stored = stored
@@ -104,7 +109,7 @@ class OutcomeModel:
             fitted = None  # something was corrected or undone
         if fitted is None or fitted.rows != n:
             fitted = advance(
-                self.method.surrogate,
+                self._surrogate,
                 fitted,
                 n,
                 data.inputs,
@@ -114,8 +119,21 @@ class OutcomeModel:
                 None if self.state.settings.earlier is None else data.earlier,
             )
             self._digest = data.digest(n)
+        if self.state.settings.drift is not None:
+            fitted = replace(fitted, model=asked_at(fitted.model, data.now))
         self._fitted = fitted
         return fitted.model
+
+    @property
+    def _surrogate(self) -> Surrogate:
+        """The method's, of f that drifts if it does, else with noise that varies if the data say so."""
+        drift = self.state.settings.drift
+        if drift is None:
+            settings = self.state.settings  # of earlier sources each has a noise of its own
+            plain = settings.noise_model == "constant" or settings.earlier is not None
+            plain = plain or type(self.method.surrogate) is not Surrogate
+            return self.method.surrogate if plain else VaryingNoiseSurrogate.of(self.method.surrogate)
+        return DriftingSurrogate.of(self.method.surrogate, None if drift == LEARNED else float(drift))
 
     def _of_earlier(self, data: TrainingData) -> ExpertEnsemble | None:
         """Before anything was measured here, what earlier studies say."""
@@ -154,10 +172,10 @@ class OutcomeModel:
             asking: Whether a design is to be suggested.
         """
         posterior = self._of_inputs(data, context_distribution, goal, pending=pending, asking=asking)
-        tolerances = Tolerances.of(self.state.space)
+        wanted = self.goal(data) if goal is None else goal
+        tolerances = self._deviations(data, wanted)
         if tolerances is None:
             return posterior
-        wanted = self.goal(data) if goal is None else goal
         given = context_distribution[1] is not None
         return tolerances.posterior(posterior, tolerances.goal(wanted) if given else None)
 
@@ -192,14 +210,19 @@ class OutcomeModel:
             forecast=forecast is not None,
         )
 
+    def _deviations(self, data: TrainingData, goal: ModelGoal) -> Tolerances | None:
+        """What the goal is over besides contexts. Several outcomes have one distribution, which knows no noise."""
+        alone = self.alone and self.state.settings.outcomes is None
+        return deviations(self.state.space, self.surrogate(data) if alone else None, goal.goal)
+
     def known_distribution(
-        self, data: TrainingData, context_distribution: ForecastOrContext
+        self, data: TrainingData, context_distribution: ForecastOrContext, tolerances: Tolerances | None = None
     ) -> DistributionUncertainty:
-        """The distribution to answer for, as far as it is known."""
+        """The distribution to answer for, as far as it is known, with what it is over besides contexts."""
         found = known_distribution_of(
             data, self.method.context_distribution, self.state.settings.context_half_life, *context_distribution
         )
-        tolerances = Tolerances.of(self.state.space)
+        tolerances = Tolerances.of(self.state.space) if tolerances is None else tolerances
         return found if tolerances is None else tolerances.distribution(found)
 
     def forecasting(self, data: TrainingData) -> ExpertEnsemble | None:
@@ -211,8 +234,10 @@ class OutcomeModel:
         self, context_distribution: ForecastOrContext, seed: int, goal: Goal | str | None = None
     ) -> Recommender:
         """Everything an answer under this goal and distribution is made from."""
-        data, tolerances = self.data(), Tolerances.of(self.state.space)
-        posterior = self.posterior(data, context_distribution, self.goal(data, goal), pending=[], asking=False)
+        data = self.data()
+        model_goal = self.goal(data, goal)
+        tolerances = self._deviations(data, model_goal)
+        posterior = self.posterior(data, context_distribution, model_goal, pending=[], asking=False)
         model = self.surrogate(data)
         surrogate = self.method.surrogate
         if model is None:
@@ -227,7 +252,8 @@ class OutcomeModel:
             name = self.state.settings.outcome
             words = f"one {name!r} says nothing of how far another may be, so its intervals are infinite"
             warnings.warn(f"{words}; tell a second one", NoScaleWarning, stacklevel=5)  # for who called ``recommend``
-        return Recommender(data, posterior, worlds, self.known_distribution(data, context_distribution), trust, seed)
+        known = self.known_distribution(data, context_distribution, tolerances)
+        return Recommender(data, posterior, worlds, known, trust, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,6 +330,7 @@ def _check(hyper: Hyperparameters) -> None:
         numbers = numbers and all(part is not None and bool(part.isfinite().all()) for part in known)
         numbers = numbers and hyper.source_noise is not None and bool((hyper.source_noise > 0).all())
     power = isinstance(hyper.power, int | float) and math.isfinite(hyper.power)
+    power = power and (hyper.half_life is None or (isinstance(hyper.half_life, int | float) and hyper.half_life > 0))
     if not (shapes and numbers and power and bool(hyper.mean.isfinite().all())):
         raise InvalidValueError("the hyper-parameters of the stored fit make no sense")
 
@@ -377,7 +404,8 @@ class OutcomeForecaster:
         modelled, spread = model.gp.moments(joint)
         mean, sd = model.scaling.moments(modelled, spread)
         slope = model.scaling.slope(modelled)
-        return mean, ((reach / Z95 * sd).square() + self.trust.noise_variance[:, None] * slope.square()).sqrt()
+        noise_variance = self.trust.noise_at(model, joint)
+        return mean, ((reach / Z95 * sd).square() + noise_variance * slope.square()).sqrt()
 
     def _interval(self, mean: Tensor, sd: Tensor, weights: Tensor) -> Array:
         """Mean, low and high (N × 3) of mixtures (N × K) in the user's units."""
@@ -432,4 +460,5 @@ class OutcomeForecaster:
         square = float(self.points.weights.numpy() @ off**2)
         middle, low, high = np.moveaxis(drawn.table, -1, 0)
         ends = [middle + side * np.sqrt((end - middle) ** 2 + Z95**2 * square) for side, end in ((-1, low), (1, high))]
-        return OutcomeForecast(drawn.overall, drawn.axes, np.stack([middle, *ends], axis=-1))
+        table = np.stack([middle, *ends], axis=-1).clip(self.units.lowest, self.units.highest)
+        return OutcomeForecast(drawn.overall, drawn.axes, table)

@@ -14,7 +14,8 @@ from torch import Tensor
 from edrbo.contexts.distributions import ContextHistory, Levels
 from edrbo.contexts.known_distribution import known_contexts
 from edrbo.contexts.partial import Donors, complete, completed, equally_likely
-from edrbo.optimizer.outcome_posterior import Extras, Runs, Spread
+from edrbo.optimizer.outcome_posterior import NO_TIME, Extras, Runs, Spread
+from edrbo.records.change_point import ProcessChange, process_change
 from edrbo.records.earlier import EarlierRuns
 from edrbo.records.outcomes import Units
 from edrbo.records.sanity import outliers
@@ -102,7 +103,10 @@ class TrainingData:
         rows, data, settings = self.training[:count], self.observations, self.state.settings
         known = () if settings.earlier is None else (settings.earlier.digest,)
         terms = repr((settings.method, settings.direction, settings.space.context, *known)).encode()
-        parts = (data.x[rows], data.c[rows], data.y[rows], data.noise_variance[rows])
+        parts = [data.x[rows], data.c[rows], data.y[rows], data.noise_variance[rows]]
+        if settings.drift is not None:
+            terms += repr(settings.drift).encode()
+            parts.append(self.time[rows])
         return hashlib.sha256(terms + b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
     def scale(self, size: int | None = None) -> ContextScale:
@@ -123,9 +127,27 @@ class TrainingData:
     def inputs(self, size: int) -> Tensor:
         """Model inputs (n × d) of the training observations in the coding of a fit on ``size`` of them."""
         x, contexts = self.observations.x[self.training], self.observations.c[self.training]
-        if not self.uses_context or not self.space.d_c:
-            return torch.from_numpy(x.copy())
-        return torch.from_numpy(np.concatenate([x, self.scale(size).encode(contexts)], axis=1))
+        columns = [x, self.scale(size).encode(contexts)] if self.uses_context and self.space.d_c else [x.copy()]
+        if self.state.settings.drift is not None:
+            columns.append(self.time[self.training, None])
+        return torch.from_numpy(np.concatenate(columns, axis=1) if len(columns) > 1 else columns[0])
+
+    @cached_property
+    def time(self) -> Array:
+        """The number of the run that each observation comes from (n), in the order of reporting, dropped ones
+        counted."""
+        order = {key: float(number) for number, key in enumerate(self.state.reported_order)}
+        return np.array([order[key] for key in self.state.owners], dtype=np.float64)
+
+    @property
+    def process_change(self) -> ProcessChange | None:
+        """Since which run outcomes come otherwise."""
+        return process_change(self.state)
+
+    @property
+    def now(self) -> float:
+        """The number of the next run."""
+        return float(len(self.state.reported_order))
 
     def earlier(self, size: int) -> EarlierRows | None:
         """What earlier studies measured, in the coding of ``inputs(size)``; None without any. Of very many runs of a
@@ -256,6 +278,7 @@ class TrainingData:
             self._runs(),
             self._outcome_range(),
             tuple(self._spread(row) for row in self.rest[~nothing].tolist()),
+            torch.from_numpy(self.time[np.concatenate([rest, self.rest[~nothing]])]) if len(self.rest) else NO_TIME,
         )
 
     def _spread(self, row: int) -> Spread:

@@ -9,7 +9,9 @@ context has an expectation that moves by at most L · W₁.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -235,11 +237,34 @@ class ContextBatch:
     one_run: bool = False
 
 
+def _rows_of(batches: Sequence[ContextBatch]) -> Array:
+    return np.concatenate([batch.rows for batch in batches])
+
+
+def _weights_of(batches: Sequence[ContextBatch]) -> Array:
+    return np.concatenate([batch.weights for batch in batches])
+
+
 @dataclass(frozen=True)
 class ContextLog:
     """Batches in order of arrival; immutable, so that a failed call leaves nothing behind."""
 
     batches: tuple[ContextBatch, ...] = field(default=())
+
+    def followed_by(self, more: tuple[ContextBatch, ...]) -> ContextLog:
+        """With batches that came after; what was put together is gone on from."""
+        if not more:
+            return self
+        after = ContextLog(self.batches + more)
+        if "_joined" in vars(self) and self.batches:
+            parts = zip(self._joined, (_rows_of(more), _weights_of(more)), strict=True)
+            vars(after)["_joined"] = tuple(np.concatenate(pair) for pair in parts)
+        return after
+
+    @cached_property
+    def _joined(self) -> tuple[Array, Array]:
+        """All rows (N × d_c) and the weights (N) that they came with."""
+        return _rows_of(self.batches), _weights_of(self.batches)
 
     def __len__(self) -> int:
         return sum(batch.count for batch in self.batches)
@@ -248,8 +273,7 @@ class ContextLog:
         """All rows (N × d_c) and their weights (N), each halved per ``half_life`` later contexts."""
         if not self.batches:
             return np.empty((0, d_c)), np.empty(0)
-        rows = np.concatenate([batch.rows for batch in self.batches])
-        weights = np.concatenate([batch.weights for batch in self.batches])
+        rows, weights = (part.copy() for part in self._joined)
         if half_life is None:
             return rows, weights
         ages, later = [], 0

@@ -261,7 +261,7 @@ def _setting_text(settings: Settings, name: str) -> str:
 def _aim_changes(old: Settings, new: Settings) -> list[str]:
     """What outcomes are for, one text each."""
     before, after = (
-        {name: _aim_text(name, part) for name, part in (settings.outcomes or {}).items()} for settings in (old, new)
+        {name: aim_text(name, part) for name, part in (settings.outcomes or {}).items()} for settings in (old, new)
     )
     known = before.keys() | ({old.outcome} if old.outcomes is None else set())
     lines = [
@@ -273,7 +273,7 @@ def _aim_changes(old: Settings, new: Settings) -> list[str]:
     return lines + [f"{name} is gone" for name in before if name not in after]
 
 
-def _aim_text(name: str, part: Maximize | Minimize | Limit) -> str:
+def aim_text(name: str, part: Maximize | Minimize | Limit) -> str:
     """What an outcome is for with its unit, which a limit says itself."""
     words, unit = describe_aim(name, part)
     return words if isinstance(part, Limit) or not unit else f"{words}, {unit}"

@@ -158,6 +158,7 @@ class Goal(ABC):
     in_turn: ClassVar[bool] = False
     of_shares: ClassVar[bool] = False
     of_outcomes: ClassVar[bool] = False
+    counts_noise: ClassVar[bool] = False  # whether noise that varies counts as what varies with contexts does
     has_kinks: ClassVar[bool] = True
 
     @property
@@ -331,7 +332,7 @@ def goal_class(name: str) -> type[Goal]:
     if name not in _REGISTERED:
         raise UnknownNameError(
             f"no goal is called {name!r}",
-            close_match(name, _REGISTERED, f"choose from {', '.join(_REGISTERED)}"),
+            " ".join(filter(None, [close_match(name, _REGISTERED, ""), f"They are {', '.join(_REGISTERED)}"])),
         )
     return _REGISTERED[name]
 
@@ -579,6 +580,7 @@ class MeanSd(Goal):
 
     k: float
     name: ClassVar[str] = "mean-sd"
+    counts_noise: ClassVar[bool] = True
     sentence: ClassVar[str] = "the average, made worse by {} standard deviations"
     usual: ClassVar[tuple[float, ...]] = (1.0,)
     of_outcomes: ClassVar[bool] = True
@@ -657,6 +659,7 @@ class ProbabilityBetterThan(Utility):
 
     spec: float
     name: ClassVar[str] = "reach"
+    counts_noise: ClassVar[bool] = True
     sentence: ClassVar[str] = "how often the result is {better} than {}"
     usual: ClassVar[tuple[float, ...]] = (5.0,)
     of_shares: ClassVar[bool] = True
@@ -690,6 +693,7 @@ class ProbabilityWithin(Utility):
     low: float
     high: float
     name: ClassVar[str] = "within"
+    counts_noise: ClassVar[bool] = True
     sentence: ClassVar[str] = "how often the result lies from {} to {}"
     usual: ClassVar[tuple[float, ...]] = (3.0, 5.0)
     of_shares: ClassVar[bool] = True

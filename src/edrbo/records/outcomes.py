@@ -271,7 +271,7 @@ class Outcomes(Mapping[str, Aimed]):
         main, weighted = self.mains, [name for name, part in self.wanted.items() if not part.main]
         if not main:
             hint = "name the main one too, as gloss=maximize"
-            raise InvalidValueError("there are limits only, and nothing that is to be large or small", hint)
+            raise InvalidValueError("there are only limits or weights, and no main result", hint)
         if len(main) > MOST_MAIN:
             raise InvalidValueError(f"{len(main)} main outcomes", f"a front has at most {MOST_MAIN}; weigh the others")
         if len(main) > 1 and weighted:

@@ -17,6 +17,7 @@ from edrbo.charts import Axis, Chart, Line, Points, chart_image, span
 from edrbo.errors import ImplausibleWarning, InvalidContextError, InvalidEventError, InvalidValueError
 from edrbo.html_table import html_table
 from edrbo.records import events as e
+from edrbo.records.change_point import ProcessChange, process_change
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.descriptions import heading
 from edrbo.records.frame import Columns, columns_of_frame, frame_of, reported_by_frame
@@ -142,6 +143,11 @@ class Recorder(ABC):
     def implausible(self) -> list[ImplausibleRun]:
         """Runs reported that look wrong beside the others or beside what was expected of them, with the reasons."""
         return implausible(self.state)
+
+    def process_change(self) -> ProcessChange | None:
+        """Since which run outcomes come otherwise than before, by forecasts one step ahead; None if there is no sign
+        of it."""
+        return process_change(self.state)
 
     # ---------------------------------------------------------------- tell
 

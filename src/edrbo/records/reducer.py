@@ -79,7 +79,7 @@ def recode_contexts(rows: Array, steps: Sequence[Step]) -> Array:
 
 
 def _hint_for_new(name: str, known: Sequence[str]) -> str:
-    was = f"say what the runs so far had, its default: --was {name}=…"
+    was = f"say which value the runs so far had, its default: --was {name}=…"
     alike = close_match(name, known, "")
     return f"{alike} Otherwise {was}" if alike else was
 
@@ -290,10 +290,10 @@ class Draft:
 
     def take_back(self, events: Sequence[e.Undone]) -> None:
         """Take in several events that take others back: the rest is gone through once and not once for each."""
-        events = [plain(event) for event in events]
-        self._take_back(events)
-        self.history += events
-        self.refs |= {event.ref for event in events}
+        kept: list[Any] = [plain(event) for event in events]
+        self._take_back(kept)
+        self.history += kept
+        self.refs |= {event.ref for event in kept}
 
     def _take_back(self, events: Sequence[e.Undone]) -> None:
         """Everything again without what is taken back, from the last checkpoint before it. Numbers that were given out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,17 @@ ReportedOutcomes = dict[str, Any]  # value, noise, others and others_noise, as e
 NUMBER = "it is one number; the context comes first: tell(suggestion, context, value)"
 LONGEST_REASON = 200  # characters of an error that are kept with the run
 Function = Callable[[dict[str, Any]], Any]
+
+
+def check_function(f: Function) -> None:
+    """InvalidValueError for what cannot be called with a design, before anything is asked for."""
+    try:
+        inspect.signature(f).bind({})
+    except ValueError:
+        return  # of a builtin, which says nothing of its arguments
+    except TypeError as problem:
+        hint = "it takes one argument, the design as a dict: def f(design): x = design['x']"
+        raise InvalidValueError(f"the function cannot be called with a design: {problem}", hint) from None
 
 
 def reported(settings: Settings, value: Any, noise_variance: Any, control: Any = None) -> ReportedOutcomes:

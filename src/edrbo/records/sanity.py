@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Any
 
 import numpy as np
@@ -135,12 +136,19 @@ def _apart(y: Array) -> NDArray[np.intp]:
     """The fewest rows that are far beyond all others; none twice the same, which would be meant."""
     y = y / (float(np.abs(y).max(initial=0.0)) or 1.0)  # so that nothing overflows
     order = np.argsort(-np.abs(y - np.quantile(y, 0.5)), kind="stable") if len(y) else np.zeros(0, dtype=np.intp)
-    for count in range(1, min(max(1, len(y) // SHARE), len(y) - MIN_OTHERS) + 1):
+    most = min(max(1, len(y) // SHARE), len(y) - MIN_OTHERS)
+    if most < 1:
+        return order[:0]
+    outward = y[order]
+    lows, highs = (end.accumulate(outward[::-1])[::-1][1 : most + 1] for end in (np.minimum, np.maximum))
+    last = outward[:most]  # of those taken away the one nearest to the others: mostly it is too near
+    apart = np.maximum(lows - last, last - highs) > FAR_RANGES * (highs - lows)
+    for count in (np.flatnonzero(apart & (highs > lows)) + 1).tolist():
         away, body = order[:count], y[order[count:]]
         low, high = float(body.min()), float(body.max())
         gap = np.maximum(low - y[away], y[away] - high)
         # less is needed of none, and quantiles take time
-        if not (high > low and (gap > FAR_RANGES * (high - low)).all()):
+        if not (gap > FAR_RANGES * (high - low)).all():
             continue
         if (gap > _needed(body) * (high - low)).all() and len(np.unique(y[away])) == count:
             return away
@@ -439,8 +447,8 @@ class Others:
         """Contexts of runs with an outcome stand in a table already; the others are looked for."""
         reported, met = state.reported, state.observations.c
         known = ~np.isnan(met).all(axis=1)
-        rows, owners = [met[known]], [np.array(state.owners, dtype=np.intp)[known]]
-        for entry in [entry for entry in state.seen if entry not in reported]:
+        rows, owners = [met[known]], [state.owners[known]]
+        for entry in filterfalse(reported.__contains__, state.seen):
             if isinstance(entry, ContextBatch):
                 rows.append(entry.rows)
                 owners.append(np.full(len(entry.rows), -1, dtype=np.intp))
@@ -658,8 +666,9 @@ def newly_narrow(state: State, row: Array | None) -> list[str]:
     if row is None or not state.space.d_c or np.isnan(row).any():
         return []
     data = state.observations
-    before, rows = narrow_contexts(state), np.concatenate([data.c[data.complete], row[None]])
-    return [text for name, text in narrow_contexts(state, rows).items() if name not in before]
+    found = narrow_contexts(state, np.concatenate([data.c[data.complete], row[None]]))
+    before = narrow_contexts(state) if found else {}
+    return [text for name, text in found.items() if name not in before]
 
 
 def narrow_with(state: State, key: int) -> list[str]:

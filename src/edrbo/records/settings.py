@@ -96,6 +96,21 @@ def read_half_life(given: Any) -> float | None:
     return number
 
 
+def read_drift(given: Any) -> Drift:
+    """A half-life in runs, "learned", or None."""
+    if given is None:
+        return None
+    if given == "learned":
+        return "learned"
+    hint = f'give a half-life in runs, above zero, or "{LEARNED}"'
+    if isinstance(given, str):
+        raise InvalidValueError(f"drift is {given!r}", hint)
+    number = plain_number(given)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidValueError(f"drift is {given!r}", hint)
+    return number
+
+
 def read_probability(name: str) -> Callable[[Any], float]:
     def read(given: Any) -> float:
         number = plain_number(given)
@@ -115,12 +130,15 @@ def read_text(name: str) -> Callable[[Any], str]:
     return read
 
 
+LEARNED = "learned"  # of a setting that the data are to choose
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
 DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (research/journal.md)
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
 LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
 
 Outliers = Literal["robust", "keep"]
+NoiseModel = Literal["auto", "constant"]
+Drift = float | Literal["learned"] | None
 Purpose = Literal["operate", "identify"]
 
 
@@ -195,6 +213,20 @@ class Settings:
         ),
     )
 
+    drift: Drift = field(
+        default=None,
+        metadata=_about(
+            read_drift, "f itself changes: what it was counts half as much after so many runs; or learned."
+        ),
+    )
+    noise_model: NoiseModel = field(
+        default="auto",
+        metadata=_about(
+            read_choice("noise_model", get_args(NoiseModel), 'write "auto" or "constant"'),
+            "auto: noise may be larger here than there if the data say so; constant.",
+        ),
+    )
+
     outcome: str = field(default="value", metadata=_about(read_text("outcome"), "What is measured, as gloss."))
     unit: str = field(default="", metadata=_about(read_text("unit"), "The unit of what is measured."))
     outcome_range: OutcomeRange | None = field(
@@ -238,6 +270,9 @@ class Settings:
             object.__setattr__(self, "context_distribution", known)
         if self.cost is not None:
             object.__setattr__(self, "cost", as_cost(self.cost, self.space))
+        if self.drift is not None and self.earlier is not None:
+            hint = "leave one of them out: what was measured elsewhere has no time here"
+            raise InvalidValueError("both drift and earlier studies are given", hint)
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
         if self.earlier is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from edrbo.records.state import State
 from edrbo.space import Categorical, Integer, Real, Space
-from edrbo.space.variables import Variable
+from edrbo.space.variables import Variable, number_text
 
 END = re.compile(r"`?(?P<name>[^`<>=!]+?)`?\s*(?P<sign>>=|<=|!=)\s*(?P<value>.+)")
 
@@ -121,4 +121,5 @@ def describe_range(space: Space, name: str) -> str:
     if isinstance(whole, Categorical) and isinstance(narrow, Categorical):
         gone = [str(choice) for choice in whole.choices if choice not in narrow.choices]
         return f"{narrow.describe()}; {' and '.join(gone)} no longer suggested"
-    return f"{narrow.describe()}; older runs lie outside"
+    ends = whole.limits()
+    return f"{narrow.describe()}; runs may lie from {number_text(ends[0])} to {number_text(ends[1])}"

@@ -436,9 +436,7 @@ def variable_reader(design: Mapping[str, Variable], context: Iterable[str], exam
     """Reads arithmetic in the design variables, by their places."""
     places = {name: k for k, name in enumerate(design) if design[name].numeric}
     reasons = {
-        name: "is a choice and no number; name != LEVEL is all that can be said of one"
-        for name in design
-        if name not in places
+        name: "is categorical: name != LEVEL is all that can be said of it" for name in design if name not in places
     }
     reasons |= {name: "is a context, which nobody can choose" for name in context}
     return Reader(places, reasons, example)

@@ -10,7 +10,7 @@ Glossary: M experts, n observations, N query points, d inputs; ... are optional 
     source   n               0 for rows of f itself, s for those of the s-th earlier source (``earlier``); None: no such
 
 The engine is our own because it is measured to be far faster than four GPyTorch models in the loop
-(docs/speed.md); GPyTorch is the reference in its tests.
+(research/speed.md); GPyTorch is the reference in its tests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from edrbo.surrogate.earlier import Weighed, between_sources, row_factor, row_mean, row_noise
-from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
+from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, noise_features, noise_ratio, scaled_sqdist
 from edrbo.surrogate.paired_gp import PairedGP, Triangular
 
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -65,6 +65,7 @@ class ExactGP:
     alpha: Tensor
     source: Tensor | None = None
     sparse: ClassVar[bool] = True  # whether ``SparseGP`` can stand in for it
+    of_outcomes: ClassVar[bool] = False  # whether it is of single outcomes, noise included
 
     @classmethod
     def condition(
@@ -125,14 +126,57 @@ class ExactGP:
 
     def with_lengthscale(self, lengthscale: Tensor) -> ExactGP:
         """The same data with other lengthscales (M × d): a new factor, O(n³)."""
-        hyper = replace(self.hyper, lengthscale=lengthscale)
-        return ExactGP.condition(self.kernels, hyper, self.x, self.y, self.noise_variance, source=self.source)
+        return self.conditioned(self.kernels, replace(self.hyper, lengthscale=lengthscale), self.noise_variance)
+
+    def conditioned(
+        self,
+        kernels: tuple[Kernel, ...],
+        hyper: Hyperparameters,
+        noise_variance: Tensor | None,
+        count: Tensor | None = None,
+    ) -> ExactGP:
+        """The same data under other hyper-parameters, as ``condition`` takes them: O(n³)."""
+        return ExactGP.condition(kernels, hyper, self.x, self.y, noise_variance, count, self.source)
+
+    def noise_ratio(self, points: Tensor) -> Tensor | None:
+        """By how much the noise variance at ``points`` (... × d) is larger than ``hyper`` says (...); None: nowhere."""
+        return None if self.hyper.noise_profile is None else noise_ratio(self.hyper.noise_profile, points)
+
+    def noise_doubt(self, points: Tensor) -> Tensor:
+        """The variance of what is not known of the logarithm of that (...)."""
+        profile, doubt = self.hyper.noise_profile, self.hyper.noise_doubt
+        if profile is None or doubt is None:
+            return torch.zeros_like(points[..., 0])
+        features = noise_features(points, profile.shape[-1]).flatten(-2)
+        variance: Tensor = torch.linalg.vecdot(features @ doubt, features)
+        return variance
+
+    def past_factor(self) -> tuple[Tensor, Tensor]:
+        """L of the covariance of the outcomes, and (L Lᵀ)⁻¹ (y − mean); of f that drifts not those of now."""
+        return self.chol, self.alpha
+
+    def pair_correlation(self, pairs: Tensor) -> Tensor | None:
+        """Correlation by their times of the pairs of rows (2 × P → P); None: f does not drift."""
+        return None
 
     def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> ExactGP:
         """Add observations ``x`` (... × q × d), ``y`` (... × q) by rows of the factor: O(q n²), no rebuild.
 
         ``x`` and ``y`` may carry more batch dimensions than the model (fantasies).
         """
+        n = self.x.shape[-2]
+        x, y, noise_rows, chol, all_x = self._grown(x, y, noise_variance)
+        batch = x.shape[:-2]
+        all_y = torch.cat([self.y.expand(*batch, n), y], dim=-1)
+        all_noise = torch.cat([self.noise_variance.expand(*batch, len(self.kernels), n), noise_rows], dim=-1)
+        source = None if self.source is None else torch.cat([self.source, self.source.new_zeros(x.shape[-2])])
+        alpha = _alpha(chol, all_y, _mean_of(self.hyper, source))
+        return ExactGP(self.kernels, self.hyper, all_x, all_y, all_noise, chol, alpha, source)
+
+    def _grown(
+        self, x: Tensor, y: Tensor, noise_variance: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """New rows in all batch dimensions with their noise (... × M × q), and factor and inputs with them."""
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-1], self.x.shape[:-2])
         x = x.expand(*batch, *x.shape[-2:])
         y = y.expand(*batch, y.shape[-1])
@@ -150,12 +194,7 @@ class ExactGP:
         chol[..., n:, :n] = lower
         # of a repeated input the corner is rounding error alone and gives jitter no scale: the prior variance does
         chol[..., n:, n:] = safe_cholesky(corner, self.hyper.outputscale[:, None])
-        all_x = torch.cat([old_x, x], dim=-2)
-        all_y = torch.cat([self.y.expand(*batch, n), y], dim=-1)
-        all_noise = torch.cat([self.noise_variance.expand(*batch, experts, n), noise_rows], dim=-1)
-        source = None if self.source is None else torch.cat([self.source, self.source.new_zeros(q)])
-        alpha = _alpha(chol, all_y, _mean_of(self.hyper, source))
-        return ExactGP(self.kernels, self.hyper, all_x, all_y, all_noise, chol, alpha, source)
+        return x, y, noise_rows, chol, torch.cat([old_x, x], dim=-2)
 
     def _with_rows(self, cross: Tensor) -> Tensor:
         """What covariances of f with f at the rows (... × M × q × n) are with what the rows measured."""
@@ -211,6 +250,53 @@ class ExactGP:
         constant = 0.5 * math.log(2.0 * math.pi) * self.y.shape[-1]
         evidence: Tensor = -0.5 * (residual * self.alpha).sum(-1) - roots - constant
         return evidence
+
+    # What is asked of a model about its data; the rows of a sparse one (``InducingGP``) are not its data.
+
+    @property
+    def observed(self) -> Tensor:
+        """The inputs of the data (... × n × d), without those of earlier sources."""
+        return self.x[..., self.earlier :, :]
+
+    @property
+    def count(self) -> int:
+        """How many rows of f itself it has seen."""
+        return self.x.shape[-2] - self.earlier
+
+    @property
+    def fitted(self) -> tuple[Tensor, Tensor]:
+        """α and K α (... × M × n), the posterior mean at the rows less the constant mean."""
+        alpha = self.past_factor()[1]
+        return alpha, self.y.unsqueeze(-2) - self.mean - self.noise_variance * alpha
+
+    def information_gain(self) -> Tensor:
+        """log det(I + K/noise) of each expert (M), of all the data; O(n)."""
+        factor = 2.0 * self.past_factor()[0].diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        gain: Tensor = (factor - self.noise_variance.log().sum(-1)).clamp_min(0.0)
+        return gain
+
+    def held_out(self, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """α, and the diagonal of (K + noise)⁻¹ (M × q each): what leaving one of ``rows`` (q), or of all, out takes."""
+        chol, alpha = self.past_factor()
+        precision = torch.cholesky_inverse(chol).diagonal(dim1=-2, dim2=-1)
+        return (alpha, precision) if rows is None else (alpha[..., rows], precision[..., rows])
+
+    def one_step_ahead(self) -> tuple[Tensor, Tensor]:
+        """The errors of each outcome (M × n) as predicted from those before it, and the standard deviations of that.
+
+        With K + noise = L Lᵀ the rows of L⁻¹(y − mean) are the errors in units of Lᵢᵢ.
+        """
+        chol, alpha = self.past_factor()
+        sd = chol.diagonal(dim1=-2, dim2=-1)
+        return (chol.mT @ alpha.unsqueeze(-1)).squeeze(-1) * sd, sd  # L⁻¹(y − mean) = Lᵀα
+
+    def whitened_information(self, chol: Tensor, cross: Tensor, least: Tensor) -> Tensor:
+        """L_S⁻¹ K_Sn Λ⁻¹ K_nS L_S⁻ᵀ (M × k × k): what the rows tell at k points with the prior factor ``chol``, whose
+        covariance with the rows is ``cross`` (M × k × n), with noise of at ``least`` so much (M × 1)."""
+        noise_variance = torch.maximum(self.noise_variance, least)
+        reported = torch.linalg.solve_triangular(chol, cross, upper=False)  # L_S⁻¹ K_Sn
+        information: Tensor = (reported / noise_variance[:, None]) @ reported.mT
+        return information
 
 
 def noise_per_expert(noise_variance: Tensor, n: int, known: Tensor | None, count: Tensor | None = None) -> Tensor:

@@ -43,7 +43,7 @@ from edrbo.surrogate.kernels import Hyperparameters, Kernel, LogNormal, Priors, 
 from edrbo.surrogate.quasi_newton import minimize_newton
 from edrbo.surrogate.replicates import Replicates
 
-MOST_FITTED = 500  # what this costs in predictive accuracy is in docs/speed.md
+MOST_FITTED = 500  # what this costs in predictive accuracy is in research/speed.md
 
 
 def representative(X: Tensor, size: int = MOST_FITTED) -> Tensor:
@@ -98,6 +98,8 @@ class Likelihood:
     priors: Priors
     replicates: Replicates | None = None  # the observations behind x and y, if some share a row
     source: Tensor | None = None  # n, 0 for f itself; its rows come last, and have the replicates
+    correlation: Tensor | None = None  # P: by which f of a pair is correlated besides, as it drifts
+    noise_ratio: Tensor | None = None  # n: by how much the noise of a row is larger than ``noise_variance``
 
     @property
     def observations(self) -> int:
@@ -115,7 +117,9 @@ class Likelihood:
 
     @property
     def count(self) -> Tensor | None:
-        """Observations in each row (n); None where it is one."""
+        """Observations in each row (n), of the noise that is meant; None where it is one."""
+        if self.noise_ratio is not None:
+            return (1.0 if self.replicates is None else self.replicates.count) / self.noise_ratio
         if self.replicates is None or self.source is None:
             return None if self.replicates is None else self.replicates.count
         return torch.cat([self.y.new_ones(len(self.y) - len(self.replicates.count)), self.replicates.count])
@@ -168,6 +172,8 @@ class Likelihood:
         inverse_square = hyper.lengthscale.square().reciprocal()
         sqdist = inverse_square @ self._differences  # M × P
         signal, slope = gram_and_slope(kernels, sqdist, hyper.outputscale, hyper.shape)
+        if self.correlation is not None:
+            signal, slope = signal.mul_(self.correlation), slope.mul_(self.correlation)
         own_noise, own_variance, unit = hyper.noise_variance, hyper.outputscale[:, None], signal
         if self.source is not None:
             between, unit = between_sources(hyper), signal.clone()
@@ -242,7 +248,9 @@ class Likelihood:
             if by_pair is not None:
                 gradient[m, d + 2] = hyper.shape[m] * (pairs[m] @ by_pair)
         if self.replicates is not None:
-            scatter, scatter_slope, scatter_curvature = self.replicates.log_density(hyper.noise_variance)
+            scatter, scatter_slope, scatter_curvature = self.replicates.log_density(
+                hyper.noise_variance, self.noise_ratio
+            )
             value += scatter
             gradient[:, d + 1] += scatter_slope
             if curvature is not None:

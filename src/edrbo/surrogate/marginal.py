@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.streams import stream
-from edrbo.surrogate.earlier import beside_priors, row_noise
+from edrbo.surrogate.earlier import beside_priors
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, with_profiled_mean
-from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, unpack
 from edrbo.surrogate.kernels import Hyperparameters, Kernel, Priors
 from edrbo.surrogate.quasi_newton import minimize_newton
@@ -48,41 +47,37 @@ def doubted(surrogate: Surrogate, model: ExpertEnsemble) -> ExpertEnsemble:
 def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) -> ExpertEnsemble:
     """The experts of ``model``, each as ``members`` draws of its hyper-parameters given the same data."""
     gp = model.gp
+    if model.approximation is not None:  # of so many observations there is little doubt
+        return model
     n, experts = len(gp.y), len(gp.kernels)
     proposed = min(PROPOSED, int(LARGEST_WORK / (2.0 * experts * n**3)))
     if proposed < FEWEST_PROPOSED or gp.x.ndim > 2:
         return model
-    known, sources = _known_noise(model), gp.hyper.sources
+    known, sources = model.known_noise, gp.hyper.sources
     priors = beside_priors(priors) if sources else priors
     if priors.noise_variance is not None:
         priors = replace(
             priors, noise_variance=replace(priors.noise_variance, scale=NOISE_DOUBT * priors.noise_variance.scale)
         )
-    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates, gp.source)
+    together = gp.pair_correlation(torch.tril_indices(n, n, offset=-1))
+    ratio = gp.noise_ratio(gp.x)
+    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates, gp.source, together, ratio)
     theta = _drawn(likelihood, gp.kernels, pack(gp.hyper), proposed, members)  # M × members × p
     shares = None if model.weights is None else model.weights.numpy()
     rows = _members(shares, experts, members)
     kernels = tuple(gp.kernels[m] for m, _ in rows)
-    hyper = replace(unpack(torch.stack([theta[m, k] for m, k in rows]), sources), power=gp.hyper.power)
+    hyper = unpack(torch.stack([theta[m, k] for m, k in rows]), sources)
+    own, doubt = gp.hyper, gp.hyper.noise_doubt
+    hyper = replace(hyper, power=own.power, half_life=own.half_life, noise_profile=own.noise_profile, noise_doubt=doubt)
     return _conditioned(model, kernels, hyper, likelihood)
 
 
 def _conditioned(
     model: ExpertEnsemble, kernels: tuple[Kernel, ...], hyper: Hyperparameters, likelihood: Likelihood
 ) -> ExpertEnsemble:
-    known, source, mean_sd = likelihood.known_noise, likelihood.source, likelihood.priors.mean_sd
-    gp = ExactGP.condition(kernels, hyper, model.gp.x, model.gp.y, known, likelihood.count, source)
-    return ExpertEnsemble(with_profiled_mean(gp, gp.y, mean_sd), model.scaling, "equal", model.replicates)
-
-
-def _known_noise(model: ExpertEnsemble) -> Tensor | None:
-    """Variances (n) of rows whose noise is not that of the hyper-parameters, NaN for the others."""
-    gp = model.gp
-    count = model.rows_count
-    own = gp.hyper.noise_variance if gp.source is None else row_noise(gp.hyper, gp.source)
-    own = noise_per_expert(own, len(gp.y), None, count)
-    free = (gp.noise_variance == own).all(0)
-    return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise_variance[0])
+    gp = model.gp.conditioned(kernels, hyper, likelihood.known_noise, likelihood.count)
+    gp = with_profiled_mean(gp, gp.y, likelihood.priors.mean_sd)
+    return ExpertEnsemble(gp, model.scaling, "equal", model.replicates)
 
 
 def _members(shares: Array | None, experts: int, members: int) -> list[tuple[int, int]]:

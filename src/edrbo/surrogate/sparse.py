@@ -56,10 +56,9 @@ class SparseGP:
         if gp.source is not None:
             variance = variance * between_sources(gp.hyper).diagonal(dim1=-2, dim2=-1)[:, gp.source[rows]]
         own.diagonal(dim1=-2, dim2=-1).copy_((1.0 + JITTER) * variance)
-        chol, noise_variance = safe_cholesky(own), torch.maximum(gp.noise_variance, JITTER * scale)
-        reported = torch.linalg.solve_triangular(chol, cross, upper=False)  # L_S⁻¹ K_Sn
+        chol = safe_cholesky(own)
         identity = torch.eye(len(rows), dtype=own.dtype).expand_as(own)
-        inner = identity + (reported / noise_variance[:, None]) @ reported.mT  # L_S⁻¹ A L_S⁻ᵀ
+        inner = identity + gp.whitened_information(chol, cross, JITTER * scale)  # L_S⁻¹ A L_S⁻ᵀ
         root = safe_cholesky(identity - torch.cholesky_inverse(safe_cholesky(inner)))
         inverse = torch.linalg.solve_triangular(chol, identity, upper=False)
         whitening = scale[..., None] * (root.mT @ inverse)

@@ -160,7 +160,8 @@ class Budget:
     line_search: int = 5  # evaluations of one line search at most,
     last_line_search: int = 3  # and once the hill is known: what fails then is a kink
     finalists: int = 3  # ends on different hills that go on with the objective itself,
-    grid_finalists: int = 2  # and of one that needs a grid of contexts
+    grid_finalists: int = 2  # of one that needs a grid of contexts, and
+    multimodal_finalists: int = 5  # where several are nearly as high
     tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
     first_tolerance: float = 1e-3  # and the first one, on an approximation
     patience: int | None = None  # evaluations in a row that may bring less than that before a climb ends as well,
@@ -237,7 +238,9 @@ def maximize(
         first = replace(first, patience=budget.expensive_patience, apart=MERGE_DISTANCE)
     ends, values = _climb(fair, starts, search_region, units, first)
     # searches that ended at one place would climb on together, and the hills that they left out might be higher
-    best = select_diverse(ends, values, budget.grid_finalists if on_grid else budget.finalists, apart=0.01)
+    finalists = budget.grid_finalists if on_grid else budget.finalists
+    finalists = budget.multimodal_finalists if objective.multimodal else finalists
+    best = select_diverse(ends, values, finalists, apart=0.01)
     objective = objective.near(ends[best])
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)

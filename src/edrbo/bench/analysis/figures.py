@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 Size = tuple[float, float]  # inches
+RANKS_WIDTH = 8.0  # inches
 
 
 def draw_ranks(
@@ -53,7 +54,7 @@ def draw_ranks(
     theme: Theme = LIGHT,
     origin: str = "",
     label: Callable[[str], str] = str,
-    width: float = 8.0,
+    width: float = RANKS_WIDTH,
 ) -> Figure:
     """Critical-difference diagram: average ranks on a line; a bar joins methods that do not differ significantly.
 
@@ -265,7 +266,7 @@ def _figures(
         if len(ranks.problems) > 1 and len(ranks.methods) > 2:
             more: dict[str, Any] = {"theme": theme, "origin": origin(results), "label": results.label}
             title = title_of(name, results.goal)
-            figures[f"ranks-{name}"] = draw_ranks(ranks, title, **more, **({"width": size[0]} if size else {}))
+            figures[f"ranks-{name}"] = draw_ranks(ranks, title, **more, width=size[0] if size else RANKS_WIDTH)
     return figures
 
 

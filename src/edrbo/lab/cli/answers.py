@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from edrbo.space import Space
 
 
-MANY = 20  # suggestions that are worth a question
+ASKED_WITHOUT_QUESTION = 20  # suggestions that are worth a question
 
 
 def recommend(
@@ -271,7 +271,7 @@ def ask(
     from edrbo.records.sanity import read_outcome_forecast
     from edrbo.text import range_text
 
-    if count > MANY:
+    if count > ASKED_WITHOUT_QUESTION:
         confirm(f"Really {count} suggestions at once? They are chosen without knowing each other's results.", yes=yes)
     with progress("looking for what to try", "ask"), opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now

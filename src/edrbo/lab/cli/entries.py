@@ -145,10 +145,15 @@ def tell(
     if as_json:
         print_json({"id": reported.id, "observations": len(after.reported)})
         return
+    from edrbo.lab.cli.show import say_change
     from edrbo.records.descriptions import describe_run, plural
 
     say(describe_run(after, reported))
     say(f"{plural(len(after.reported), 'result')} so far", style="dim")
+    if reported.late:
+        names = " ".join(f"{name}=…" for name in after.space.context_names)
+        say(f"once its conditions are known: edrbo context tell {reported.id} {names}", style="dim")
+    say_change(after)
 
 
 def _rows(state: State, path: Path | None) -> dict[str, Any] | None:

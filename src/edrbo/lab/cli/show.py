@@ -146,6 +146,9 @@ def series_records(state: State, series: Series) -> list[dict[str, Any]]:
 
 
 def _record(study: Study, state: State) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from edrbo.records.change_point import process_change
     from edrbo.records.state import spending
 
     by_id, spent = {key: run_record(state, run) for key, run in state.runs.items()}, spending(state)
@@ -156,6 +159,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
         "asked": state.suggested,
         "failed": len(state.failed),
         "contexts": len(state.log),
+        **({} if (change := process_change(state)) is None else {"process_change": asdict(change)}),
         **({} if spent is None else {"spent": spent.total, "cost_unknown": spent.unknown}),
         "observations": [by_id[key] for key in state.reported],
         "pending": [record for record in runs if record["status"] == "pending"],
@@ -211,8 +215,9 @@ def _print(study: Study, state: State, every: bool) -> None:
         say(spent)
     for text in (*narrow_contexts(state).values(), *limit_needs(settings, len(state.log))):
         say(text, style="yellow")
+    say_change(state)
     if notes := notes_of(state):
-        rows = [[local_text(one.at), one.by or "", one.note] for one in notes[:LAST]]
+        rows = [[local_text(one.at), one.by or "", one.note or ""] for one in notes[:LAST]]
         print_table("notes", ["when", "who", "note"], rows)
     if state.pending:
         print_suggestions("being tried", space, pending_of(state))
@@ -221,6 +226,15 @@ def _print(study: Study, state: State, every: bool) -> None:
     if shown:
         label = "runs" if len(shown) == len(rest) else f"the last {len(shown)} of {plural(len(rest), 'run')}"
         print_runs(label, state, shown)
+
+
+def say_change(state: State) -> None:
+    """Since when the process is another, if there is a sign of it."""
+    from edrbo.records.change_point import process_change
+    from edrbo.text import change_text
+
+    if (change := process_change(state)) is not None:
+        say(change_text(state.settings, change), style="yellow")
 
 
 def print_runs(title: str, state: State, runs: list[Run]) -> None:

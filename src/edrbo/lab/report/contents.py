@@ -24,7 +24,7 @@ from edrbo.text import describe_hypervolume, sensitivity_text
 
 Array = NDArray[np.float64]
 
-FEW = 4  # results of which nobody can say what moves them
+FEWEST_RESULTS = 4  # results of which nobody can say what moves them
 MIN_CONTEXTS = 8  # contexts before a shift can be looked for
 NOTE = (
     "No settings are better than one of these in every main result; the best in the first one come first. Each value "
@@ -151,7 +151,7 @@ def _progress(facts: Facts) -> ChartSection:
 
 
 def _matters(facts: Facts) -> ChartSection | None:
-    if len(facts.reported) < FEW:
+    if len(facts.reported) < FEWEST_RESULTS:
         return None
     found = facts.sensitivities
     drawn = [chart for one in found.values() for chart in (facts.influences(one), facts.shares(one))]

@@ -20,13 +20,14 @@ from edrbo.lab.report.contents import NOTE, Facts, chart_sections, front_section
 from edrbo.plot import Pictures
 from edrbo.records.descriptions import (
     STATUSES,
+    aim_text,
     constraint_texts,
-    describe_aim,
     describe_context,
     describe_design,
     describe_purpose,
     describe_spending,
     heading,
+    limit_needs,
     measured,
     notes_of,
     outcome_headings,
@@ -204,12 +205,13 @@ def _plan_page(study: Study) -> str:
     wanted = (
         [(settings.outcome, settings.direction)]
         if outcomes is None
-        else [(name, ", ".join(filter(None, describe_aim(name, part)))) for name, part in outcomes.items()]
+        else [(name, aim_text(name, part)) for name, part in outcomes.items()]
     )
     held = [("", text) for text in constraint_texts(space)]
     plan = Section(
         "The plan",
         "Nothing was measured yet: this is what is to be found out.",
+        warnings=limit_needs(settings, len(state.log)),
         facts=[("What is measured", wanted), *variables, *([("What must hold between them", held)] if held else [])],
     )
     data = {"name": study.name, "settings": settings.to_dict()}

@@ -85,7 +85,7 @@ def export_csv(state: State, file: TextIO) -> int:
 def plain_table(state: State) -> tuple[list[str], list[dict[str, str]]]:
     """Headings with units and a row a run, for people: what was set, met and measured, what became of it, and what was
     said. What nothing is known of has no column; conditions that were seen alone come last."""
-    space, settings, spent = state.space, state.settings, spending(state)
+    space, settings = state.space, state.settings
     names = {name: heading(name, v.unit) for name, v in {**space.design, **space.context}.items()}
     results, stamps, remarks = outcome_headings(settings), measured(state), remarks_of(state)
     rows = []
@@ -98,7 +98,7 @@ def plain_table(state: State) -> tuple[list[str], list[dict[str, str]]]:
         stamp = stamps.get(run.id)
         row = {"run": str(run.id), **{names[name]: _plain(value) for name, value in (design | known).items()}}
         row |= {results[name]: _plain(value) for name, value in values.items()}
-        row |= {CONTROL: _plain(run.control), "cost": _plain(None if spent is None else spent.costs.get(run.id))}
+        row |= {CONTROL: _plain(run.control), "cost": _plain(run.cost)}
         row["status"] = ", ".join(filter(None, [STATUSES[run.status] or "result", "left out" * run.dropped]))
         row["note"] = "; ".join([*filter(None, [run.why]), *remarks.get(run.id, [])])
         row |= {"who": "" if stamp is None else stamp.by or "", "when": "" if stamp is None else local_text(stamp.at)}

@@ -90,10 +90,11 @@ def make_sheet(file: str, lines: list[list[str]], point: Point | None) -> Sheet:
 
 
 def _titles(lines: list[list[str]]) -> int:
-    """How many lines stand above the headings: of one cell at most, above a line with more."""
-    filled = [sum(bool(text.strip()) for text in cells) for cells in lines[: MOST_TITLES + 1]]
-    first = next((k for k, count in enumerate(filled) if count > 1), 0)
-    return first if first and max(filled) == filled[first] else 0
+    """How many lines stand above the headings: of one cell at most, above the longest line, which holds no number."""
+    filled = [[text for text in cells if text.strip()] for cells in lines[: MOST_TITLES + 1]]
+    first = next((k for k, cells in enumerate(filled) if len(cells) > 1), 0)
+    longest = len(filled[first]) == max(map(len, filled))
+    return first if longest and not any(text.strip()[0] in "+-.0123456789" for text in filled[first]) else 0
 
 
 def _rows(file: str, headings: list[str], lines: list[list[str]], start: int) -> Iterator[SheetRow]:

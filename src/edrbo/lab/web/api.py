@@ -288,8 +288,8 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
         """Take back the last entry, or the one that `ref` names; with `table` all of the table that came last."""
         if body.table:
             count = len(last_import(sessions.get(study).state))
-            told = record(sessions.get(study), signed(body, request), _undo_table)
-            return {**told, "words": f"{plural(count, 'row')} of the last table"}
+            receipt = record(sessions.get(study), signed(body, request), _undo_table)
+            return {**receipt, "words": f"{plural(count, 'row')} of the last table"}
         return record(sessions.get(study), signed(body, request), lambda book, stamp: book.undo(body.ref, **stamp))
 
 

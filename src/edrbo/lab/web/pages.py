@@ -125,7 +125,7 @@ class Pages:
             "trouble": session.worker.last_failed("ask"),
             "variables": views.variables_of(state.space),
             "latest": views.latest_of(state),
-            "glance": views.glance(state),
+            "glance": [*views.glance(state), *views.change_of(state)],
             "late": sum(run.late for run in state.runs.values()),
             "last_context": views.last_context(state),
             "spent": describe_spending(state),

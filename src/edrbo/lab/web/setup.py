@@ -86,6 +86,8 @@ MORE = (
     "least_success",
     "outliers",
     "context_half_life",
+    "drift",
+    "noise_model",
 )
 
 

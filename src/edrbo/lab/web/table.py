@@ -142,7 +142,7 @@ def _sound(found: Preview) -> Import:
 
 
 def _stamped(plan: Import, body: bodies.Import) -> list[Any]:
-    told = [
+    events = [
         replace(event, by=event.by or body.by or None, note=event.note or body.note or None) for event in plan.events
     ]
-    return as_one_table(told, body.key)
+    return as_one_table(events, body.key)

@@ -15,6 +15,7 @@ from edrbo.lab.entry import read_context, read_design
 from edrbo.lab.web.session import StudySession
 from edrbo.lab.web.variables import constraints_of, describe_variable
 from edrbo.records import events as e
+from edrbo.records.change_point import process_change
 from edrbo.records.descriptions import (
     STATUSES as RUN_STATUSES,
 )
@@ -39,7 +40,7 @@ from edrbo.records.state import State, spending
 from edrbo.records.suggested_ranges import SuggestedRanges, describe_range
 from edrbo.space import Space
 from edrbo.space.variables import number_text
-from edrbo.text import Fact, range_text
+from edrbo.text import Fact, change_text, range_text
 
 LATEST = 3  # results on the first screen
 WINDOW = 200  # runs on one page of the list
@@ -266,6 +267,13 @@ def glance(state: State) -> list[Fact]:
     if late:
         facts.append(Fact("conditions missing", str(late), "results wait for them"))
     return facts
+
+
+def change_of(state: State) -> list[Fact]:
+    """Since when the process is another, if there is a sign of it."""
+    change = process_change(state)
+    text = "" if change is None else change_text(state.settings, change)
+    return [] if change is None else [Fact("the process", f"another since run {change.run}?", text)]
 
 
 def expected_of(state: State, run: Run) -> str:
