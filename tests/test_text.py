@@ -19,10 +19,6 @@ from edrbo.text import answer_text, range_text, rounded
 
 SETTINGS = Settings(Space({"speed": (1, 99)}, {"humidity": (0, 100)}), outcome="gloss", unit="GU")
 ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
-    earlier={},
-    noise_sd=None,
-    drift_half_life=None,
-    process_change=None,
     design={"speed": 38.0},
     goal="expected",
     title="mean over the conditions",

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,7 +170,10 @@ class _Models:
         since = np.clip(self.time - t, 0.0, None)
         factors: list[Array] = [np.where(same, 1.0, alike).astype(np.float64) for alike in ALIKE]
         factors += [np.exp2(-np.abs(since[:, None] - since) / WEARS)]
-        moves: list[Array] = [1.0 * np.outer(after, after), np.minimum(since[:, None], since) / WANDERS]
+        moves: list[NDArray[np.floating[Any]]] = [
+            np.outer(after, after) * 1.0,
+            np.minimum(since[:, None], since) / WANDERS,
+        ]
         changed = [self._evidence(self.signal * factor) for factor in factors]
         changed += [self._evidence(self.signal + move * MOVED) for move in moves]
         return float(np.logaddexp.reduce(changed)) - math.log(len(changed)) - self.constant
