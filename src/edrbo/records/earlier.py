@@ -83,6 +83,12 @@ class EarlierStudy:
         noise_variances: Known variances of the noise, like ``outcomes``.
         units: Units by name, of variables and outcomes, where they are not those of this study.
         where: The study it was read from.
+
+    >>> import edrbo
+    >>> line_1 = edrbo.EarlierStudy("line 1", [{"speed": 20}, {"speed": 30}], [70.1, 82.4])
+    >>> space = edrbo.Space({"speed": (10, 60)})
+    >>> len(edrbo.Optimizer(space, earlier=[line_1]).settings.earlier.parts[0])
+    2
     """
 
     name: str
