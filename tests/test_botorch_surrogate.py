@@ -239,4 +239,4 @@ def test_a_study_is_stored_and_goes_on_to_the_same_numbers(tmp_path: Path) -> No
         assert suggestion.design == expected.design
         for optimizer, one in ((study, suggestion), (alone, expected)):
             optimizer.tell(one, {"c": c}, -((one["x"] - c) ** 2))
-    assert study.settings.method["surrogate"] == {"part": "Plain"}  # type: ignore[index,call-overload]
+    assert study.settings.method["surrogate"]["part"] == "Plain"  # type: ignore[index,call-overload]

@@ -188,7 +188,17 @@ def test_a_new_study_takes_what_the_address_takes() -> None:
 
 
 NOT_REMOTE = {
-    *("open", "open_with", "close", "record_all", "where", "name", "by", "optimizer"),  # of the place itself
+    *(
+        "open",
+        "open_with",
+        "described",
+        "close",
+        "record_all",
+        "where",
+        "name",
+        "by",
+        "optimizer",
+    ),  # of the place itself
     *(
         "state",
         "state_now",

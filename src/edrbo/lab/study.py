@@ -28,10 +28,8 @@ from edrbo.errors import (
     UnknownSuggestionError,
 )
 from edrbo.lab.claims import at_work, claim, claims, new_holder, release
-from edrbo.lab.config import Description, read_toml
 from edrbo.lab.files import describe, is_url
 from edrbo.lab.store.event_store import Also, EventStore, StoredStudy
-from edrbo.lab.store.turns import is_taken, turn
 from edrbo.records.earlier import EarlierStudy
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
@@ -48,6 +46,7 @@ from edrbo.space import Space
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
     from edrbo.acquisition.methods import Method
+    from edrbo.lab.config import Description
     from edrbo.optimizer.answers import Prediction
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.pareto import ParetoFront
@@ -407,6 +406,8 @@ class Study(Recorder):
 
         Who was overtaken computes again when it is its turn, so that many who ask at once do not waste their work.
         """
+        from edrbo.lab.store.turns import is_taken, turn
+
         with self._lock:
             overtaken = is_taken(self._store, self._id)
             while True:
@@ -730,6 +731,8 @@ def _read_earlier(part: EarlierStudy) -> EarlierStudy:
     if not is_url(place):
         place = str(Path(place).absolute())
     if place.endswith(".toml"):
+        from edrbo.lab.config import read_toml
+
         described = read_toml(Path(place))
         place, name = described.storage, name or described.name
     try:

@@ -20,7 +20,6 @@ from edrbo.records import events as e
 from edrbo.records.change_point import ProcessChange, process_change
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.descriptions import heading
-from edrbo.records.frame import Columns, columns_of_frame, frame_of, reported_by_frame
 from edrbo.records.input_reading import (
     Reported,
     identify,
@@ -49,6 +48,8 @@ from edrbo.space import Space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from edrbo.records.frame import Columns
 
 Array = NDArray[np.float64]
 Make = Callable[[State], e.Event]
@@ -113,6 +114,8 @@ class Recorder(ABC):
 
     def to_frame(self) -> DataFrame:
         """Every run as a row of a pandas data frame."""
+        from edrbo.records.frame import frame_of
+
         return frame_of(self.state)
 
     def __str__(self) -> str:
@@ -198,7 +201,7 @@ class Recorder(ABC):
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
-        columns = columns_of_frame(suggestion)
+        columns = _columns_of_frame(suggestion)
         if columns is not None and set(columns) != set(self.space.design_names):
             if any(part is not None for part in (context, value, contexts, values, noise_variance, cost, design, why)):
                 hint = "tell(frame) reads contexts and outcomes from its columns"
@@ -246,6 +249,8 @@ class Recorder(ABC):
 
     def _tell_frame(self, columns: Columns, stamp: Mapping[str, Any]) -> None:
         """Every row at once; what looks odd is said once."""
+        from edrbo.records.frame import reported_by_frame
+
         events = self.record_all(lambda state: reported_by_frame(state, columns, stamp))
         numbers = {event.id for event in events if isinstance(event, e.Reported)}
         odd = [str(one.run) for one in self.implausible() if one.run in numbers]
@@ -544,6 +549,15 @@ def results_chart(state: State) -> Chart | None:
     axes = Axis.of("runs, in their order", span(order), whole=True), heading(settings.outcome, settings.unit)
     marks = (Line(order, best.tolist(), "grey", "best so far"), Points(order, values, label="result", faint=True))
     return Chart("Results", axes[0], Axis.of(axes[1], span(values)), marks)
+
+
+def _columns_of_frame(given: Any) -> Columns | None:
+    """Those of a data frame, or of one of its rows; None for anything else, of which nothing more is loaded."""
+    if not hasattr(given, "to_numpy"):
+        return None
+    from edrbo.records.frame import columns_of_frame
+
+    return columns_of_frame(given)
 
 
 def _only_design(columns: Columns | None, given: Any) -> Any:

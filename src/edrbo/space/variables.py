@@ -174,8 +174,11 @@ def check_inside(name: str, numbers: Array, lower: float, upper: float) -> None:
     outside = (numbers < lower) | (numbers > upper)
     if outside.any():
         value = float(numbers[np.argmax(outside)])
+        said = number_text(value, None)
+        if said in (number_text(lower, None), number_text(upper, None)):
+            said = repr(value)  # outside by less than is shown
         raise InvalidDesignError(
-            f"{name} is {number_text(value, None)}, outside {number_text(lower, None)} to {number_text(upper, None)}",
+            f"{name} is {said}, outside {number_text(lower, None)} to {number_text(upper, None)}",
             f"correct it, or widen the range: edrbo amend -d {name}=LOW:HIGH",
         )
 
