@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -23,6 +22,7 @@ from edrbo.bench.problems.problem import Problem
 from edrbo.contexts import ContextHistory, ContextPoints, Empirical
 from edrbo.palette import BLUE, COLOR_MAP, EITHER, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from edrbo.surrogate.ensemble import ExpertEnsemble, barycenter, radius
+from picture_style import take_style
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 FEW, MANY = 14, 40  # runs: for what is believed, and for answers
@@ -189,19 +189,7 @@ def draw_goals(problem: Problem) -> Figure:
 
 def main() -> None:
     torch.set_num_threads(1)
-    matplotlib.rcParams.update(
-        {
-            **{f"{part}.color": EITHER for part in ("text", "xtick", "ytick")},
-            **{
-                "axes.edgecolor": EITHER,
-                "axes.labelcolor": EITHER,
-                "axes.facecolor": "none",
-                "figure.facecolor": "none",
-            },
-            **{"axes.spines.top": False, "axes.spines.right": False, "font.size": 10, "savefig.dpi": 150},
-            **{"legend.fontsize": 8.5, "legend.framealpha": 0.0, "axes.titlesize": 11, "lines.linewidth": 1.8},
-        }
-    )
+    take_style()
     problem = problems.get("two-seasons")
     optimizer = run(problem, FEW)
     model = optimizer.model
