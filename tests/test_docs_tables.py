@@ -25,10 +25,15 @@ COMPARISON = ["research/results/regret.csv.gz"]
 RUNS = {
     "docs/calibration.md: Every goal, on problems that nothing was chosen on": [
         "research/results/unseen.csv.gz",
+        "research/results/unseen-chances.csv.gz",
+    ],
+    "docs/calibration.md: Limits": ["research/results/unseen-limits.csv.gz"],
+    "research/calibration.md: First table of unseen problems": [
+        "research/results/unseen.csv.gz",
         "research/results/unseen-0.2.csv.gz",
     ],
-    "docs/calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
-    "docs/calibration.md: What is left to gain, in 0.2": [
+    "research/calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
+    "research/calibration.md: What is left to gain, in 0.2": [
         "research/results/calibration.jsonl.gz",
         "research/results/roughness.jsonl.gz",
     ],

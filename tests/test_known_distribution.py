@@ -171,7 +171,7 @@ def test_toml_as_one_would_write_it(tmp_path: Path) -> None:
     assert context_distribution.to_text() == "humidity = norm(loc=55, scale=12)"
     path.write_text('context_distribution = { name = "nrm" }\n' + space)
     with pytest.raises(InvalidValueError, match="'norm'"):
-        read_toml(path).open()
+        Study.described(read_toml(path))
     assert not (tmp_path / "press.db").exists() or not Study.open(tmp_path / "press.db", ONE).runs
 
 

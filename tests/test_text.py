@@ -49,6 +49,10 @@ ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     outcomes={},
     limits_hold=None,
     likely=None,
+    earlier={},
+    noise_sd=None,
+    drift_half_life=None,
+    process_change=None,
 )
 
 

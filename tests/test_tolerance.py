@@ -79,7 +79,7 @@ def test_everywhere_it_is_kept(tmp_path: Path) -> None:
     (tmp_path / "line.toml").write_text(text)
     described = read_toml(tmp_path / "line.toml")
     assert described.settings.space.design["x"] == edrbo.Real(10, 60, tolerance="±2 %")
-    with described.open("always") as study:
+    with edrbo.Study.described(described, "always") as study:
         study.tell({"x": 20}, None, 1.0)
         study.tell({"x": 30}, None, 2.0)
         again = edrbo.Optimizer.from_json(study.optimizer.to_json())

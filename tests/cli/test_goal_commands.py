@@ -28,7 +28,7 @@ def lever(x: float, c: float) -> float:
 def study(edrbo: Run, folder: Path) -> Study:
     made = edrbo("new", "lever.toml", "-d", "x=0:1", "-c", "c=0:1", "--goal", "cvar:0.2", "--seed", 0, "--unit", "mm")
     assert made.code == 0, made.err
-    study = read_toml(folder / "lever.toml").open()
+    study = Study.described(read_toml(folder / "lever.toml"))
     draw = np.random.default_rng(0)
     for x in np.linspace(0, 1, 12):
         c = float(draw.uniform())

@@ -78,7 +78,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
     )
     assert (described.settings.direction, described.settings.context_half_life) == ("minimize", 20.0)
     assert described.settings.least_success == 0.9
-    assert described.open().settings == Study.open(folder / "study.db").settings
+    assert Study.described(described).settings == Study.open(folder / "study.db").settings
     for name in ("study.toml", "study.db"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
 

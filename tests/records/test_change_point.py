@@ -8,17 +8,7 @@ import numpy as np
 import pytest
 
 import edrbo
-from edrbo.records.change_point import (
-    ALIKE,
-    HAZARD,
-    LENGTHSCALES,
-    MOVED,
-    NOISES,
-    WANDERS,
-    WEARS,
-    change_odds,
-    process_change,
-)
+from edrbo.records.change_point import ALIKE, HAZARD, MOVED, WANDERS, WEARS, _Models, change_odds, process_change
 
 
 def process(seed: int, n: int, change: int | None = None, size: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -43,16 +33,11 @@ def evidence(covariances: list[np.ndarray], y: np.ndarray) -> float:
 def test_the_odds_are_those_of_the_models_by_brute_force() -> None:
     z, y = process(1, 16, 9, 1.5)
     time = np.arange(16.0)
-    y1 = (y - y.mean()) / y.std()
-    r = np.sqrt(np.square(z[:, None] - z).sum(-1) / 2)
+    models = _Models(z, (y - y.mean()) / y.std(), time, (math.inf,))
+    y1 = models.y
 
     def kernels(change: np.ndarray, moved: np.ndarray | float) -> list[np.ndarray]:
-        found = []
-        for length in LENGTHSCALES:
-            s = math.sqrt(5) * r / length
-            k = (1 + s + s**2 / 3) * np.exp(-s) * change + moved
-            found += [k + noise * np.eye(16) for noise in NOISES]
-        return found
+        return [k * change + moved + noise * np.eye(16) for k in models.signal for noise in models.noise]
 
     none = evidence(kernels(np.ones((16, 16)), 0.0), y1)
     total, seen, best = 0.0, 0.0, (-math.inf, 0.0)
@@ -71,6 +56,18 @@ def test_the_odds_are_those_of_the_models_by_brute_force() -> None:
     where, odds = change_odds(z, y, time)
     assert odds == pytest.approx(total + 1 - seen, rel=1e-6)
     assert where == best[1]
+
+
+def test_an_outcome_far_off_is_drawn_near_and_the_others_stay() -> None:
+    z, y = process(2, 40)
+    off = y.copy()
+    off[20] += 30.0
+    models = _Models(z, (off - off.mean()) / off.std(), np.arange(40.0), (math.inf,))
+    moved = np.abs(models.y - (off - off.mean()) / off.std())
+    assert moved.argmax() == 20
+    assert moved[20] > 1.0
+    assert np.delete(moved, 20).max() < 0.5
+    assert change_odds(z, off, np.arange(40.0))[1] < 50
 
 
 def test_no_alarm_where_nothing_changes_however_often_one_looks() -> None:
@@ -148,4 +145,4 @@ def test_of_several_outcomes_the_one_that_changed_is_named() -> None:
     found = process_change(optimizer.state)
     assert found is not None
     assert found.outcome == "heat"
-    assert abs(found.run - 22) <= 1
+    assert abs(found.run - 22) <= 2

@@ -185,11 +185,11 @@ def test_the_description_names_the_file_beside_it(tmp_path: Path) -> None:
     write_toml(tmp_path / "line2.toml", "line2.db", "line2", settings)
     assert 'earlier = ["line1.db"]' in (tmp_path / "line2.toml").read_text()
     described = read_toml(tmp_path / "line2.toml")
-    study = described.open()
+    study = Study.described(described)
     assert study.settings.earlier is not None
     assert study.settings.earlier.to_text() == "line1 (6 runs)"
     (tmp_path / "line1.db").unlink()
-    assert len(described.open().settings.earlier.parts[0]) == 6  # type: ignore[union-attr]
+    assert len(Study.described(described).settings.earlier.parts[0]) == 6  # type: ignore[union-attr]
 
 
 def test_more_context_is_known_only_as_far_as_it_was_met() -> None:

@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
 from edrbo.lab.files import LARGEST_DESCRIPTION, describe, is_url, new_file, read_file
-from edrbo.lab.study import Creation, Study
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 
@@ -69,14 +68,6 @@ class Description:
     storage: str
     name: str
     settings: Settings
-
-    def open(self, create: Creation = "first", *, by: str | None = None) -> Study:
-        """The study; a file that was changed since it was made is an error that says what changed.
-
-        By default it is made if its storage is new. ``"always"`` also makes it beside others: not by default, since a
-        name that was changed in the file would begin an empty study in silence.
-        """
-        return Study.open_with(self.storage, self.settings, name=self.name, by=by, create=create)
 
     def elsewhere(self, path: Path) -> str | None:
         """For people, where the study of the file at ``path`` is kept, if it is not in that folder."""

@@ -27,6 +27,7 @@ from edrbo.errors import (
     UnknownStudyError,
     UnknownSuggestionError,
 )
+from edrbo.lab.config import Description, read_toml
 from edrbo.lab.files import describe, is_url
 from edrbo.lab.store.event_store import Also, EventStore, StoredStudy
 from edrbo.lab.store.turns import at_work, claim, claims, is_taken, new_holder, release, turn
@@ -165,6 +166,21 @@ class Study(Recorder):
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
         return cls.open_with(where, Settings.of_call(locals()), name=name, by=by)
+
+    @classmethod
+    def described(cls, description: Description, create: Creation = "first", *, by: str | None = None) -> Study:
+        """The study that a TOML file describes; a file that was changed since it was made is an error that says what
+        changed.
+
+        By default it is made if its storage is new. ``"always"`` also makes it beside others: not by default, since a
+        name that was changed in the file would begin an empty study in silence.
+
+        Args:
+            description: What the file says, as ``edrbo.lab.config.read_toml`` gives it.
+            create: When a study that is not there is made.
+            by: Who signs what is entered.
+        """
+        return cls.open_with(description.storage, description.settings, name=description.name, by=by, create=create)
 
     @classmethod
     def open_with(
@@ -713,8 +729,6 @@ def _read_earlier(part: EarlierStudy) -> EarlierStudy:
     if not is_url(place):
         place = str(Path(place).absolute())
     if place.endswith(".toml"):
-        from edrbo.lab.config import read_toml
-
         described = read_toml(Path(place))
         place, name = described.storage, name or described.name
     try:

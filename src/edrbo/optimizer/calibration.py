@@ -144,7 +144,7 @@ def student_quantile(freedom: float) -> float:
 PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
 TAIL_MARGIN = 1.15  # of a tail: a design is recommended because the data make it look good, errors included
-ENOUGH = 512  # of very many outcomes, errors tell as well as all would
+MOST_ERRORS = 512  # of very many outcomes, errors tell as well as all would
 PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
 
 
@@ -201,7 +201,7 @@ def earned_trust(model: ExpertEnsemble) -> Trust:
     Σ error² / Σ predicted variance: outcomes in new places, whose variance is large, weigh most, and those beside a
     near-duplicate, easy to predict, weigh next to nothing.
     """
-    found = leave_one_out(model, None if model.approximation is None else ENOUGH)
+    found = leave_one_out(model, None if model.approximation is None else MOST_ERRORS)
     count = model.observations
     noise_variance = model.gp.noise_variance[:, model.gp.earlier :]
     if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger

@@ -19,7 +19,7 @@ from edrbo.errors import SeveralOutcomesError
 from edrbo.optimizer.answers import LikelyDesign, OutcomeAnswer
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.joint_posterior import Chance, JointPosterior, OutcomePart
-from edrbo.optimizer.recommendation import Recommendation, Recommender, best_feasible
+from edrbo.optimizer.recommendation import ALMOST, Recommendation, Recommender, best_feasible
 from edrbo.records.descriptions import describe_aim
 from edrbo.records.goals import Expected
 from edrbo.records.outcomes import Outcomes
@@ -27,7 +27,6 @@ from edrbo.records.outcomes import Outcomes
 Array = NDArray[np.float64]
 
 FIRST_CAUTION, MOST_CAUTION = 1.0, 8.0  # standard deviations by which limits are kept when a recommendation is sought
-NEARLY = 0.8  # where no design is sure, what has this part of the surest one's probability may be better and is chosen
 ROUNDS = 5  # of halving the caution that confidence needs
 AGAIN = Budget(screened=256, near=32, kept=20, starts=3, expensive_kept=14, expensive_starts=2, finalists=2)
 
@@ -105,7 +104,7 @@ class ConstrainedRecommender:
         whether they are."""
         least = self._ratios(x).min(axis=0)
         sure = bool(least.max() >= 1.0)
-        return np.asarray(least >= (1.0 if sure else NEARLY * float(least.max()))), sure
+        return np.asarray(least >= (1.0 if sure else ALMOST * float(least.max()))), sure
 
     def _pick(self, x: Tensor) -> ConstrainedChoice:
         """The best of designs (N × d_x) that are sure, or come nearest to that."""

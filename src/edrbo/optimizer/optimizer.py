@@ -70,6 +70,7 @@ from edrbo.surrogate.cost_model import learn_cost
 from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.threads import engine_threads
 
+CHECKS = 2  # quasi-random designs after the first run, where earlier studies are learned from
 Array = NDArray[np.float64]
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -447,9 +448,9 @@ class Optimizer(Recorder):
         """A failed design is replaced, as it says nothing about f; but not more of them than were wanted at first."""
         replaced = min(len(self._state.failed), self.settings.initial)
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
-        if self.settings.earlier is not None:  # their runs count too
-            known += sum(len(part) for part in self.settings.earlier.parts)
-        return (len(self) == 0 and self.settings.earlier is None) or known < self.settings.initial
+        if self.settings.earlier is not None:  # they choose the first design; the next ones tell whether they are alike
+            return 1 <= known < min(1 + CHECKS, self.settings.initial)
+        return len(self) == 0 or known < self.settings.initial
 
     def _is_exploring(self, posterior: Posterior, data: TrainingData, pending: int) -> bool:
         if self.settings.aim != "identify" or not len(data.observations.x):

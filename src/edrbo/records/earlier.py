@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, In
 from edrbo.space.point_tables import close_match
 from edrbo.space.space import Space
 from edrbo.space.variables import Categorical, Variable
-
-if TYPE_CHECKING:
-    from edrbo.records.state import State
 
 Array = NDArray[np.float64]
 Columns = tuple[tuple[str, tuple[Any, ...]], ...]
@@ -134,7 +131,7 @@ class EarlierStudy:
             name: What it is called here; by default its own name.
             where: Where it is kept.
         """
-        state: State = study.state
+        state = study.state  # of records.state, which is about settings, and so about this
         called = name or getattr(study, "name", None) or state.settings.title or "earlier"
         wanted = state.settings.outcomes
         names = [state.settings.outcome, *([] if wanted is None else wanted.others)]

@@ -148,7 +148,8 @@ class ExactGP:
         if profile is None or doubt is None:
             return torch.zeros_like(points[..., 0])
         features = noise_features(points, profile.shape[-1]).flatten(-2)
-        return torch.linalg.vecdot(features @ doubt, features)
+        variance: Tensor = torch.linalg.vecdot(features @ doubt, features)
+        return variance
 
     def past_factor(self) -> tuple[Tensor, Tensor]:
         """L of the covariance of the outcomes, and (L Lᵀ)⁻¹ (y − mean); of f that drifts not those of now."""

@@ -241,9 +241,9 @@ class Likelihood:
             signals += noise_variance * inverse.diagonal(dim1=-2, dim2=-1)
             gradient[:, d] = 0.5 * signals @ self._members[0]
             by_related = [torch.linalg.vecdot(pairs, part) for part in self._by_related(hyper, unit)]
-            noises = (free_noise * own) @ self._members.mT
-            gradient[:, d + 1] = noises[:, 0]
-            gradient[:, d + 3 :] = torch.cat([torch.stack(by_related, dim=-1), noises[:, 1:]], dim=-1)
+            by_own_noise = (free_noise * own) @ self._members.mT
+            gradient[:, d + 1] = by_own_noise[:, 0]
+            gradient[:, d + 3 :] = torch.cat([torch.stack(by_related, dim=-1), by_own_noise[:, 1:]], dim=-1)
         for m, by_pair in enumerate(shape_slopes):
             if by_pair is not None:
                 gradient[m, d + 2] = hyper.shape[m] * (pairs[m] @ by_pair)

@@ -43,7 +43,7 @@ SIGNAL_SHARE = 1e-3  # of the variance of f: less noise than that asks for no mo
 CANDIDATES = 2048  # rows among which inducing points are looked for, at even steps
 CHUNK = 1024  # rows that are looked at together
 STEP = 128  # rows that are predicted together, one step ahead
-FEW = 64  # modelled rows that are kept as they are; of more the sums are taken
+FEWEST_ROWS = 64  # modelled rows that are kept as they are; of more the sums are taken
 JITTER = 1e-9  # of the prior variance at inducing points
 PROBES = 128  # rows by which the roughest expert is found
 
@@ -87,7 +87,7 @@ def find_inducing_points(
 
 
 def _roughest(kernels: tuple[Kernel, ...], hyper: Hyperparameters, x: Tensor) -> int:
-    """The expert whose f at ``x`` (n × d) is told least by a few rows, in units of its noise."""
+    """The expert whose f at ``x`` (n × d) is known least by a few rows, in units of its noise."""
     probes = x[torch.from_numpy(np.linspace(0, len(x) - 1, min(len(x), PROBES)).astype(np.int64))]
     prior = _prior_root(kernels, hyper, probes)
     _, left = _whitened(kernels, hyper, probes, prior, x)
@@ -209,8 +209,8 @@ class PseudoGP(ExactGP):
     def whitened_information(self, chol: Tensor, cross: Tensor, least: Tensor) -> Tensor:
         root = safe_cholesky(self.noise + torch.diag_embed(least.expand(self.noise.shape[:-1])), least)
         half = torch.linalg.solve_triangular(chol, cross, upper=False)
-        told = torch.linalg.solve_triangular(root, half.mT, upper=False)
-        information: Tensor = told.mT @ told
+        explained = torch.linalg.solve_triangular(root, half.mT, upper=False)
+        information: Tensor = explained.mT @ explained
         return information
 
     def log_evidence(self) -> Tensor:
@@ -280,8 +280,8 @@ class InducingGP(PseudoGP):
         identity = torch.eye(self.prior.shape[-1], dtype=self.prior.dtype)
         inner = safe_cholesky(summary.gram + identity)  # of I + G
         solved = torch.cholesky_solve(summary.moments, inner)
-        told = summary.squares - summary.moments.mT @ solved  # (y, 1)ᵀ (Q + Λ)⁻¹ (y, 1)
-        mean = told[:, 0, 1] / (told[:, 1, 1] + self.mean_sd**-2)
+        explained = summary.squares - summary.moments.mT @ solved  # (y, 1)ᵀ (Q + Λ)⁻¹ (y, 1)
+        mean = explained[:, 0, 1] / (explained[:, 1, 1] + self.mean_sd**-2)
         weights = solved[..., :1] - mean[:, None, None] * solved[..., 1:]
         alpha = torch.linalg.solve_triangular(self.prior.mT, weights, upper=True).squeeze(-1)
         inverse = torch.cholesky_inverse(safe_cholesky(summary.gram))
@@ -324,7 +324,7 @@ class InducingGP(PseudoGP):
     def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> PseudoGP:
         """With modelled rows: a few stay as they are, of many the sums are taken."""
         k = self.prior.shape[-1]
-        if x.ndim > 2 or y.ndim > 1 or len(x) <= FEW or self.x.shape[-2] > k:
+        if x.ndim > 2 or y.ndim > 1 or len(x) <= FEWEST_ROWS or self.x.shape[-2] > k:
             return super().extend(x, y, noise_variance)
         own = self.hyper.noise_variance[:, None].expand(-1, len(x))
         known = own if noise_variance is None else torch.where(noise_variance.isnan(), own, noise_variance)
@@ -348,8 +348,8 @@ class InducingGP(PseudoGP):
         summary, k = self.summary, self.prior.shape[-1]
         inner = safe_cholesky(summary.gram + torch.eye(k, dtype=self.prior.dtype))
         solved = torch.cholesky_solve(summary.moments, inner)
-        told, mean = summary.squares - summary.moments.mT @ solved, self.hyper.mean
-        square = told[:, 0, 0] - 2.0 * mean * told[:, 0, 1] + mean.square() * told[:, 1, 1]
+        explained, mean = summary.squares - summary.moments.mT @ solved, self.hyper.mean
+        square = explained[:, 0, 0] - 2.0 * mean * explained[:, 0, 1] + mean.square() * explained[:, 1, 1]
         roots = inner.diagonal(dim1=-2, dim2=-1).log().sum(-1) + 0.5 * summary.log_noise
         evidence = -0.5 * square - roots - 0.5 * math.log(2.0 * math.pi) * len(self.data)
         if self.x.shape[-2] == k:
@@ -374,8 +374,8 @@ class InducingGP(PseudoGP):
         for some in torch.split(torch.arange(len(self.data)) if rows is None else rows, CHUNK):
             whitened, residual = _whitened(self.kernels, self.hyper, points, self.prior, self.data[some])
             noise = self.noise_variance[:, some] + residual
-            told = (whitened.mT @ weights).squeeze(-1)
-            solved.append((self.y[some] - self.hyper.mean[:, None] - told) / noise)
+            explained = (whitened.mT @ weights).squeeze(-1)
+            solved.append((self.y[some] - self.hyper.mean[:, None] - explained) / noise)
             share = torch.linalg.solve_triangular(inner, whitened, upper=False).square().sum(-2)
             precision.append((1.0 - share / noise) / noise)
         return torch.cat(solved, dim=-1), torch.cat(precision, dim=-1)

@@ -81,16 +81,16 @@ class VaryingNoiseSurrogate(Surrogate):
         if not self._is_large(X):
             return self.fit(X, Y, Yvar, start=start, cold=cold).gp.hyper
         before, scaling, some = None if start is None else start.noise_profile, Scaling.of(Y), fitted_rows(X)
-        plain = None if start is None else replace(start, noise_profile=None)
+        plain = None if start is None else replace(start, noise_profile=None, noise_doubt=None)
         hyper = self._hyperparameters(X, Y, Yvar, scaling, plain, cold)
         exact = replace(self, sparse_from=len(X) + 1)
         alike = exact._at(X[some], Y[some], None if Yvar is None else Yvar[some], hyper, scaling)
         first = varying_noise(alike, before)
         if first is None:
             return hyper
-        refitted = self._refitted(alike, first)
-        found = varying_noise(self._plain(alike, refitted), first)
-        return refitted if found is None else replace(refitted, noise_profile=found)
+        refitted = self._refitted(alike, first[0])
+        profile, doubt = varying_noise(self._plain(alike, refitted), first[0]) or first
+        return replace(refitted, noise_profile=profile, noise_doubt=doubt)
 
     def _is_large(self, X: Tensor) -> bool:
         """Whether a model of ``X`` (n × d) is not what lengthscales are fitted to."""

@@ -415,13 +415,14 @@ def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool
     """The description and the study; neither if one cannot be."""
     from edrbo.lab.config import read_toml, write_toml
     from edrbo.lab.files import is_url
+    from edrbo.lab.study import Study
 
     mode = 0o660 if shared else 0o600
     write_toml(file, storage, name, settings, mode)
     try:
         with plain_warnings():
             described = read_toml(file)
-            described.open("always")
+            Study.described(described, "always")
         remember(file, described)
         if shared and not is_url(described.storage):
             os.chmod(described.storage, mode)
@@ -434,6 +435,7 @@ def _make_described(file: Path, more: bool, as_json: bool) -> None:
     """The study of a file that was written by hand."""
     from edrbo.lab.files import is_url
     from edrbo.lab.store.event_store import EventStore
+    from edrbo.lab.study import Study
 
     if more:
         raise ExistsAlreadyError(f"{file} exists already", "choose another name, or delete it")
@@ -442,7 +444,7 @@ def _make_described(file: Path, more: bool, as_json: bool) -> None:
     if exists and described.name in EventStore(described.storage).names():
         raise ExistsAlreadyError(f"{file} exists already, and so does its study", "choose another name")
     with plain_warnings():
-        study = described.open("always")
+        study = Study.described(described, "always")
     if as_json:
         print_json({"file": str(file), "name": study.name, "settings": described.settings.to_dict()})
     else:

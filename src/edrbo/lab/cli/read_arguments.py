@@ -265,7 +265,7 @@ def open_place(
     if name is not None and name != described.name:
         return Study.open(described.storage, name=name, by=by)
     try:
-        return described.open(create, by=by)
+        return Study.described(described, create, by=by)
     except StudyError as problem:
         raise type(problem)(problem.message, _hint_for_file(where, described.name, problem)) from None
 

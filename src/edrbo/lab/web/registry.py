@@ -203,7 +203,7 @@ class StudyRegistry:
         path = next(path for path in paths if not path.exists() and not path.with_suffix(".db").exists())
         write_toml(path, path.with_suffix(".db").name, name, settings)
         try:
-            read_toml(path).open()
+            Study.described(read_toml(path))
         except EdrboError:
             path.unlink()
             raise
@@ -248,11 +248,11 @@ def _described(path: Path, description: Description) -> tuple[str, Opener]:
 
     def opener() -> Study:
         if not is_url(description.storage) and not Path(description.storage).exists():
-            return description.open(by=NOBODY)
+            return Study.described(description, by=NOBODY)
         try:
             return Study.open_with(description.storage, None, name=description.name, by=NOBODY)
         except StudyError:
-            return description.open(by=NOBODY)
+            return Study.described(description, by=NOBODY)
 
     return description.name, opener
 
