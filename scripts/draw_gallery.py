@@ -9,19 +9,23 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import fill
 from typing import TYPE_CHECKING
 
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from picture_style import take_style
 
 import edrbo
 from edrbo import plot
+from edrbo.palette import EITHER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 RUNS = 24
+LETTERS = 36  # a line of an axis' name
 WIDTH, HEIGHT = 5.0, 3.2  # inches of one panel: as wide as the column of a phone, twice as sharp
 
 
@@ -41,7 +45,15 @@ def measured(study: edrbo.Study) -> None:
 def stacked(draw: Callable[[list[Axes]], object], panels: int) -> Figure:
     """One panel below the other, so that each can be read on a phone."""
     figure = Figure(figsize=(WIDTH, HEIGHT * panels), layout="constrained")
-    draw([figure.add_subplot(panels, 1, k + 1) for k in range(panels)])
+    axes = [figure.add_subplot(panels, 1, k + 1) for k in range(panels)]
+    draw(axes)
+    for one in axes:
+        one.grid(color=EITHER, alpha=0.2)  # a line for light pages would be bright on dark ones
+        one.set_ylabel(fill(one.get_ylabel(), LETTERS))
+        if one.collections and isinstance(one.collections[0], QuadMesh):  # words on the colors of the map
+            one.grid(visible=False)
+            for words in one.get_legend().get_texts():
+                words.set_color("white")
     return figure
 
 
