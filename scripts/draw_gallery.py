@@ -64,9 +64,10 @@ def main() -> None:
         design={"speed": edrbo.Real(10, 60, unit="m/min"), "oven": edrbo.Real(80, 180, unit="°C")},
         context={"humidity": edrbo.Real(0, 100, unit="%")},
     )
-    with TemporaryDirectory() as folder, edrbo.Study.open(
-        Path(folder) / "coating.db", space, seed=3, outcome="gloss", unit="GU"
-    ) as study:
+    with (
+        TemporaryDirectory() as folder,
+        edrbo.Study.open(Path(folder) / "coating.db", space, seed=3, outcome="gloss", unit="GU") as study,
+    ):
         measured(study)
         for name, panels, draw in (
             ("progress", 1, lambda axes: plot.progress(study, ax=axes)),
