@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from picture_style import take_style
 
 from edrbo import CVaR, Expected, Goal, Method, Optimizer, Space, Surrogate, WorstCase
 from edrbo.acquisition.acquisition import FAIR_ATOMS, ROUGH_ATOMS, RobustAcquisition
@@ -22,7 +23,6 @@ from edrbo.bench.problems.problem import Problem
 from edrbo.contexts import ContextHistory, ContextPoints, Empirical
 from edrbo.palette import BLUE, COLOR_MAP, EITHER, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from edrbo.surrogate.ensemble import ExpertEnsemble, barycenter, radius
-from picture_style import take_style
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 FEW, MANY = 14, 40  # runs: for what is believed, and for answers
