@@ -1,12 +1,12 @@
-"""Whether a condensed model is as good as the exact one, and whether regret goes on falling at ten thousand runs.
+"""Whether a sparse model is as good as the exact one, and whether regret goes on falling at ten thousand runs.
 
 many_runs.py run     in benchmarks/results/many-runs.csv; what is there is not run again
 many_runs.py table   the rows of docs/speed.md
 
 Five problems with noise of 5 % of the range of outcomes. A history stands for a year of production: a third of the
 designs anywhere, the others around a good one, nearer and nearer. On one history of 1,500 runs the exact model and the
-condensed one recommend a design, predict 64 designs with intervals of their means, and make the next suggestions, each
-of which is evaluated and told. Then the condensed one does so with 1,000 and 10,000 runs.
+sparse one recommend a design, predict 64 designs with intervals of their means, and make the next suggestions, each
+of which is evaluated and told. Then the sparse one does so with 1,000 and 10,000 runs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ COLUMNS = (
 @dataclass(frozen=True)
 class Case:
     problem: str
-    model: str  # "exact" or "condensed"
+    model: str  # "exact" or "sparse"
     n: int
     seed: int
     asks: int
@@ -65,8 +65,8 @@ def cases(seeds: int, asks: int) -> list[Case]:
     found = []
     for seed in range(seeds):
         for name in PROBLEMS:
-            found += [Case(name, model, 1500, seed, asks) for model in ("condensed", "exact")]
-    return found + [Case(name, "condensed", n, 0, asks) for name in PROBLEMS for n in (1000, 10_000)]
+            found += [Case(name, model, 1500, seed, asks) for model in ("sparse", "exact")]
+    return found + [Case(name, "sparse", n, 0, asks) for name in PROBLEMS for n in (1000, 10_000)]
 
 
 def noisy(name: str) -> tuple[Problem, float]:
@@ -131,7 +131,7 @@ def run_case(case: Case) -> dict[str, object]:
         c = problem.sample_contexts(1, random)
         optimizer.tell(suggestion, c[0].tolist(), float(problem.observe(x[None], c, random)[0]))
         regret.append(float(problem.optimum - problem.expected(x)))
-    condensed = optimizer.model.approximation if optimizer.model is not None else None
+    found_by = optimizer.model.approximation if optimizer.model is not None else None
     return {
         "problem": case.problem,
         "model": case.model,
@@ -143,8 +143,8 @@ def run_case(case: Case) -> dict[str, object]:
         "inside": f"{inside:.4g}",
         "regret": f"{np.mean(regret) / width:.6g}",
         "ask": f"{np.mean(seconds):.4g}",
-        "left_out": "" if condensed is None else f"{condensed.left_out:.3g}",
-        "points": "" if condensed is None else condensed.points,
+        "left_out": "" if found_by is None else f"{found_by.left_out:.3g}",
+        "points": "" if found_by is None else found_by.points,
     }
 
 

@@ -1,4 +1,4 @@
-"""Seconds of a suggestion against the number of runs: ours, BoTorch's exact GP and SVGP, Optuna's GP sampler, and Ax.
+"""Seconds of a suggestion against the number of runs: ours, BoTorch's exact GP and SVGP, and Optuna's GP sampler.
 
 scaling.py run       in benchmarks/results/scaling.csv; what is there is not run again
 scaling.py table     the rows of docs/speed.md
@@ -159,28 +159,12 @@ def optuna_gp(n: int) -> dict[str, float]:
     return {"step": cpu(lambda: study.ask(space))}
 
 
-def ax(n: int) -> dict[str, float]:
-    from ax.api.client import Client
-    from ax.api.configs import RangeParameterConfig
-
-    client = Client()
-    client.configure_experiment(
-        parameters=[RangeParameterConfig(name=f"x{k}", parameter_type="float", bounds=(0.0, 1.0)) for k in range(3)]
-    )
-    client.configure_optimization(objective="y")
-    for row, value in zip(*history(n), strict=True):
-        trial = client.attach_trial(parameters={f"x{k}": float(v) for k, v in enumerate(row)})
-        client.complete_trial(trial_index=trial, raw_data={"y": float(value)})
-    return {"step": cpu(lambda: client.get_next_trials(max_trials=1))}
-
-
 # with the largest size that is tried
 PROGRAMS: dict[str, tuple[Callable[[int], dict[str, float]], int]] = {
     "edrbo": (ours, 10_000),
     "BoTorch exact": (botorch_exact, 2000),
     "BoTorch SVGP": (botorch_svgp, 10_000),
     "Optuna GP": (optuna_gp, 1000),
-    "Ax": (ax, 1000),
 }
 
 
@@ -229,7 +213,8 @@ def one(name: str, n: int) -> None:
 
 
 def measured(name: str, measure: str) -> dict[int, float]:
-    return {int(r["n"]): float(r["value"]) for r in rows() if (r["program"], r["measure"]) == (name, measure)}
+    kept = [row for row in rows() if (row["program"], row["measure"]) == (name, measure)]
+    return {n: value for n, value in sorted((int(row["n"]), float(row["value"])) for row in kept)}
 
 
 def table() -> list[str]:
@@ -250,7 +235,7 @@ def table() -> list[str]:
 
 
 def picture() -> None:
-    colors: tuple[Color, ...] = ("green", "blue", "orange", "grey", "purple")
+    colors: tuple[Color, ...] = ("green", "blue", "orange", "grey")
     found = {name: measured(name, "step") for name in PROGRAMS}
     marks = [
         Line(list(found[name]), list(found[name].values()), color, name)

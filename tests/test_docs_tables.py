@@ -111,6 +111,7 @@ PROGRAMS = {
     "docs/reliability.md: Load": ["benchmarks/load.py", "benchmarks/commands.py", "tests/web/load.py"],
     "docs/speed.md: On the command line": ["benchmarks/commands.py"],
     "docs/speed.md: Smaller things": ["benchmarks/scaling.py"],
+    "docs/speed.md: What each feature adds": ["benchmarks/feature_speed.py"],
     "research/speed.md: Answers on the command line": ["benchmarks/commands.py"],
     "research/speed.md: One thread": ["benchmarks/run.py"],
     "research/speed.md: The default": ["benchmarks/suggestion_speed.py"],

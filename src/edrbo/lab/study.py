@@ -27,10 +27,11 @@ from edrbo.errors import (
     UnknownStudyError,
     UnknownSuggestionError,
 )
+from edrbo.lab.claims import at_work, claim, claims, new_holder, release
 from edrbo.lab.config import Description, read_toml
 from edrbo.lab.files import describe, is_url
 from edrbo.lab.store.event_store import Also, EventStore, StoredStudy
-from edrbo.lab.store.turns import at_work, claim, claims, is_taken, new_holder, release, turn
+from edrbo.lab.store.turns import is_taken, turn
 from edrbo.records.earlier import EarlierStudy
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
