@@ -91,8 +91,8 @@ def draw_barycenter(problem: Problem, optimizer: Optimizer, model: ExpertEnsembl
     for color, mu in zip(EXPERTS.values(), mean, strict=True):
         above.plot(X, mu, color=color, lw=0.8)
     band(above, center, spread, SKY, "barycenter, ± 2 σ̄")
-    above.plot(X, center + 1.5 * spread, color=ORANGE, ls=":", label="hope: μ̄ + 1.5 σ̄")
-    above.plot(X, METHOD.score(mean, sd), color=ORANGE, label="score: hope − √2 ε̂")
+    above.plot(X, center + 1.5 * spread, color=ORANGE, ls=":", label="optimism: μ̄ + 1.5 σ̄")
+    above.plot(X, METHOD.score(mean, sd), color=ORANGE, label="score: optimism − √2 ε̂")
     above.set_ylabel(f"y at c = {SLICE}")
     above.set_ylim(bottom=float((center - 2 * spread).min()) - 0.7)
     above.legend(ncols=2, loc="lower center", columnspacing=1)
