@@ -55,6 +55,7 @@ RUNS = {
     ],
     "docs/guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
     "docs/guides/xopt.md: Xopt's own generator beside ours": ["research/results/xopt-contexts.csv"],
+    "docs/guides/noise.md: Where the noise is not the same everywhere": ["research/results/noise-varies.csv"],
     "docs/guides/outcomes.md: How sure a limit is": ["research/results/outcomes.csv"],
     "research/comparison.md: While regret counts": COMPARISON,
     "research/comparison.md: If only the design in the end counts": [

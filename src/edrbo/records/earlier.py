@@ -84,18 +84,11 @@ class EarlierStudy:
         units: Units by name, of variables and outcomes, where they are not those of this study.
         where: The study it was read from.
 
-    Examples:
-        >>> import edrbo
-        >>> simulated = edrbo.EarlierStudy(
-        ...     "simulator",
-        ...     designs={"speed": [20, 30, 45]},
-        ...     outcomes=[71.0, 78.5, 66.0],
-        ...     contexts={"humidity": [40, 60, 50]},
-        ... )
-        >>> len(simulated)
-        3
-        >>> space = edrbo.Space({"speed": (10, 60)}, {"humidity": (0, 100)})
-        >>> optimizer = edrbo.Optimizer(space, earlier=[simulated])  # its first suggestions know of these runs
+    >>> import edrbo
+    >>> line_1 = edrbo.EarlierStudy("line 1", [{"speed": 20}, {"speed": 30}], [70.1, 82.4])
+    >>> space = edrbo.Space({"speed": (10, 60)})
+    >>> len(edrbo.Optimizer(space, earlier=[line_1]).settings.earlier.parts[0])
+    2
     """
 
     name: str
