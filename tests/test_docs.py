@@ -74,5 +74,5 @@ def test_formulas_on_lines_of_their_own_are_paragraphs() -> None:
         lines = ["", *page.read_text(encoding="utf-8").splitlines(), ""]
         for k, line in enumerate(lines):
             if "$$" in line:
-                assert line.startswith("$$") and line.endswith("$$"), f"{page.name}: {line}"
-                assert not lines[k - 1].strip() and not lines[k + 1].strip(), f"{page.name}: {line}"
+                assert (line[:2], line[-2:]) == ("$$", "$$"), f"{page.name}: {line}"
+                assert (lines[k - 1].strip(), lines[k + 1].strip()) == ("", ""), f"{page.name}: {line}"
