@@ -126,7 +126,7 @@ PROGRAMS = {
 # What is defined or worked out exactly, and the tests that hold it.
 EXACT = {
     "docs/published.md: After the last evaluation": ["tests/bench/test_paper.py"],
-    "docs/published.md: The mean over the steps": ["tests/bench/test_paper.py"],
+    "research/published.md: The mean over the steps": ["tests/bench/test_paper.py"],
     "docs/cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
     "docs/problems.md: The problems": ["tests/conformance/test_problems.py"],
     "docs/problems.md: Further problems": ["tests/conformance/test_problems.py"],

@@ -27,6 +27,7 @@ from edrbo.optimizer.recommendation import Recommendation
 from edrbo.optimizer.sensitivity import Sensitivity, Share
 from edrbo.optimizer.tradeoff import Tradeoff
 from edrbo.optimizer.training_data import TrainingData
+from edrbo.palette import notebook_figure
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextLog
 from edrbo.records.descriptions import (
@@ -1117,6 +1118,10 @@ def belief(of: Drawable, truth: Callable[[Array], Array] | None = None, ax: Sequ
         values = np.array(part.values, dtype=np.float64)
         true = Line(values.tolist(), truth(values).tolist(), "grey", "true", dashed=True)
         average = replace(average, marks=(*average.marks, true))
+    if ax is None:  # the map beside the two others, so that all can be read at the width of a page
+        figure = notebook_figure()(figsize=(11, 5.2), layout="constrained", dpi=110)
+        places = figure.subplot_mosaic([["map", "average"], ["map", "average"], ["map", "contexts"]])
+        ax = [places[name] for name in ("map", "average", "contexts")]
     return _figure([pictures.surface(design, context), average, pictures.context_distribution(0)], ax)
 
 

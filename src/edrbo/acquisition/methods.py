@@ -116,6 +116,13 @@ class Method:
 
     ``functional`` may be a function of (n, d_c) when its radius shrinks with the data. An ``acquisition`` of one's own
     takes the place of score and functional where a design is asked for.
+
+    Args:
+        surrogate: What is believed of f, and how it is fitted.
+        score: Optimism at one (x, c).
+        context_distribution: What is expected of the next context.
+        functional: What makes one number of the scores in all contexts, or a function of (n, d_c) that gives it.
+        acquisition: What takes the place of score and functional; None: nothing does.
     """
 
     surrogate: Surrogate

@@ -48,6 +48,9 @@ __all__ = ["BotorchSurrogate", "Ensemble", "RobustAcquisition", "StockModel"]
 class Ensemble(FantasizeMixin, Model):
     """M experts fitted to one data set. Stock BoTorch acquisition functions work on it as on any model.
 
+    Args:
+        experts: The fitted experts; ``Ensemble.fit`` makes them.
+
     >>> import torch
     >>> from edrbo.integrations.botorch import Ensemble
     >>> X = torch.rand(6, 2, dtype=torch.float64)
@@ -420,6 +423,12 @@ class RobustAcquisition(AcquisitionFunction):
 
     ``model`` is an ensemble (the fast path) or any single-output BoTorch model on (x, c); the last d_c inputs are the
     context. Inputs and contexts are in the coding the model was trained on.
+
+    Args:
+        model: The posterior of f at (x, c).
+        score: Optimism at one (x, c).
+        points: The atoms of the context distribution, coded as the model's inputs.
+        functional: What makes one number of the scores in all contexts.
     """
 
     def __init__(

@@ -108,7 +108,12 @@ MOST_NAMED = 5  # runs that a summary names
 
 @dataclass(frozen=True)
 class Result:
-    """``recommendation`` is the answer; ``optimizer`` holds all data and can go on."""
+    """``recommendation`` is the answer; ``optimizer`` holds all data and can go on.
+
+    Args:
+        recommendation: The answer.
+        optimizer: The optimizer with all data.
+    """
 
     recommendation: Recommendation
     optimizer: Optimizer

@@ -168,7 +168,13 @@ class Goal(ABC):
 
     @abstractmethod
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
-        """``outcomes`` (... × m) in contexts of probability ``weights`` (m or ... × m) to the goal's value (...)."""
+        """The value of the goal (...), from outcomes in contexts.
+
+        Args:
+            outcomes: Outcomes in m contexts (... × m), NumPy arrays or torch tensors.
+            weights: The probabilities of the contexts (m or ... × m).
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+        """
 
     @property
     def over_box(self) -> bool:
@@ -176,13 +182,24 @@ class Goal(ABC):
         return False
 
     def sense(self, direction: Direction) -> float:
-        """+1 where a larger value of the goal is better, −1 where a smaller one is."""
+        """+1 where a larger value of the goal is better, −1 where a smaller one is.
+
+        Args:
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+        """
         return sign_of(direction)
 
     def optimistic(self, mean: Array, sd: Array, gain: Array, weights: Array, direction: Direction) -> Array:
         """The best value (...) while each f stays within ``mean`` ± ``gain`` (... × m).
 
         A negative gain is caution: then f is that much worse than its mean, whichever way that is.
+
+        Args:
+            mean: The posterior mean of f in m contexts (... × m).
+            sd: The posterior standard deviation (... × m).
+            gain: What optimism adds to the mean (... × m).
+            weights: The probabilities of the contexts (m or ... × m).
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
         """
         if not self.monotone:
             raise InvalidValueError(
@@ -192,21 +209,43 @@ class Goal(ABC):
         return self.value(mean + sign_of(direction) * gain, weights, direction)
 
     def expected(self, mean: Array, sd: Array, weights: Array, direction: Direction) -> Array | None:
-        """The posterior expectation (...) of the value if it takes the marginals of f alone (... × m), else None."""
+        """The posterior expectation (...) of the value if it takes the marginals of f alone, else None.
+
+        Args:
+            mean: The posterior mean of f in m contexts (... × m).
+            sd: The posterior standard deviation (... × m).
+            weights: The probabilities of the contexts (m or ... × m).
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+        """
         return None
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        """What the value is, in words: "mean of the worst 10 % of conditions"."""
+        """What the value is, in words: "mean of the worst 10 % of conditions".
+
+        Args:
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+            outcome: The name of the outcome.
+        """
         return self.name or type(self).__name__
 
     def unit(self, outcome_unit: str = "") -> str:
-        """The unit of the value."""
+        """The unit of the value.
+
+        Args:
+            outcome_unit: The unit of the outcome.
+        """
         return {"outcome": outcome_unit, "probability": "", "squared outcome": outcome_unit and f"{outcome_unit}²"}[
             self.kind
         ]
 
     def axis(self, direction: Direction = "maximize", outcome: str = "outcome", outcome_unit: str = "") -> str:
-        """The label of an axis that shows the value."""
+        """The label of an axis that shows the value.
+
+        Args:
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+            outcome: The name of the outcome.
+            outcome_unit: The unit of the outcome.
+        """
         title, unit = self.title(direction, outcome), self.unit(outcome_unit)
         words = f"{outcome}, {title}" if self.kind == "outcome" else title
         return f"{words} ({unit})" if unit else words
@@ -245,7 +284,12 @@ class Utility(Goal):
 
     @abstractmethod
     def utility(self, outcomes: Array, direction: Direction) -> Array:
-        """Elementwise."""
+        """The utility of each outcome by itself.
+
+        Args:
+            outcomes: Outcomes in your units, NumPy arrays or torch tensors.
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+        """
 
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
         return (weights * self.utility(outcomes, direction)).sum(-1)
@@ -449,7 +493,11 @@ class Expected(Goal):
 @register_goal
 @dataclass(frozen=True)
 class CVaR(Goal):
-    """Conditional value at risk: the mean over the worst ``level`` of contexts."""
+    """Conditional value at risk: the mean over the worst ``level`` of contexts.
+
+    Args:
+        level: The share of contexts that count, 0.1 for the worst tenth.
+    """
 
     level: float
     name: ClassVar[str] = "cvar"
@@ -476,7 +524,11 @@ class CVaR(Goal):
 @register_goal
 @dataclass(frozen=True)
 class Quantile(Goal):
-    """The value that is reached in all but the worst ``level`` of contexts."""
+    """The value that is reached in all but the worst ``level`` of contexts.
+
+    Args:
+        level: The share of contexts in which the value may be missed.
+    """
 
     level: float
     name: ClassVar[str] = "quantile"
@@ -507,7 +559,11 @@ class Quantile(Goal):
 @register_goal
 @dataclass(frozen=True)
 class WorstCase(Goal):
-    """The worst outcome over the context box, or over the contexts that were ``seen``, whatever their weight."""
+    """The worst outcome over the context box, or over the contexts that were ``seen``, whatever their weight.
+
+    Args:
+        over: ``"box"``, the bounds of the contexts, or ``"seen"``, those that were seen.
+    """
 
     over: Literal["box", "seen"] = "box"
     name: ClassVar[str] = "worst-case"
@@ -537,6 +593,10 @@ class Robust(Goal):
 
     The Wasserstein distance (of order 1) is a fraction of the context ranges: how far contexts move on average. Total
     variation is Σ|q − p|. KL and χ² re-weigh the contexts seen; the others reach the whole box.
+
+    Args:
+        radius: How far the distribution may move, in units of the distance; for Wasserstein a share of the ranges.
+        distance: ``"wasserstein"``, ``"kl"``, ``"chi-square"``, ``"total-variation"`` or ``"mmd"``.
     """
 
     radius: float
@@ -576,7 +636,11 @@ class Robust(Goal):
 @register_goal
 @dataclass(frozen=True)
 class MeanSd(Goal):
-    """The mean, made worse by ``k`` standard deviations over contexts. Not monotone in f: variation is penalized."""
+    """The mean, made worse by ``k`` standard deviations over contexts. Not monotone in f: variation is penalized.
+
+    Args:
+        k: How many standard deviations over contexts the mean is made worse by.
+    """
 
     k: float
     name: ClassVar[str] = "mean-sd"
@@ -655,7 +719,11 @@ SOFTNESS = 0.5  # of TargetLoss's optimism, in standard deviations of f
 @register_goal
 @dataclass(frozen=True)
 class ProbabilityBetterThan(Utility):
-    """The share of contexts in which the outcome is at least ``spec`` (at most, with "minimize")."""
+    """The share of contexts in which the outcome is at least ``spec`` (at most, with "minimize").
+
+    Args:
+        spec: What the outcome is to reach, in its units.
+    """
 
     spec: float
     name: ClassVar[str] = "reach"
@@ -688,7 +756,12 @@ class ProbabilityBetterThan(Utility):
 @register_goal
 @dataclass(frozen=True)
 class ProbabilityWithin(Utility):
-    """The share of contexts in which the outcome lies from ``low`` to ``high``."""
+    """The share of contexts in which the outcome lies from ``low`` to ``high``.
+
+    Args:
+        low: The lower end, in units of the outcome.
+        high: The upper end.
+    """
 
     low: float
     high: float
@@ -721,7 +794,11 @@ class ProbabilityWithin(Utility):
 @register_goal
 @dataclass(frozen=True)
 class TargetLoss(Utility):
-    """The mean squared distance from ``target``; the smaller the better, whatever the direction."""
+    """The mean squared distance from ``target``; the smaller the better, whatever the direction.
+
+    Args:
+        target: The value to hit, in units of the outcome.
+    """
 
     target: float
     name: ClassVar[str] = "hit"

@@ -178,6 +178,11 @@ class Maximize(Wanted):
     """An outcome that is to be large: the main one, or with a ``weight`` beside it.
 
     ``goal`` is what that means when the context varies; None: the goal of the study.
+
+    Args:
+        weight: What a unit of it is worth in units of the main outcome; None for the main one.
+        goal: What that means when the context varies, as ``"cvar:0.1"``.
+        unit: The unit of the outcome.
     """
 
     kind = "maximize"
@@ -185,7 +190,13 @@ class Maximize(Wanted):
 
 @dataclass(frozen=True)
 class Minimize(Wanted):
-    """An outcome that is to be small: the main one, or with a ``weight`` beside it; ``goal`` as in ``Maximize``."""
+    """An outcome that is to be small: the main one, or with a ``weight`` beside it; ``goal`` as in ``Maximize``.
+
+    Args:
+        weight: What a unit of it is worth in units of the main outcome; None for the main one.
+        goal: What that means when the context varies, as ``"cvar:0.1"``.
+        unit: The unit of the outcome.
+    """
 
     kind = "minimize"
     direction = "minimize"
@@ -198,6 +209,13 @@ class Limit:
     A design is recommended if that is so with a posterior probability of ``confidence``, given the data: what is not
     known of the outcome counts, and what is not known of the distribution of contexts. By default they are 0.95 and
     0.9.
+
+    Args:
+        lower: The lower end, in units of the outcome; None: there is none.
+        upper: The upper end.
+        probability: The share of contexts in which it is to hold.
+        confidence: How sure that is to be before a design is recommended.
+        unit: The unit of the outcome.
     """
 
     lower: float | None = None

@@ -345,7 +345,7 @@ class Observations:
     x: (n, d_x) designs, coded in the unit cube.
     c: (n, d_c) contexts in the user's units; NaN is what is not known of them.
     y: (n,) outcomes, finite.
-    noise: (n,) known variances of the outcomes' noise; NaN where it is not known.
+    noise_variance: (n,) known variances of the outcomes' noise; NaN where it is not known.
 
     The arrays are read-only copies.
     """

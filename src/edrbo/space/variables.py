@@ -345,6 +345,12 @@ class Categorical(Variable):
     """One of two or more ``choices``, in no order; coded as a one-hot row.
 
     ``ordered`` choices (small, medium, large) stand in one column at equal distances, so that neighbors are alike.
+
+    Args:
+        choices: The levels: strings, numbers or bools.
+        unit: The unit that is shown.
+        ordered: Whether the choices have an order, in which neighbors are alike.
+        default: What runs had before the variable came.
     """
 
     choices: tuple[Scalar, ...]
@@ -539,6 +545,16 @@ class Real(NumericVariable):
     ``None`` is an absent bound, which only context variables may have. Suggestions are multiples of ``step`` from the
     lower bound; values are shown in their ``unit`` with ``digits`` after the point. ``tolerance`` is how far what comes
     out may be off what is set: a standard deviation as 1.0 or "2 %", a half-width as "±1.5" or "±2 %".
+
+    Args:
+        lower: The least value; None for a context without bounds.
+        upper: The largest value.
+        log: Whether the logarithm is coded.
+        unit: The unit that is shown.
+        digits: How many digits after the point are shown.
+        step: Suggestions are multiples of it from the lower bound.
+        default: What runs had before the variable came.
+        tolerance: How far what comes out may be off: 1.0 or "2 %" (standard deviation), "±1.5" (half-width).
     """
 
     lower: float | None = None
@@ -684,7 +700,15 @@ class Real(NumericVariable):
 
 @dataclass(frozen=True, repr=False)
 class Integer(NumericVariable):
-    """An integer variable from ``lower`` to ``upper``, both included; ``log=True`` codes its logarithm."""
+    """An integer variable from ``lower`` to ``upper``, both included; ``log=True`` codes its logarithm.
+
+    Args:
+        lower: The least value.
+        upper: The largest value.
+        log: Whether the logarithm is coded.
+        unit: The unit that is shown.
+        default: What runs had before the variable came.
+    """
 
     lower: int
     upper: int

@@ -138,6 +138,13 @@ class Surrogate:
     The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood. Of
     ``sparse_from`` different inputs or more the posterior is that of at most so many ``inducing_points``, where these
     leave little out (surrogate/inducing_gp.py).
+
+    Args:
+        experts: The kernels, by name.
+        priors: The priors of hyper-parameters, from the number of inputs.
+        weighting: ``"equal"``, or by ``"evidence"``.
+        sparse_from: The number of different inputs from which few may stand for all.
+        inducing_points: How many these are at most.
     """
 
     fits: ClassVar[bool] = True  # whether hyper-parameters are chosen by the data, and so in doubt
