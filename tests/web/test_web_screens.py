@@ -109,7 +109,7 @@ def test_todays_conditions_stay_on_the_card_and_in_the_form(line: Study, at_line
 def test_the_answer_comes_first_and_says_what_to_do_next(at_line: Client) -> None:
     page = settled(at_line, "/s/line/answer")
     words = words_of(page)
-    order = ["Set this", "expected on average", "Next:", "Today is different?", "Nearest runs", "Job card"]
+    order = ["Set this", "expected on average", "next step", "Today is different?", "Nearest runs", "Job card"]
     places = [words.index(word) for word in order]
     assert places == sorted(places)
     assert "How near gloss GU speed m/min layers" in words
