@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo serve test suite test-slowest test-cpus test-oldest test-newest lint bench docs lock dist clean
+.PHONY: setup demo serve test test-fast suite test-slowest test-cpus test-oldest test-newest lint bench docs lock dist clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,18 @@ test: setup
 suite: setup
 	$(PYTEST)
 
+# The inner loop, below a minute on two cores: without what starts processes, servers and browsers, loads other libraries,
+# or runs whole optimizations.
+SLOW := attack bench charts cli conformance parity report research study web $(addprefix test_,$(addsuffix .py,\
+  botorch_acquisition botorch_model botorch_surrogate cases cold_ask comfort coming_from confidence constrained_search demo deploy \
+  docs examples extend failures feasible gest goal_acquisition goal_posterior goals_followed identify integrated intervals \
+  level_contexts mcp methods optuna_conformance optuna_cost optuna_outcomes optuna_sampler optuna_visualization optunahub \
+  outliers packaging partial_contexts policy race readme rules sensitivity several_outcomes shown stopping tolerance tradeoff \
+  tutorials))
+
+test-fast: setup
+	$(subst -n 3,-n 2,$(PYTEST)) $(addprefix --ignore=tests/,$(SLOW)) tests
+
 # Where the time of the tests goes: the forty slowest, slowest first.
 test-slowest: setup
 	$(PYTEST) --durations=40
@@ -56,6 +68,7 @@ test-newest: setup
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/commands.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scaling.py run
 
 # The documentation as a site in site/, which opens from the file system. Warnings and dead links are errors.
 docs: setup

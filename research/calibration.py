@@ -46,7 +46,7 @@ def judge(name: str, share: float, seed: int, designs: Any) -> dict[str, Any]:
     """One run (200 × d_x): what was answered at the checkpoints, and what is true."""
     problem = problem_of(name, share)
     looks: dict[int, dict[str, Any]] = {}
-    later: dict[int, int] = {n + LATER: n for n in CHECKPOINTS if n + LATER <= EVALUATIONS}
+    later: dict[int, int] = {n + LATER: n for n in CHECKPOINTS if n + LATER <= len(designs)}
     for n, optimizer in replay(name, share, seed, designs, {*CHECKPOINTS, *later}):
         if n in CHECKPOINTS:
             looks[n] = _look(optimizer, problem, name, seed)
@@ -62,7 +62,7 @@ def replay(name: str, share: float, seed: int, designs: Any, stops: Collection[i
     problem = problem_of(name, share)
     contexts = problem.sample_contexts(EVALUATIONS, stream(seed, "contexts", name))
     optimizer = optimizer_of(problem, seed)
-    for t, (x, c) in enumerate(zip(designs, contexts, strict=True)):
+    for t, (x, c) in enumerate(zip(designs, contexts[: len(designs)], strict=True)):
         y = float(problem.observe(x, c, stream(seed, "observation noise", name, t)))
         design = dict(zip(optimizer.space.design_names, x.tolist(), strict=True))
         with warnings.catch_warnings():  # nobody typed these

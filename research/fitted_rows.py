@@ -1,5 +1,5 @@
 """What it costs in predictive accuracy that hyper-parameters of many observations are fitted to 500 of them:
-docs/speed.md.
+research/speed.md.
 
     OMP_NUM_THREADS=1 python research/fitted_rows.py
 

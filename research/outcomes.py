@@ -3,7 +3,7 @@
     python research/outcomes.py run --out research/results/outcomes.csv --seeds 0 5     # seeds 0–4
     python research/outcomes.py table research/results/outcomes.csv
 
-Each run is one of ``bench/problems/limited.py`` with 60 evaluations; f and g are reported with their noise and the
+Each run is one of ``research/limited_problems.py`` with 60 evaluations; f and g are reported with their noise and the
 context they met. After 20, 40 and 60 of them a design is recommended. ``share`` is the true share of contexts in which
 it keeps the limit, ``gap`` how much worse it is on average than the best design that keeps it, as a part of the range.
 
@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from limited_problems import LimitedProblem, get_limited, limited_names
 
 import edrbo
-from edrbo.bench.problems.limited import LimitedProblem, get_limited, limited_names
 from edrbo.streams import stream
 
 SIZES = (20, 40, 60)

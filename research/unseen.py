@@ -246,7 +246,7 @@ def table(rows: list[dict[str, str]], short: bool) -> None:
             print(f"worst case at {look}: holds in {np.mean(below >= -1e-9):.1%} of {len(some)}, ", end="")
             print(f"median {np.median(below):.3f} below")
     for look in LATER.values():
-        some = [row for row in whole if row["look"] == str(look) and row["later truth"]]
+        some = [row for row in whole if row["look"] == str(look) and row.get("later truth")]
         if some:
             size = number(some, "range")
             gain = (number(some, "later truth") - number(some, "truth")) / size

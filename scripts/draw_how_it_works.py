@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from picture_style import take_style
 
 from edrbo import CVaR, Expected, Goal, Method, Optimizer, Space, Surrogate, WorstCase
 from edrbo.acquisition.acquisition import FAIR_ATOMS, ROUGH_ATOMS, RobustAcquisition
@@ -91,8 +91,8 @@ def draw_barycenter(problem: Problem, optimizer: Optimizer, model: ExpertEnsembl
     for color, mu in zip(EXPERTS.values(), mean, strict=True):
         above.plot(X, mu, color=color, lw=0.8)
     band(above, center, spread, SKY, "barycenter, ± 2 σ̄")
-    above.plot(X, center + 1.5 * spread, color=ORANGE, ls=":", label="hope: μ̄ + 1.5 σ̄")
-    above.plot(X, METHOD.score(mean, sd), color=ORANGE, label="score: hope − √2 ε̂")
+    above.plot(X, center + 1.5 * spread, color=ORANGE, ls=":", label="optimism: μ̄ + 1.5 σ̄")
+    above.plot(X, METHOD.score(mean, sd), color=ORANGE, label="score: optimism − √2 ε̂")
     above.set_ylabel(f"y at c = {SLICE}")
     above.set_ylim(bottom=float((center - 2 * spread).min()) - 0.7)
     above.legend(ncols=2, loc="lower center", columnspacing=1)
@@ -189,19 +189,7 @@ def draw_goals(problem: Problem) -> Figure:
 
 def main() -> None:
     torch.set_num_threads(1)
-    matplotlib.rcParams.update(
-        {
-            **{f"{part}.color": EITHER for part in ("text", "xtick", "ytick")},
-            **{
-                "axes.edgecolor": EITHER,
-                "axes.labelcolor": EITHER,
-                "axes.facecolor": "none",
-                "figure.facecolor": "none",
-            },
-            **{"axes.spines.top": False, "axes.spines.right": False, "font.size": 10, "savefig.dpi": 150},
-            **{"legend.fontsize": 8.5, "legend.framealpha": 0.0, "axes.titlesize": 11, "lines.linewidth": 1.8},
-        }
-    )
+    take_style()
     problem = problems.get("two-seasons")
     optimizer = run(problem, FEW)
     model = optimizer.model

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from edrbo import Optimizer, Space
 from edrbo.bench import problems
 from edrbo.bench.problems.problem import Problem
 from edrbo.contexts.distributions import sobol_points
+from edrbo.palette import BLUE, GRAY, GRID, VERMILION
 from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.theory import (
     RegretBounds,
-    draw_bounds,
     information_gain,
     lipschitz_constants,
     max_information_gain,
@@ -28,6 +31,50 @@ STEPS, SEED = 200, 100
 BETA, NOISE, DELTA = 1.5, 0.01, 0.05
 CANDIDATES = 2048
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "theory-bounds.png"
+
+
+IMPOSSIBLE = "no run can get here"
+
+
+def draw_bounds(panels: Mapping[str, RegretBounds]) -> Figure:
+    """A panel for each title: the three curves on a log axis, with their last values written at the end."""
+    figure = Figure(figsize=(5.4 * len(panels), 4.2), layout="constrained", dpi=130)
+    for axes, (title, bounds) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        _draw_panel(axes, bounds)
+        axes.set_title(title, fontsize=11)
+    figure.supylabel("cumulative regret", fontsize=10)
+    return figure
+
+
+def _draw_panel(axes: Axes, bounds: RegretBounds) -> None:
+    steps = np.arange(1, len(bounds.regret) + 1)
+    curves = (
+        (bounds.theorem, VERMILION, "--", "theorem"),
+        (bounds.trivial, GRAY, "-.", "trivial: T · range"),
+        (bounds.regret, BLUE, "-", "realized"),
+    )
+    for values, color, dashes, label in curves:
+        axes.plot(steps, values, color=color, linestyle=dashes, linewidth=1.8)
+        end = (float(steps[-1]), float(values[-1]))
+        axes.annotate(
+            f"{label}\n{end[1]:,.0f}",
+            end,
+            (6, 0),
+            textcoords="offset points",
+            color=color,
+            va="center",
+            fontsize=9,
+            backgroundcolor="white",
+        )
+    axes.fill_between(steps, bounds.trivial, bounds.theorem.max() * 3, color=GRAY, alpha=0.1, linewidth=0)
+    axes.text(0.04, 0.955, IMPOSSIBLE, transform=axes.transAxes, color=GRAY, fontsize=9, va="top", style="italic")
+    axes.set_yscale("log")
+    axes.set_ylim(top=bounds.theorem.max() * 3)
+    axes.set_xlim(0, len(steps) * 1.3)
+    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= len(steps)])
+    axes.set_xlabel("evaluations T")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, which="major", color=GRID, linewidth=0.6)
 
 
 def run(problem: Problem) -> tuple[ExpertEnsemble, list[float]]:

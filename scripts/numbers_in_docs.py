@@ -14,7 +14,7 @@ import numpy as np
 from edrbo.bench import problems
 from edrbo.bench.analysis.results import ReplicateRun, Results, load_results, look_name
 from edrbo.bench.analysis.stats import rank, significance, statistic, summarize
-from edrbo.bench.analysis.table import Entry, Row, Table, format_pair, with_places
+from edrbo.bench.analysis.table import Entry, Table, TableRow, format_pair, with_places
 from edrbo.bench.analysis.tables import regret_table, relative
 from edrbo.records.settings import DEFAULT
 
@@ -132,7 +132,7 @@ def _shares(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, Sequ
     """Thousandths of the range: a method a row, the best of each column marked."""
     entries = [[Entry(f"{value:.1f}", value=value) for value in values] for _, values in rows]
     marked = zip(*map(with_places, zip(*entries, strict=True)), strict=True)
-    shown = [Row(name, tuple(row)) for (name, _), row in zip(rows, marked, strict=True)]
+    shown = [TableRow(name, tuple(row)) for (name, _), row in zip(rows, marked, strict=True)]
     return Table(f"{title}, thousandths of the range", columns, tuple(shown))
 
 
@@ -146,7 +146,7 @@ def instead(results: Results) -> Table:
             cells = [_relative(results, name, method) for name in ("after", "simple")]
         seconds = float(np.mean([run.seconds.sum() for run in results.runs if run.method == method]))
         shares = Entry(f"{share(results, method, 'simple'):.1f}")
-        rows.append(Row(method, (*cells, shares, Entry(f"{seconds:.1f}", value=seconds))))
+        rows.append(TableRow(method, (*cells, shares, Entry(f"{seconds:.1f}", value=seconds))))
     columns = ("cumulative regret, ratio", "simple regret, ratio", "simple regret, thousandths", "seconds a run")
     return Table(f"relative to {DEFAULT}", columns, tuple(rows))
 
@@ -159,7 +159,7 @@ def _relative(results: Results, name: str, method: str) -> Entry:
 def by_problem(results: Results, methods: Sequence[str], name: str) -> Table:
     cells = summarize(results, name)
     rows = tuple(
-        Row(problem, tuple(_three_digits(cells[problem, method].mean) for method in methods))
+        TableRow(problem, tuple(_three_digits(cells[problem, method].mean) for method in methods))
         for problem in results.problems
     )
     return Table(f"{name}, mean over seeds", tuple(methods), rows)

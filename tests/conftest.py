@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -41,3 +42,17 @@ def postgresql_server() -> Iterator[str]:
     server.cleanup()
     patch.undo()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``edrbo bench run`` without processes of its own, whose imports cost more than a small replicate."""
+    from edrbo.bench.run import execute
+
+    def run(replicates: Any, directory: Path, workers: int) -> Iterator[Any]:
+        for one in replicates:
+            events: list[Any] = []
+            execute.carry_out(one, directory, events.append)
+            yield from events
+
+    monkeypatch.setattr(execute, "run_on_processes", run)

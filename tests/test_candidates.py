@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from edrbo.acquisition.search.maximizer import best_listed
-from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError
+from edrbo.errors import AllTriedError, InvalidDesignError, InvalidValueError
 from edrbo.lab import Study
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.space import Integer, Real, Space
@@ -63,7 +63,7 @@ def test_held_under_constraints() -> None:
     suggestion = optimizer.ask(fixed={"a": 0.25})
     assert suggestion["a"] == 0.25
     assert suggestion["b"] + suggestion["c"] == pytest.approx(0.75, abs=1e-9)
-    with pytest.raises(InvalidDesignError, match="no design with the variables that are held satisfies"):
+    with pytest.raises(InvalidDesignError):
         optimizer.ask(fixed={"a": 0.7, "b": 0.6})
 
 
@@ -72,7 +72,7 @@ def test_held_under_constraints() -> None:
     [
         ({"X": 1}, "did you mean|'X' is not a design variable"),
         ({"load": 0.5}, "'load' is not a design variable"),
-        ({"x": 2}, "outside its bounds"),
+        ({"x": 2}, "x is 2, outside 0 to 1"),
         ({"x": "much"}, "must be a finite number"),
         ({"k": "w"}, "not one of its choices"),
         ({"x": [0.1, 0.2]}, "at one value"),
@@ -93,12 +93,12 @@ def test_only_these_designs_exist(reported: str) -> None:
     assert optimizer.recommend(candidates=SHELF, fixed={"k": "u"}).design in (SHELF[0], SHELF[2])
     batch = optimizer.ask(3, candidates=SHELF)
     assert sorted(map(dict, batch), key=lambda design: design["x"]) == SHELF
-    with pytest.raises(EdrboError, match="all 3 candidates have been tried or are being tried"):
+    with pytest.raises(AllTriedError):
         optimizer.ask(candidates=SHELF)
     optimizer.tell(batch[0], {"load": 0.4}, 0.0)
     assert dict(optimizer.ask(candidates=SHELF)) == dict(batch[0])  # it may meet another context
     optimizer.tell(optimizer.pending[-1], {"load": 0.4}, 0.0)
-    with pytest.raises(EdrboError, match="have been tried"):
+    with pytest.raises(AllTriedError):
         optimizer.ask(candidates=SHELF, repeat=False)
 
 
@@ -108,24 +108,24 @@ def test_without_contexts_what_was_reported_is_not_asked_again() -> None:
         suggestion = optimizer.ask(candidates=[[0.2], [0.4], [0.9]])
         optimizer.tell(suggestion, value=-abs(suggestion["x"] - 0.3))
     assert sorted(optimizer.observations.x[:, 0]) == [0.2, 0.4, 0.9]
-    with pytest.raises(EdrboError, match="have been tried"):
+    with pytest.raises(AllTriedError):
         optimizer.ask(candidates=[[0.2], [0.4], [0.9]])
     assert optimizer.ask(candidates=[[0.2], [0.4]], repeat=True)["x"] in (0.2, 0.4)
 
 
 def test_lists_that_cannot_be() -> None:
     optimizer = Optimizer(Space({"x": (0, 1), "y": (0, 1)}, constraints=["x + y <= 1"]))
-    with pytest.raises(InvalidDesignError, match="there are no candidates"):
+    with pytest.raises(InvalidDesignError):
         optimizer.ask(candidates=[])
-    with pytest.raises(InvalidDesignError, match="none of the 2 candidates agrees with the constraints"):
+    with pytest.raises(InvalidDesignError):
         optimizer.ask(candidates=[[0.6, 0.6], [1, 1]])
-    with pytest.raises(InvalidDesignError, match="what is held"):
+    with pytest.raises(InvalidDesignError):
         optimizer.ask(candidates=[[0.5, 0.5]], fixed={"x": 0.2})
     with pytest.raises(TypeError, match="'fixd'"):
         optimizer.ask(fixd={"x": 0.2})  # type: ignore[call-overload]
-    with pytest.raises(InvalidValueError, match="repeat is for candidates"):
+    with pytest.raises(InvalidValueError, match="repeat"):
         optimizer.ask(repeat=True)
-    with pytest.raises(InvalidValueError, match="repeat is 'no'"):
+    with pytest.raises(InvalidValueError, match="'no'"):
         optimizer.ask(candidates=[[0.5, 0.5]], repeat="no")  # type: ignore[arg-type]
     assert optimizer.ask(candidates=[[0.6, 0.6], [0.5, 0.5]]).design == {"x": 0.5, "y": 0.5}
 

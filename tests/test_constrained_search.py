@@ -13,7 +13,7 @@ import torch
 
 from edrbo.acquisition.search.local_search import climb_inside
 from edrbo.acquisition.search.maximizer import maximize
-from edrbo.errors import ConstraintWarning, InvalidSpaceError, StudyError
+from edrbo.errors import ConstraintWarning, NotStorableError, StudyError
 from edrbo.lab import Study
 from edrbo.lab.config import read_toml, write_toml
 from edrbo.optimizer.optimizer import Optimizer
@@ -109,7 +109,7 @@ def test_everything_that_is_suggested_is_inside(reported: Optimizer) -> None:
 def test_what_was_run_outside_is_kept_with_a_warning(reported: Optimizer) -> None:
     optimizer = Optimizer.from_json(reported.to_json())
     outside = {"a": 0.7, "b": 0.2, "c": 0.1}
-    with pytest.warns(ConstraintWarning, match=r"breaks 'a <= 0.5'; it is kept"):
+    with pytest.warns(ConstraintWarning, match="'a <= 0.5'"):
         optimizer.tell(outside, {"load": 0.5}, 0.5)
     suggestion = optimizer.ask()
     assert is_inside(suggestion)
@@ -137,7 +137,7 @@ def test_a_study_keeps_its_constraints(tmp_path: Path) -> None:
     assert is_inside(study.ask())
     assert Study.open(tmp_path / "s.db").space.constraints == mixture().constraints
     other = Space(study.space.design, study.space.context, ["a + b + c == 1"])
-    with pytest.raises(StudyError, match=r"the constraint 'a <= 0\.5' is gone"):
+    with pytest.raises(StudyError, match=r"'a <= 0\.5'"):
         Study.open(tmp_path / "s.db", other)
     study.amend({"space": other.to_dict()})
     assert [constraint.text for constraint in study.space.constraints] == ["a + b + c == 1"]
@@ -145,7 +145,7 @@ def test_a_study_keeps_its_constraints(tmp_path: Path) -> None:
     write_toml(file, "s.db", "s", study.settings)
     assert 'constraints = ["a + b + c == 1"]' in file.read_text()
     assert read_toml(file).settings == study.settings
-    with pytest.raises(InvalidSpaceError, match="cannot be stored"):
+    with pytest.raises(NotStorableError):
         Study.open(tmp_path / "t.db", Space({"a": (0, 1)}, constraints=[lambda design: True]))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from edrbo.errors import InvalidSpaceError
+from edrbo.errors import InvalidSpaceError, NotStorableError
 from edrbo.space import Categorical, Integer, Real, Space
 
 UNIT = {"a": (0, 1), "b": (0, 1), "c": (0, 1)}
@@ -224,14 +224,14 @@ def test_storing_and_comparing() -> None:
     assert "constraints" not in Space(UNIT).to_dict()
     assert Space(UNIT, constraints=None) == Space(UNIT)
     assert "constraints=['a + b <= 1', 'a == 2*c']" in repr(space)
-    with pytest.raises(InvalidSpaceError, match="Python code and cannot be stored"):
+    with pytest.raises(NotStorableError):
         Space(UNIT, constraints=[lambda design: True]).to_dict()
 
 
 def test_functions_that_fail_or_answer_nonsense() -> None:
-    with pytest.raises(InvalidSpaceError, match="failed: KeyError"):
+    with pytest.raises(InvalidSpaceError, match="KeyError"):
         Space(UNIT, constraints=[lambda design: design["z"] > 0])
-    with pytest.raises(InvalidSpaceError, match="returned 'yes'"):
+    with pytest.raises(InvalidSpaceError, match="'yes'"):
         Space(UNIT, constraints=[lambda design: "yes"])
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
+
+from edrbo import Optimizer, Space, register
+from edrbo.lab.web.setup import goal_choices
+from edrbo.records import goals
+from edrbo.records.goals import Goal, parse_goal
+from edrbo.records.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
@@ -42,3 +51,42 @@ def test_the_files_one_touches_exist_and_one_is_added_from_outside(row: list[str
 def test_paths_of_the_page_exist() -> None:
     for path in re.findall(r"`((?:src|tests|scripts|benchmarks|research)/[^`* ]+)`", PAGE):
         assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("goal", ["MeanSd", "TargetLoss"])
+def test_a_built_in_goal_is_three_files_at_most(goal: str) -> None:
+    """Those without a functional of their own; what else is to be known of one stands in its class."""
+
+    def names(path: Path) -> set[str]:
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        return {node.id for node in nodes if isinstance(node, ast.Name)} | {
+            node.name for node in nodes if isinstance(node, ast.alias | ast.ClassDef)
+        }
+
+    touched = [path.name for path in (ROOT / "src").rglob("*.py") if goal in names(path)]
+    assert len(touched) <= 3, touched
+    assert "goals.py" in touched
+
+
+def test_a_goal_from_outside_is_on_forms_in_texts_and_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(goals, "_REGISTERED", dict(goals._REGISTERED))  # it goes with this test
+
+    @register
+    @dataclass(frozen=True)
+    class Midrange(Goal):
+        """Half way between the worst and the best outcome, moved by ``offset``."""
+
+        offset: float
+        name: ClassVar[str] = "midrange"
+        sentence: ClassVar[str] = "the middle of the results, moved by {}"
+        usual: ClassVar[tuple[float, ...]] = (2.0,)
+
+        def value(self, outcomes: Any, weights: Any, direction: Any) -> Any:
+            return 0.5 * (outcomes.max(-1) + outcomes.min(-1)) + self.offset
+
+    settings = Settings(Space(design={"x": (0, 1)}, context={"c": (0, 1)}), goal="midrange:2")
+    assert settings.goal == parse_goal("midrange:2") == Midrange(2.0)
+    assert Settings.from_dict(settings.to_dict()) == settings
+    (chosen,) = [choice for choice in goal_choices(settings) if choice["chosen"]]
+    assert (chosen["pieces"], chosen["numbers"]) == (["the middle of the results, moved by ", ""], ["2"])
+    assert Optimizer(settings.space, goal="midrange:2").settings.goal == Midrange(2.0)

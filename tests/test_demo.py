@@ -30,7 +30,7 @@ def test_the_demo_finds_the_order_and_draws_it(tmp_path: Path) -> None:
 
 def test_the_picture_needs_one_design_and_one_context_variable() -> None:
     optimizer = edrbo.Optimizer(edrbo.Space(design={"x": (0, 1), "y": (0, 1)}, context={"c": (0, 1)}))
-    with pytest.raises(InvalidSpaceError, match="one design"):
+    with pytest.raises(InvalidSpaceError):
         edrbo.plot.belief(optimizer)
 
 

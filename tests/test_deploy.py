@@ -24,6 +24,7 @@ from edrbo import Client, Space, Study
 from edrbo.lab.web.tokens import Tokens
 
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
+TEAM = DEPLOY.parent / "docs" / "guides" / "team.md"
 EDRBO = str(Path(sys.executable).with_name("edrbo"))
 
 
@@ -108,11 +109,22 @@ def test_the_service_of_the_compose_file_serves(
         check = health_words()
         subprocess.run([sys.executable, *[word.replace("8017", str(port)) for word in check[1:]]], check=True)
         assert Study.open(url, name="coating").state.history[0].by == "Ada"
-        back_up(compose, url, tmp_path)
+        back_up(compose, url, tmp_path, new_database(postgresql_server))
     requests = [json.loads(line) for line in log if line.startswith("{")]
     assert {"POST"} <= {one.get("method") for one in requests}
     assert any(one.get("by") == "Ada" for one in requests)
     assert token not in "\n".join(log)
+
+
+def test_who_serves_may_write_to_its_volumes(compose: dict[str, Any]) -> None:
+    """A volume belongs to whom its folder in the image belongs to, or to root if there is none."""
+    text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+    (owned,) = (part.split()[2:] for part in text.split("&&") if part.split()[:2] == ["chown", "edrbo"])
+    owned = owned[: owned.index("USER")] if "USER" in owned else owned
+    assert {mount.split(":")[1] for mount in compose["services"]["edrbo"]["volumes"]} <= set(owned)
+    copied = [line.split()[1] for line in text.splitlines() if line.startswith("COPY")]
+    kept = [line[1:] for line in (DEPLOY.parent / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    assert {source.split("/")[0] for source in copied} == set(kept)
 
 
 def health_words() -> list[str]:
@@ -139,8 +151,8 @@ def programs_for(url: str) -> Path:
     pytest.skip(f"no pg_dump of PostgreSQL {major} here")
 
 
-def back_up(compose: dict[str, Any], url: str, folder: Path) -> None:
-    """The backup's command, once, and the dump read again by PostgreSQL."""
+def back_up(compose: dict[str, Any], url: str, folder: Path, empty: str) -> None:
+    """The backup's command, once, and the dump read again by PostgreSQL, into the database ``empty``."""
     from psycopg2.extensions import parse_dsn
 
     programs = programs_for(url)
@@ -156,6 +168,12 @@ def back_up(compose: dict[str, Any], url: str, folder: Path) -> None:
     (dump,) = backups.iterdir()
     listed = subprocess.run([programs / "pg_restore", "--list", dump], capture_output=True, text=True, check=True)
     assert "edrbo_events" in listed.stdout
+    # And back, as the guide has it.
+    command = next(line for line in TEAM.read_text().splitlines() if "pg_restore" in line).split("'")[1]
+    command = command.replace("/backups/edrbo-DATE.dump", str(dump)).replace("--dbname edrbo", f"--dbname {empty}")
+    subprocess.run(["sh", "-c", command], env={**os.environ, **environment}, check=True)
+    before, after = (repr(Study.open(where, name="coating").state.history) for where in (url, empty))
+    assert before == after
 
 
 def unit(name: str) -> configparser.ConfigParser:
@@ -196,7 +214,27 @@ def test_systemd_reads_the_units(name: str, tmp_path: Path) -> None:
 
 def test_the_proxies_lead_to_the_service() -> None:
     assert "reverse_proxy edrbo:8017" in (DEPLOY / "Caddyfile").read_text()
-    nginx = (DEPLOY / "nginx.conf").read_text()
-    assert "proxy_pass http://127.0.0.1:8017;" in nginx
-    assert nginx.count("{") == nginx.count("}")
+    assert "proxy_pass http://127.0.0.1:8017;" in (DEPLOY / "nginx.conf").read_text()
     assert "EXPOSE 8017" in (DEPLOY / "Containerfile").read_text()
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="no Caddy here")
+def test_caddy_reads_its_file() -> None:
+    command = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")]
+    environment = {**os.environ, "EDRBO_HOST": "lab.example.org"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(None in (shutil.which("nginx"), shutil.which("openssl")), reason="no nginx here")
+def test_nginx_reads_its_file(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "lab.example.org.key", tmp_path / "lab.example.org.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    words += ["-subj", "/CN=lab.example.org", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(words, capture_output=True, check=True)
+    site = (DEPLOY / "nginx.conf").read_text().replace("/etc/ssl/", f"{tmp_path}/")
+    whole = f"pid {tmp_path}/pid;\nevents {{}}\nhttp {{\n{site}\n}}\n"
+    (tmp_path / "whole.conf").write_text(whole)
+    command = ["nginx", "-t", "-c", str(tmp_path / "whole.conf"), "-g", f"error_log {tmp_path}/errors;"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -47,7 +47,7 @@ def test_leave_one_out_is_what_leaving_one_out_gives(model: ExpertEnsemble) -> N
     assert 0.5 < found.skill <= 1.0
 
 
-def test_one_step_ahead_is_what_the_earlier_outcomes_foretell(model: ExpertEnsemble) -> None:
+def test_one_step_ahead_is_what_the_earlier_outcomes_predict(model: ExpertEnsemble) -> None:
     found = one_step_ahead(model)
     gp = model.gp
     assert len(found.y) == 13
@@ -150,7 +150,7 @@ def test_the_same_seed_gives_the_same_numbers_and_many_points_are_thinned() -> N
 
 
 def test_too_few_contexts() -> None:
-    with pytest.raises(InvalidContextError, match="too few"):
+    with pytest.raises(InvalidContextError):
         context_shift(np.ones((1, 1)), np.ones((5, 1)), np.ones(1), ("a",))
 
 

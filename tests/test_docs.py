@@ -66,3 +66,13 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         exec(compile(code, str(page), "exec"), names)
     if (name := page.relative_to(ROOT / "docs").as_posix()) in CHECKS:
         CHECKS[name](names)
+
+
+def test_formulas_on_lines_of_their_own_are_paragraphs() -> None:
+    """Inside a paragraph ``$$`` is read as ``$`` and a formula between signs for money."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        lines = ["", *page.read_text(encoding="utf-8").splitlines(), ""]
+        for k, line in enumerate(lines):
+            if "$$" in line:
+                assert (line[:2], line[-2:]) == ("$$", "$$"), f"{page.name}: {line}"
+                assert (lines[k - 1].strip(), lines[k + 1].strip()) == ("", ""), f"{page.name}: {line}"

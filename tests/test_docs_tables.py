@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from edrbo.bench.analysis.results import Results, load_results
@@ -23,10 +25,15 @@ COMPARISON = ["research/results/regret.csv.gz"]
 RUNS = {
     "docs/calibration.md: Every goal, on problems that nothing was chosen on": [
         "research/results/unseen.csv.gz",
+        "research/results/unseen-chances.csv.gz",
+    ],
+    "docs/calibration.md: Limits": ["research/results/unseen-limits.csv.gz"],
+    "research/calibration.md: First table of unseen problems": [
+        "research/results/unseen.csv.gz",
         "research/results/unseen-0.2.csv.gz",
     ],
-    "docs/calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
-    "docs/calibration.md: What is left to gain, in 0.2": [
+    "research/calibration.md: What was measured in 0.2": ["research/results/calibration.jsonl.gz"],
+    "research/calibration.md: What is left to gain, in 0.2": [
         "research/results/calibration.jsonl.gz",
         "research/results/roughness.jsonl.gz",
     ],
@@ -47,6 +54,8 @@ RUNS = {
         "research/results/goals-recommended.csv.gz",
     ],
     "docs/guides/many-machines.md: What grows with what": ["benchmarks/results/growth.csv"],
+    "docs/guides/xopt.md: Xopt's own generator beside ours": ["research/results/xopt-contexts.csv"],
+    "docs/guides/noise.md: Where the noise is not the same everywhere": ["research/results/noise-varies.csv"],
     "docs/guides/outcomes.md: How sure a limit is": ["research/results/outcomes.csv"],
     "research/comparison.md: While regret counts": COMPARISON,
     "research/comparison.md: If only the design in the end counts": [
@@ -93,30 +102,37 @@ RUNS = {
         "research/results/original.csv.gz",
     ],
     "research/journal.md: Higher dimensions": ["research/results/high.csv.gz"],
+    "docs/speed.md: Many runs": ["benchmarks/results/scaling.csv"],
+    "docs/speed.md: As good as exact?": ["benchmarks/results/many-runs.csv"],
 }
 # What a clock or a fixed seed says: the program that says it. There are no runs to keep.
 PROGRAMS = {
     "research/goals.md: Goals: what was measured": ["benchmarks/goal_speed.py"],
     "docs/lab-page.md: What is promised": ["tests/web/load.py"],
     "docs/reliability.md: Load": ["benchmarks/load.py", "benchmarks/commands.py", "tests/web/load.py"],
-    "docs/speed.md: Answers on the command line": ["benchmarks/commands.py"],
-    "docs/speed.md: One thread": ["benchmarks/run.py"],
-    "docs/speed.md: The default": ["benchmarks/suggestion_speed.py"],
-    "docs/speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
-    "docs/speed.md: Every method at 200 observations, with a refit": ["benchmarks/run.py"],
-    "docs/speed.md: Larger things": ["benchmarks/run.py"],
-    "docs/speed.md: Compression does not move the maximizer": ["tests/test_acquisition.py"],
-    "docs/speed.md: The maximizer against BoTorch's": ["benchmarks/maximizer.py"],
+    "docs/speed.md: On the command line": ["benchmarks/commands.py"],
+    "docs/speed.md: Smaller things": ["benchmarks/scaling.py"],
+    "docs/speed.md: What each feature adds": ["benchmarks/feature_speed.py"],
+    "research/speed.md: Answers on the command line": ["benchmarks/commands.py"],
+    "research/speed.md: One thread": ["benchmarks/run.py"],
+    "research/speed.md: The default": ["benchmarks/suggestion_speed.py"],
+    "research/speed.md: One EDRBO suggestion on ackley": ["benchmarks/run.py"],
+    "research/speed.md: Every method at 200 observations, with a refit": ["benchmarks/run.py"],
+    "research/speed.md: Larger things": ["benchmarks/run.py"],
+    "research/speed.md: Compression does not move the maximizer": ["tests/test_acquisition.py"],
+    "research/speed.md: The maximizer against BoTorch's": ["benchmarks/maximizer.py"],
     "docs/theory.md: The numbers": ["scripts/draw_theory.py"],
 }
 # What is defined or worked out exactly, and the tests that hold it.
 EXACT = {
+    "docs/published.md: After the last evaluation": ["tests/bench/test_paper.py"],
+    "research/published.md: The mean over the steps": ["tests/bench/test_paper.py"],
     "docs/cli.md: Exit codes": ["tests/cli/test_study_commands.py"],
     "docs/problems.md: The problems": ["tests/conformance/test_problems.py"],
     "docs/problems.md: Further problems": ["tests/conformance/test_problems.py"],
     "docs/problems.md: Classic problems": ["tests/conformance/test_classic_problems.py"],
     "docs/problems.md: Many designs": ["tests/conformance/test_high_problems.py"],
-    "docs/problems.md: Problems with a limit": ["tests/bench/test_limited_problems.py"],
+    "docs/problems.md: Problems with a limit": ["tests/research/test_limited_problems.py"],
 }
 
 
@@ -205,6 +221,21 @@ def test_the_table_of_growth_is_that_of_its_runs(monkeypatch: pytest.MonkeyPatch
     assert len(kept) == len(growth.ROWS)  # all were run
     page = (DOCS / "guides" / "many-machines.md").read_text(encoding="utf-8")
     assert [row for row in kept if row not in page] == []
+
+
+def test_the_table_of_both_generators_is_that_of_its_runs() -> None:
+    page = (DOCS / "guides" / "xopt.md").read_text(encoding="utf-8")
+    with (RESULTS / "xopt-contexts.csv").open(newline="") as file:
+        runs = list(csv.DictReader(file))
+    wanted = []
+    for name in dict.fromkeys(run["generator"] for run in runs):
+        cells = []
+        for context, kind in ((c, k) for c in ("drifts", "jumps") for k in ("mean_loss", "answer_short")):
+            some = [float(run[kind]) for run in runs if (run["generator"], run["context"]) == (name, context)]
+            assert len(some) == 10
+            cells.append(f"{np.mean(some):.3f} ± {np.std(some, ddof=1) / np.sqrt(len(some)):.3f}")
+        wanted.append(f"| {' | '.join(cells)} |")
+    assert [row for row in wanted if row not in page] == []
 
 
 def test_the_tables_of_higher_dimensions_are_those_of_their_runs() -> None:

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 NEEDS = {"xopt_contexts.py": ("xopt",)}  # besides the extras
+OPTIONS = {"xopt_contexts.py": ("--steps", "5")}  # Xopt's own generators take most of the time
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
 
 
@@ -32,7 +33,7 @@ def test_python_examples(
         pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
-    monkeypatch.setattr(sys, "argv", [str(path)])
+    monkeypatch.setattr(sys, "argv", [str(path), *OPTIONS.get(path.name, ())])
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.strip()
     assert list(tmp_path.iterdir()) == []

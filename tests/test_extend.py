@@ -72,7 +72,12 @@ def test_in_an_optimizer_and_a_study(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_in_the_benchmark_by_plugin(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_the_benchmark_by_plugin(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """One of them by a process of its own, which loads the file again."""
+    if path.stem != "problem":
+        request.getfixturevalue("in_this_process")
     plugin = Plugin.read(path)
     own = {"--methods": ",".join(plugin.table("METHODS")) or "edrbo-mean"}
     own["--problems"] = ",".join(plugin.table("PROBLEMS")) or "newsvendor"

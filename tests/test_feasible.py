@@ -48,7 +48,7 @@ def test_a_risk_knows_its_slope(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RISKS)
-def test_both_ways_to_the_gradient_agree_on_every_rung(name: str) -> None:
+def test_both_ways_to_the_gradient_agree_on_every_approximation(name: str) -> None:
     x = uniform(10, 2, seed=3)
     for level in penalize_failure(acquisition().approximations(), wall(), RISKS[name]):
         assert isinstance(level, FailurePenalty)
@@ -64,7 +64,7 @@ def test_both_ways_to_the_gradient_agree_on_every_rung(name: str) -> None:
         assert torch.allclose(apart, gradient[:, 0], atol=1e-4)
 
 
-def test_rungs_that_are_one_stay_one() -> None:
+def test_approximations_that_are_one_stay_one() -> None:
     """The maximizer climbs a approximation twice unless it can see that two are the same."""
     bottom, top = acquisition().approximations()[0], acquisition().approximations()[-1]
     rough, fair, best = penalize_failure([bottom, top, top], wall(), LogRisk(1.0))

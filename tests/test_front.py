@@ -8,7 +8,7 @@ import torch
 
 import edrbo
 from edrbo.acquisition.hypervolume import HypervolumeImprovement, cells_of, hypervolume, not_dominated
-from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
+from edrbo.errors import EdrboError, InvalidValueError, NothingReportedError, SeveralOutcomesError, UnknownNameError
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.pareto import ParetoFront
 
@@ -93,11 +93,11 @@ def test_what_is_asked_for_extends_the_front() -> None:
 
 
 def test_where_there_is_no_front(free: tuple[Optimizer, ParetoFront]) -> None:
-    with pytest.raises(EdrboError, match="one main outcome"):
+    with pytest.raises(EdrboError):
         Optimizer(SPACE).front()
-    with pytest.raises(EdrboError, match="nothing was reported"):
+    with pytest.raises(NothingReportedError):
         Optimizer(SPACE, outcomes=OUTCOMES).front()
-    with pytest.raises(EdrboError, match="no single best design"):
+    with pytest.raises(SeveralOutcomesError):
         free[0].recommend()
 
 

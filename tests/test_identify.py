@@ -12,7 +12,7 @@ import edrbo
 from edrbo import Optimizer, Space
 from edrbo.acquisition.search.maximizer import WALL, MaximinDistance
 from edrbo.errors import InvalidValueError
-from edrbo.optimizer.candidates import MAX_SHARE, REGRET_RATE, exploration_share, is_exploring
+from edrbo.optimizer.candidates import MAX_SHARE, REGRET_RATE, exploration_share, is_exploring, looked_at
 from edrbo.streams import in_turn
 
 REALS = torch.ones(2, dtype=torch.bool)
@@ -153,3 +153,18 @@ def test_what_is_no_aim_is_refused(choices: dict[str, object], words: str) -> No
 def test_maximize_says_how_many_there_will_be() -> None:
     found = edrbo.maximize(lambda design: ({"c": 0.5}, hill(*design.values(), 0.5)), PLANE, 6, aim="identify")
     assert found.optimizer.settings.evaluations == 6
+
+
+def test_of_very_many_designs_some_stand_for_all() -> None:
+    rows, places = looked_at(900, 5)
+    assert rows.tolist() == places.tolist() == list(range(900))
+    rows, places = looked_at(10_000, 5)
+    assert len(rows) <= 1024 + 5
+    assert rows[:5].tolist() == [0, 1, 2, 3, 4]
+    stands = rows[places]
+    assert len(stands) == 10_000
+    assert (stands <= np.arange(10_000)).all()
+    assert (np.arange(10_000) - stands).max() < 11
+    regret = np.random.default_rng(0).random(10_000)
+    regret[:5] = 1.0
+    assert exploration_share(-regret[rows][places], 5) == pytest.approx(exploration_share(-regret, 5), rel=0.1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.calibration import student_quantile as student
 from edrbo.optimizer.intervals import mixture_quantiles, value_intervals
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
+from edrbo.surrogate.marginal import MEMBERS
 from edrbo.surrogate.warping import WarpedSurrogate
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
@@ -222,8 +224,19 @@ def test_trust_falls_when_errors_are_larger_than_predicted() -> None:
     assert earned_trust(wild).inflation > 1.2
 
 
+def test_answers_are_made_from_draws_of_the_hyper_parameters() -> None:
+    """By the fit alone, which takes half of much noise for signal, an answer is too sure."""
+    known = reported(24).recommend()._known
+    assert known.worlds.num_experts == MEMBERS * known.posterior.model.num_experts
+    by_fit = replace(known, worlds=known.posterior.model, trust=earned_trust(known.posterior.model))
+    x = torch.tensor([[0.37]], dtype=torch.float64)
+    assert known.values(x).mean[0] != by_fit.values(x).mean[0]
+    assert known.trust.inflation == pytest.approx(earned_trust(known.worlds).inflation)
+
+
 def test_students_quantiles() -> None:
     assert student(1.0) == pytest.approx(math.tan(math.pi * 0.475))  # Cauchy's, in closed form
+    assert student(2.0) == pytest.approx(0.95 * math.sqrt(2.0 / 0.0975))
     assert student(math.inf) == pytest.approx(Z95)
     assert student(0.0) == math.inf
     assert Trust(1, 1.0, torch.zeros(4)).reach == math.inf

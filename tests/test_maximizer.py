@@ -17,13 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from edrbo.acquisition.acquisition import RobustAcquisition
+from edrbo.acquisition.acquisition import ModelGoal, RobustAcquisition
+from edrbo.acquisition.methods import get_method
 from edrbo.acquisition.risk import Expectation
 from edrbo.acquisition.scores import BarycenterUCB
 from edrbo.acquisition.search.maximizer import Budget, maximize, select_diverse
 from edrbo.bench.problems import get
 from edrbo.contexts.distributions import ContextHistory, ContextPoints, Empirical, sobol_points
+from edrbo.records.goals import Quantile
+from edrbo.records.outcomes import Units
 from edrbo.space import Categorical, Integer, Real, Space
+from edrbo.streams import stream
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 
 pytestmark = pytest.mark.torch_numeric
@@ -104,7 +108,7 @@ def test_screening_keeps_more_than_one_hill() -> None:
     torch.testing.assert_close(found.x, torch.full((2,), 0.2, dtype=torch.float64), rtol=0, atol=0.02)
 
 
-def test_the_value_is_that_of_the_highest_rung() -> None:
+def test_the_value_is_that_of_the_exact_objective() -> None:
     function = waves(2, seed=11)
     approximations = [lambda x: function(x) + 5.0, lambda x: function(x + 0.02) - 3.0, function]
     found = maximize(approximations, reals(2), seed=0)
@@ -270,3 +274,23 @@ def test_points_spread_out_are_those_of_taking_the_best_that_is_apart(
         if len(taken) < count and all(float((points[i] - points[k]).abs().max()) > apart for k in taken):
             taken.append(i)
     assert select_diverse(points, values, count, apart).tolist() == taken
+
+
+def test_of_several_hills_nearly_as_high_the_highest_is_found() -> None:
+    """A quantile of contexts has many: from three ends of climbs on an approximation the search missed the best by
+    1.9 % of the range here."""
+    problem = get("modified-branin")
+    rng = stream(4, "benchmark state", problem.name, 80)  # benchmarks/search_misses.py
+    near = np.clip(problem.x_star + 0.15 * rng.standard_normal((40, problem.d_x)), 0.0, 1.0)
+    designs = np.concatenate([rng.random((40, problem.d_x)), near])
+    contexts = problem.sample_contexts(80, rng)
+    x, c, y = (torch.from_numpy(part) for part in (designs, contexts, problem.evaluate(designs, contexts)))
+    zero, one = torch.zeros(c.shape[1]).double(), torch.ones(80).double()
+    goal = ModelGoal(Quantile(0.1), Units())
+    points = Empirical().points(ContextHistory(c, one, zero, zero + 1.0), goal.functional(soft=True).support_size, 0)
+    acquisition = goal.acquisition(Surrogate().fit(torch.cat([x, c], dim=1), y), get_method("edrbo-mean").score, points)
+    found = maximize(acquisition.approximations(), reals(problem.d_x), seed=4, starts=x)
+    axis = torch.linspace(0, 1, 41, dtype=torch.float64)
+    with torch.no_grad():
+        everywhere = acquisition(torch.cartesian_prod(axis, axis))
+    assert found.value > float(everywhere.max()) - 0.005 * float(everywhere.max() - everywhere.min())

@@ -112,8 +112,8 @@ def test_from_ask_to_tell(study: Study, tmp_path: Path) -> None:
     assert (suggestion["id"], suggestion["design"]) == (3, study.space.decode_designs(run.x)[0])
     assert content(reported)["stored"]
     assert (run.value, run.context.tolist() if run.context is not None else None) == (1.25, [45.0, 2.5])
-    asked_event, told_event = study.state.history[3:]
-    assert (asked_event.by, told_event.by, told_event.note) == ("Grace (agent)", "Grace (agent)", "wet")
+    asked_event, report_event = study.state.history[3:]
+    assert (asked_event.by, report_event.by, report_event.note) == ("Grace (agent)", "Grace (agent)", "wet")
     answer = content(recommended)
     assert answer["observations"] == 4
     assert answer["record"]["design"] == study.recommend().design
@@ -167,17 +167,17 @@ def test_under_one_key_an_entry_is_stored_once(call: Callable[..., Any], study: 
 
 
 def test_what_may_be_a_slip_is_said(call: Callable[..., Any]) -> None:
-    told = call("tell", study="coating", design={"speed": 3}, value=2.0, context={"humidity": 450, "load": 3})
-    assert told["stored"]
-    assert any("humidity" in warning for warning in told["warnings"])
+    answer = call("tell", study="coating", design={"speed": 3}, value=2.0, context={"humidity": 450, "load": 3})
+    assert answer["stored"]
+    assert any("humidity" in warning for warning in answer["warnings"])
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
-        ("show", {"study": "secrets"}, "study"),
-        ("show", {"study": "../coating"}, "study"),
-        ("show", {"study": "/etc/passwd"}, "study"),
+        ("show", {"study": "secrets"}, "unknown-study"),
+        ("show", {"study": "../coating"}, "unknown-study"),
+        ("show", {"study": "/etc/passwd"}, "unknown-study"),
         ("runs", {"study": "coating", "status": "lost"}, "invalid-value"),
         ("tell", {"study": "coating", "value": 1.0}, "invalid-design"),
         ("tell", {"study": "coating", "id": 77, "value": 1.0}, "unknown-suggestion"),
@@ -233,7 +233,7 @@ def test_several_outcomes(tmp_path: Path, call: Callable[..., Any]) -> None:
 
 def test_who_signs_must_have_a_name(tmp_path: Path, study: Study) -> None:
     for name in ("", "a" * 81, "Ada\x1b[31m"):
-        with pytest.raises(InvalidValueError, match="cannot sign"):
+        with pytest.raises(InvalidValueError):
             make_server(StudyRegistry(str(tmp_path)), name)
 
 

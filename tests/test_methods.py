@@ -148,8 +148,8 @@ def test_names_are_known_without_loading_the_engine() -> None:
     assert tuple(METHODS) == METHOD_NAMES
 
 
-def test_every_door_opens_to_the_same_default() -> None:
+def test_every_interface_has_the_same_default() -> None:
     """The command line has it from ``Settings``."""
-    doors = (Optimizer, maximize, minimize, Study.open, EDRBOSampler, Settings)
-    assert {inspect.signature(door).parameters["method"].default for door in doors} == {DEFAULT}
+    interfaces = (Optimizer, maximize, minimize, Study.open, EDRBOSampler, Settings)
+    assert {inspect.signature(one).parameters["method"].default for one in interfaces} == {DEFAULT}
     assert DEFAULT in METHODS

@@ -33,7 +33,7 @@ def test_trials_follow_the_cost() -> None:
 
 
 def test_costs_that_cannot_be() -> None:
-    with pytest.raises(InvalidValueError, match="the cost is 3"):
+    with pytest.raises(InvalidValueError, match="3"):
         edrbo.EDRBOSampler(cost=3)
-    with pytest.raises(EdrboError, match="'doze' at character 1 is no design variable"):
+    with pytest.raises(EdrboError, match="'doze'"):
         run(edrbo.EDRBOSampler(seed=1, initial=1, cost="doze"))

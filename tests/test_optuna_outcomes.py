@@ -9,7 +9,7 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import create_trial
 
 import edrbo
-from edrbo.errors import EdrboError, InvalidValueError
+from edrbo.errors import InvalidValueError, SeveralOutcomesError
 
 UNIT = {"x": FloatDistribution(0.0, 1.0)}
 LIMIT = edrbo.Limit(upper=0.0, probability=0.95)
@@ -48,14 +48,14 @@ def test_objectives_are_main_outcomes() -> None:
     assert study.ask(UNIT).params["x"] > 0.3  # heat, which is no outcome here, makes most of the trials failures
     front = sampler.front(study)
     assert set(front.points[0].design) == {"x"}
-    with pytest.raises(EdrboError, match="no single best design"):
+    with pytest.raises(SeveralOutcomesError):
         sampler.recommend(study)
 
 
 def test_contradictions() -> None:
     sampler = edrbo.EDRBOSampler(outcomes={"y": edrbo.Maximize(), "heat": LIMIT})
     for directions in (["minimize"], ["maximize", "minimize"]):
-        with pytest.raises(InvalidValueError, match="the study's directions"):
+        with pytest.raises(InvalidValueError, match="directions"):
             optuna.create_study(directions=directions, sampler=sampler).ask(UNIT)
     with pytest.raises(ValueError, match="one objective"):
         optuna.create_study(directions=["maximize"] * 2, sampler=edrbo.EDRBOSampler()).ask(UNIT)

@@ -83,5 +83,5 @@ def test_pictures_are_drawn(sampler: EDRBOSampler, study: optuna.Study) -> None:
 def test_without_a_context_there_is_nothing_to_draw(sampler: EDRBOSampler) -> None:
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
-    with pytest.raises(EdrboError, match="no complete trial has a context"):
+    with pytest.raises(EdrboError):
         sampler.with_contexts(study)

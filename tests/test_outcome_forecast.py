@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from scipy.special import stdtrit
 
 from edrbo.errors import ImplausibleWarning
-from edrbo.optimizer.calibration import earned_trust, student_quantile
+from edrbo.optimizer.calibration import earned_trust
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.outcome_model import OutcomeForecaster
 from edrbo.optimizer.training_data import TrainingData
@@ -45,15 +43,6 @@ def run(n: int, seed: int = 0) -> tuple[Optimizer, int, int]:
 @pytest.fixture(scope="module")
 def made() -> tuple[Optimizer, int, int]:
     return run(16)
-
-
-@pytest.mark.parametrize("freedom", [0.4, 0.65, 0.9, 1.65, 2.9, 10.0, 49.9, 50.1, 250.4])
-def test_student(freedom: float) -> None:
-    assert student_quantile(freedom) == pytest.approx(float(stdtrit(freedom, 0.975)), rel=1e-8)
-
-
-def test_no_degree_of_freedom() -> None:
-    assert math.isinf(student_quantile(0.0))
 
 
 def test_every_design_of_the_model_says_what_it_expects(made: tuple[Optimizer, int, int]) -> None:
@@ -128,7 +117,7 @@ def test_a_wild_outcome_is_kept_with_a_warning_that_says_what_was_expected() -> 
     suggestion = optimizer.ask()
     near = read_outcome_forecast(suggestion.outcome_forecast)
     assert near is not None
-    with pytest.warns(ImplausibleWarning, match=r"value is 50\.1, expected was .* did you mean 501\?") as caught:
+    with pytest.warns(ImplausibleWarning, match=r"50\.1.*501") as caught:
         optimizer.tell(suggestion, {"c": 50.0}, 50.1)
     assert caught[0].filename == __file__
     assert optimizer.observations.y[-1] == 50.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,38 @@ def test_nothing_is_said_that_is_physically_impossible(direction: Any, given: An
     bound, loose_bound = (sign * one.recommend().worst_case for one in (held, free))
     assert bound >= 0.0
     assert loose_bound < bound or loose_bound >= 0.0
+
+
+def _numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _numbers(f"{name}.{key}", part)
+    elif isinstance(value, list | tuple | np.ndarray):
+        for k, part in enumerate(value):
+            yield from _numbers(f"{name}[{k}]", part)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, float(value)
+
+
+@pytest.mark.parametrize("method", ["edrbo", "edrbo-warped"])
+@pytest.mark.parametrize("goal", ["expected", "robust:0.1"])
+def test_every_answer_and_every_forecast_lies_in_it(method: str, goal: str) -> None:
+    """A share of power from 0 to 1, many of them at an end. Forecasts by context said -0.07 to 1.04."""
+    optimizer = Optimizer(SPACE, method, seed=1, outcome_range=(0, 1), goal=goal)
+    for x, wind in np.random.default_rng(0).random((14, 2)):
+        y = 1.3 * (2 * wind - 0.8 * x - 0.5 + 0.3 * np.sin(9 * wind))
+        optimizer.tell({"x": x}, {"wind": wind}, float(np.clip(y, 0, 1)))
+    answer, suggestion = optimizer.recommend(radius=0.2), optimizer.ask()
+    forecast = optimizer.state.runs[suggestion.id].outcome_forecast
+    assert forecast is not None
+    said = [*_numbers("answer", answer.to_dict()), *_numbers("forecast", {"table": forecast["table"]})]
+    policy, tradeoff = optimizer.policy(), optimizer.tradeoff()
+    said += _numbers("policy", [policy.value, policy.value_interval, policy.one_value, policy.one_interval])
+    said += _numbers("trade-off", [tradeoff.mean, tradeoff.value])
+    counts = ("run", "observations", "distance", "design")
+    said = [(name, number) for name, number in said if not any(count in name for count in counts)]
+    assert [(name, number) for name, number in said if not 0.0 <= number <= 1.0] == []
+    assert len(said) > 100
 
 
 def test_gains_do_not_lead_beyond_it() -> None:

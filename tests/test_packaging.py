@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
@@ -47,6 +48,33 @@ def test_files_for_github_are_yaml() -> None:
     assert len(files) >= 4
     for file in files:
         assert isinstance(yaml.safe_load(file.read_text(encoding="utf-8")), dict), file.name
+
+
+PRIVATE = {"_trial_id": "optuna", "_study_id": "optuna", "scipy.optimize._lbfgsb": "scipy"}  # of a library, used by us
+PUBLIC = {"_asdict", "_exit"}  # documented, whatever they are called
+
+
+def foreign_private_names(trees: list[ast.AST]) -> set[str]:
+    """Attributes and modules with a leading underscore that nothing of ours defines."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    modules = [*texts, *(node.module or "" for node in nodes if isinstance(node, ast.ImportFrom))]
+    found = {name for name in modules if re.fullmatch(r"[a-z]\w*(\.\w+)*\._[a-z]\w*", name)}
+    return found | {name for name in used - own if re.match("_[a-z]", name)}
+
+
+def test_what_is_private_of_a_library_has_an_upper_bound() -> None:
+    trees: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "src").rglob("*.py")]
+    assert foreign_private_names(trees) - PUBLIC == set(PRIVATE)
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    lines = [*PROJECT["project"]["dependencies"], *(line for extra in extras for line in extra)]
+    bounds = {canonicalize_name(one.name): one.specifier for one in map(Requirement, lines)}
+    for library in PRIVATE.values():
+        assert any(bound.operator == "<" for bound in bounds[library]), library
 
 
 def test_every_optional_package_is_used() -> None:
@@ -138,7 +166,9 @@ def test_the_newest_versions_are_held_back_by_nothing_but_torch(versions: Module
     """And by the first version of the server that may change what its first promises."""
     lines = versions.wanted("newest", torch="2.13.0")
     pinned = [line for line in lines if re.search("[<=]=|<|~", line.replace(">=", ""))]
-    assert sorted(pinned) == ["fastapi<1,>=0.115", "torch==2.13.0", "uvicorn<1,>=0.32"]
+    assert sorted(pinned) == [
+        *("fastapi<1,>=0.115", "mcp<3,>=2.3", "optuna<6,>=4", "scipy<2,>=1.15", "torch==2.13.0", "uvicorn<1,>=0.32"),
+    ]
 
 
 def test_every_extra_has_a_smoke_test(wheel: ModuleType) -> None:

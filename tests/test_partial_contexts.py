@@ -213,7 +213,7 @@ def test_a_context_is_completed_later() -> None:
     assert run.late
     assert not first.late
     late.tell_context(1, {"shift": "night"})
-    with pytest.raises(InvalidContextError, match="known already"):
+    with pytest.raises(InvalidContextError):
         late.tell_context(1, {"humidity": 41, "viscosity": 3})
     late.tell_context(1, {"viscosity": 3})
     whole.tell({"speed": 0.5}, context, 2.0)
@@ -234,7 +234,7 @@ def test_nan_is_a_mistake_but_for_an_empty_cell_of_a_frame() -> None:
     optimizer.observe_context(pd.DataFrame({"humidity": [40.0, np.nan], "shift": ["day", "night"]}))
     rows, _ = optimizer.context_log.weighted(3, None)
     assert np.array_equal(rows, [[40, np.nan, 0], [np.nan, np.nan, 1]], equal_nan=True)
-    with pytest.raises(InvalidContextError, match="nothing is known"):
+    with pytest.raises(InvalidContextError):
         optimizer.observe_context([{"humidity": None}])
     assert "NaN" not in optimizer.to_json()
     assert same_state(Optimizer.from_json(optimizer.to_json()).state, optimizer.state)
@@ -293,7 +293,7 @@ def test_whatever_is_accepted_can_be_read_again(given_: list[tuple[str, Any, Any
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(one, two, strict=True))
 
 
-def test_every_door_takes_some_of_a_context(tmp_path: Path) -> None:
+def test_every_interface_takes_some_of_a_context(tmp_path: Path) -> None:
     study = Study.open(tmp_path / "one.db", SPACE, initial=3)
     rng = np.random.default_rng(0)
     for k in range(10):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import edrbo
-from edrbo.errors import EdrboError, InvalidContextError, UnknownNameError
+from edrbo.errors import EdrboError, InvalidContextError, NothingReportedError, SeveralOutcomesError, UnknownNameError
 
 Problem = Callable[[float, np.ndarray], float]
 
@@ -152,7 +152,7 @@ def test_failures_are_avoided_where_they_happen() -> None:
     space = edrbo.Space({"x": (0, 1)}, {"c": (0, 1)})
     optimizer = edrbo.Optimizer(space, seed=0)
     draw = np.random.default_rng(0)
-    for _ in range(70):
+    for _ in range(50):
         x, c = float(draw.random()), float(draw.random())
         if x > 0.5 and c > 0.5:
             optimizer.tell({"x": x}, {"c": c}, failed=True)
@@ -164,26 +164,26 @@ def test_failures_are_avoided_where_they_happen() -> None:
 
 
 def test_what_cannot_be_is_said() -> None:
-    with pytest.raises(InvalidContextError, match="no context variables"):
+    with pytest.raises(InvalidContextError):
         edrbo.Optimizer(edrbo.Space({"x": (0, 1)})).policy()
     optimizer = known_well(track, n=4, d_c=2)
-    with pytest.raises(EdrboError, match="nothing was reported"):
+    with pytest.raises(NothingReportedError):
         edrbo.Optimizer(optimizer.space).policy()
-    with pytest.raises(InvalidContextError, match="'c9' is not a context variable"):
+    with pytest.raises(InvalidContextError, match="'c9'"):
         optimizer.policy(known=["c9"])
-    with pytest.raises(InvalidContextError, match="no context variable is known"):
+    with pytest.raises(InvalidContextError):
         optimizer.policy(known=[])
-    with pytest.raises(InvalidContextError, match="'c1' is missing"):
+    with pytest.raises(InvalidContextError, match="'c1'"):
         optimizer.policy(contexts=[{"c0": 0.5}])
     with pytest.raises((UnknownNameError, EdrboError), match="nonsense"):
         optimizer.policy(goal="nonsense")
     outcomes = {"a": edrbo.Maximize(), "b": edrbo.Limit(upper=1.0)}
     several = edrbo.Optimizer(optimizer.space, outcomes=outcomes)
-    with pytest.raises(EdrboError, match="single outcome"):
+    with pytest.raises(SeveralOutcomesError):
         several.policy()
     blind = edrbo.Optimizer(optimizer.space, "ucb")
     blind.tell({"x": 0.5}, {"c0": 0.1, "c1": 0.2}, 1.0)
-    with pytest.raises(EdrboError, match="takes contexts for noise"):
+    with pytest.raises(EdrboError):
         blind.policy()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from importlib import import_module
 from pathlib import Path
@@ -93,3 +94,20 @@ def test_every_page_is_in_the_menu_and_the_list() -> None:
     for page in PAGES:
         assert f"reference/{page.name}" in menu
         assert page.name == "index.md" or f"({page.name})" in listed
+
+
+def test_no_public_signature_hides_its_arguments() -> None:
+    """``**choices: Any`` shows nothing in ``help()``. What other libraries call has their signature."""
+    theirs = {"condition_on_observations", "savefig", "redirect_request"}
+    found = []
+    for path in sorted((ROOT / "src" / "edrbo").rglob("*.py")):
+        if "web" in path.parts:  # templates take what a page names
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        outer = [node for part in tree.body for node in ([part] if not isinstance(part, ast.ClassDef) else part.body)]
+        for node in outer:
+            if isinstance(node, ast.FunctionDef) and node.args.kwarg and not node.name.startswith("_"):
+                annotation = node.args.kwarg.annotation
+                if annotation is not None and ast.unparse(annotation) == "Any" and node.name not in theirs:
+                    found.append(f"{path.name}: {node.name}")
+    assert found == ["settings.py: of_call"]  # the arguments of the others, under their names

@@ -41,7 +41,7 @@ def test_rows_at_once_are_rows_one_by_one(values: Any) -> None:
         one, two = (found.state.of_outcome(name) for found in (once, looped))
         for a, b in zip(vars(one.observations).values(), vars(two.observations).values(), strict=True):
             np.testing.assert_array_equal(a, b)
-        assert one.owners == [0, 0, 1, 1, 2, 2]
+        assert one.owners.tolist() == [0, 0, 1, 1, 2, 2]
         assert len(one.log) == len(two.log) == 9
         answers = [found.predict({"speed": 0.4}, outcome=name).expected for found in (once, looped)]
         assert answers[0] == pytest.approx(answers[1], rel=1e-9)

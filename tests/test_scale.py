@@ -105,7 +105,7 @@ def test_contexts_far_outside_are_drawn_in_and_stay_in_order() -> None:
     assert coded.max() < 10
     back = np.array([row["c"] for row in space.decode_contexts(coded, scale)])
     np.testing.assert_allclose(back, far[:, 0], rtol=1e-10, atol=1e-12)
-    step = 1e-6  # no kink where the coding bends
+    step = 1e-6  # no kink where the coding has another slope
     ends = space.encode_contexts([30.0 - step, 30.0, 30.0 + step, 30.0 + 2 * step], scale)[:, 0]
     np.testing.assert_allclose(np.diff(ends), step / 10, rtol=1e-5)
 

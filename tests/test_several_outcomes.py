@@ -16,7 +16,7 @@ from edrbo.acquisition.penalties import LimitPenalty, Margin, margin
 from edrbo.acquisition.scores import UCB
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
+from edrbo.errors import EdrboError, InvalidValueError, SeveralOutcomesError, UnknownNameError
 from edrbo.optimizer.joint_posterior import Chance, allowed_share, probability_of
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.outcomes import Units
@@ -182,7 +182,7 @@ def test_what_is_known_of_the_distribution_is_used(reported: Optimizer, found: e
     assert calm.design["x"] == pytest.approx(0.75, abs=0.05)
 
 
-def test_asking_is_hopeful_about_limits_and_not_more(reported: Optimizer) -> None:
+def test_asking_is_optimistic_about_limits_and_not_more(reported: Optimizer) -> None:
     before = reported.state
     three = reported.ask(3)
     reported.go_on(before)
@@ -233,23 +233,23 @@ def test_predictions_of_each(reported: Optimizer) -> None:
     assert reported.predict(designs, outcome="g").expected == pytest.approx([0.1, 0.9], abs=0.05)
     assert reported.predict(designs, outcome="g").value == pytest.approx([1.0, 0.0], abs=0.1)
     assert reported.predict(designs).expected == pytest.approx([0.1, 0.9], abs=0.05)
-    with pytest.raises(UnknownNameError, match="'h' is not an outcome"):
+    with pytest.raises(UnknownNameError, match="'h'"):
         reported.predict(designs, outcome="h")
 
 
 def test_what_cannot_be_answered(reported: Optimizer) -> None:
-    with pytest.raises(InvalidValueError, match="takes contexts for noise"):
+    with pytest.raises(InvalidValueError):
         Optimizer(SPACE, "ucb", outcomes=OUTCOMES)
     untold = Optimizer(SPACE, outcomes=OUTCOMES)
     untold.tell({"x": 0.5}, [0.5], {"y": 1.0})
-    with pytest.raises(EdrboError, match="'g' was never reported"):
+    with pytest.raises(EdrboError, match="'g'"):
         untold.recommend()
     untold.tell({"x": 0.6}, [0.6], {"g": 1.0})
     for _ in range(6):
         untold.ask()  # a limit of which nothing is known does not limit
     front = Optimizer(SPACE, outcomes={"y": edrbo.Maximize(), "g": edrbo.Minimize()})
     tell_rows(front, 6)
-    with pytest.raises(EdrboError, match="y and g have no single best design"):
+    with pytest.raises(SeveralOutcomesError):
         front.recommend()
     with pytest.raises(EdrboError, match="trade-off"):
         reported.tradeoff()
@@ -261,7 +261,7 @@ def test_the_loop_takes_several_outcomes() -> None:
 
     found = edrbo.maximize(f, SPACE, 4, method="erbo", outcomes=OUTCOMES)
     assert set(found.recommendation.outcomes) == {"y", "g"}
-    with pytest.raises(EdrboError, match="no single best design"):  # before anything is run
+    with pytest.raises(SeveralOutcomesError):  # before anything is run
         edrbo.maximize(f, SPACE, 4, outcomes={"y": edrbo.Maximize(), "g": edrbo.Minimize()})
 
 

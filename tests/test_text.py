@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edrbo import Space
-from edrbo.optimizer.answers import OutcomeAnswer, TriedRun
+from edrbo import Limit, Maximize, Space
+from edrbo.optimizer.answers import LikelyDesign, OutcomeAnswer, TriedRun
+from edrbo.records.outcomes import Outcomes
 from edrbo.records.settings import Settings
 from edrbo.text import answer_text, range_text, rounded
 
@@ -42,10 +43,16 @@ ANSWER: Any = SimpleNamespace(  # what is read of a Recommendation
     disagreement=0.3,
     context_effect={"humidity": 0.5896},
     distribution_error=0.0,
+    approximation=None,
     observations=12,
     success=None,
     outcomes={},
     limits_hold=None,
+    likely=None,
+    earlier={},
+    noise_sd=None,
+    drift_half_life=None,
+    process_change=None,
 )
 
 
@@ -115,7 +122,7 @@ def test_the_facts() -> None:
         (0.3, 0.05, "reach:90", "go on", "ten more runs would likely bring 0.050"),
     ],
 )
-def test_what_is_left_to_gain_is_said_as_a_decision(
+def test_what_is_still_to_gain_is_said_as_a_decision(
     gap: float, more: float, goal: str, value: str, explanation: str
 ) -> None:
     found = facts(optimality_gap=gap, expected_improvement_10=more, goal=goal)
@@ -147,6 +154,45 @@ def test_of_several_outcomes_each_is_reported() -> None:
     assert "gloss" not in found
     doubts = answer_text(other(outcomes={"roughness": limit}, limits_hold=False), SETTINGS).doubts
     assert "keep the limit on roughness" in doubts[0]
+
+
+def test_an_approximation_is_said() -> None:
+    assert "approximated" not in facts()
+    said = facts(approximation={"inducing_points": 384, "leave_out": 0.0123})["approximated"]
+    assert said == ("384 runs stand for all", "so that many runs take little time; what they leave out is ± 0.012 GU")
+
+
+def test_what_is_missing_for_a_limit_is_said_with_the_arithmetic() -> None:
+    wanted = Outcomes((("gloss", Maximize()), ("roughness", Limit(upper=2.0))))
+    settings = replace(SETTINGS, outcomes=wanted)
+    limit = OutcomeAnswer("≤ 2 um", "um", 1.8, (1.5, 2.1), (1.0, 2.5), 0.95, (0.9, 1.0), 0.5, contexts_known=19.0)
+    other_best = LikelyDesign({"speed": 44.0}, 97.31, (92.0, 102.0))
+    answer = other(outcomes={"roughness": limit}, limits_hold=False, likely=other_best)
+    _, needs, likely = answer_text(answer, settings).doubts
+    assert "45 conditions must be known" in needs
+    assert "there are 19" in needs
+    assert "ask for 85 % (probability=0.85)" in needs
+    assert likely.endswith("speed 44: gloss 97 GU on average (95 % sure: 92 to 102).")
+    assert 0.95**45 <= 0.1 < 0.95**44  # so many, all of which keep the limit: what breaks it is Beta(1, n)
+    assert 0.85**19 <= 0.1 < 0.9**19
+    enough = replace(limit, contexts_known=45.0)
+    assert len(answer_text(other(outcomes={"roughness": enough}, limits_hold=False), settings).doubts) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [
+        ({"is_extrapolation": True}, "try these settings"),
+        ({"limits_hold": False}, "go on"),
+        ({"success": 0.3}, "go on"),
+        ({"optimality_gap": 2.0, "expected_improvement_10": 0.4}, "stop"),
+    ],
+)
+def test_the_next_step_is_said_once(changes: dict[str, object], step: str) -> None:
+    text = answer_text(other(**changes), SETTINGS)
+    (fact,) = [fact for fact in text.facts if fact.label == "next step"]
+    assert fact.value == step
+    assert text.next.startswith(f"Next: {step}. ")
 
 
 def test_doubts_are_said_before_anybody_relies_on_the_answer() -> None:

@@ -59,9 +59,9 @@ def test_what_is_no_tolerance(given: object) -> None:
 def test_contradictions() -> None:
     with pytest.raises(InvalidSpaceError, match="logarithmic"):
         edrbo.Real(1, 10, log=True, tolerance=1.0)
-    with pytest.raises(InvalidSpaceError, match="as wide as the bounds"):
+    with pytest.raises(InvalidSpaceError):
         edrbo.Real(0, 1, tolerance=0.6)
-    with pytest.raises(InvalidSpaceError, match="context variable 'c' has a tolerance"):
+    with pytest.raises(InvalidSpaceError, match="'c'"):
         edrbo.Space({"x": (0, 1)}, {"c": edrbo.Real(0, 1, tolerance=0.1)})
 
 
@@ -79,7 +79,7 @@ def test_everywhere_it_is_kept(tmp_path: Path) -> None:
     (tmp_path / "line.toml").write_text(text)
     described = read_toml(tmp_path / "line.toml")
     assert described.settings.space.design["x"] == edrbo.Real(10, 60, tolerance="±2 %")
-    with described.open("always") as study:
+    with edrbo.Study.described(described, "always") as study:
         study.tell({"x": 20}, None, 1.0)
         study.tell({"x": 30}, None, 2.0)
         again = edrbo.Optimizer.from_json(study.optimizer.to_json())

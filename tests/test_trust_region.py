@@ -45,7 +45,7 @@ def test_a_quadratic_is_done_in_one_round() -> None:
 
 
 @pytest.mark.parametrize("low", [[0.6, 0.5], [1.4, 0.5], [1.4, -0.3]])
-def test_a_guide_that_bends_otherwise_leads_to_the_objectives_own_minimum(low: list[float]) -> None:
+def test_a_guide_of_another_curvature_leads_to_the_objectives_own_minimum(low: list[float]) -> None:
     objective = Counted(low, [[30.0, 8.0], [8.0, 12.0]])
     guide = Counted([0.5, 0.5], [[15.0, 0.0], [0.0, 20.0]], wavy=0.0)
     start = np.array([[0.75, 0.45], [0.9, 0.1]])

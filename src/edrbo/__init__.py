@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from edrbo.optimizer.loop import Result, maximize, minimize
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.recommendation import Recommendation
+    from edrbo.records.earlier import EarlierStudy
     from edrbo.records.goals import (
         CVaR,
         Expected,
@@ -47,6 +48,7 @@ _HOME = {
     "Client": "edrbo.client",
     "Categorical": "edrbo.space",
     "EDRBOSampler": "edrbo.integrations.optuna",
+    "EarlierStudy": "edrbo.records.earlier",
     "Ensemble": "edrbo.integrations.botorch",
     "Expected": "edrbo.records.goals",
     "Goal": "edrbo.records.goals",
@@ -84,6 +86,7 @@ __all__ = [
     "Categorical",
     "Client",
     "EDRBOSampler",
+    "EarlierStudy",
     "Ensemble",
     "Expected",
     "Goal",

@@ -17,13 +17,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
-from typing import Any
+from typing import Any, overload
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from edrbo import errors
-from edrbo.errors import EdrboError, InvalidValueError, StoppedError, StudyError, UnavailableError
+from edrbo.errors import EdrboError, InvalidValueError, StoppedError, StudyError, UnavailableError, UnknownStudyError
 
 Value = float | int | str | bool
 Values = Mapping[str, Value]
@@ -132,19 +132,47 @@ class Client:
         word = name if name in known else next((word for word, one in known.items() if one == name), None)
         if word is None:
             there = ", ".join(map(repr, known.values())) or "none"
-            raise StudyError(f"there is no study {name!r} on {self.url}", f"studies there: {there}")
+            raise UnknownStudyError(f"there is no study {name!r} on {self.url}", f"studies there: {there}")
         return RemoteStudy(self, word)
 
-    def new(self, name: str, design: Sequence[Mapping[str, Any]], **settings: Any) -> RemoteStudy:
+    def new(
+        self,
+        name: str,
+        design: Sequence[Mapping[str, Any]],
+        *,
+        context: Sequence[Mapping[str, Any]] = (),
+        constraints: Sequence[str] = (),
+        direction: str = "maximize",
+        goal: str = "",
+        aim: str = "operate",
+        outcome: str = "",
+        unit: str = "",
+        context_distribution: str = "",
+        cost: str = "",
+        outcomes: Sequence[str] = (),
+        settings: Mapping[str, Any] | None = None,
+    ) -> RemoteStudy:
         """Make a study; the fields are those of ``POST /api/v1/new``.
 
         Args:
             name: of the study.
             design: a dict for each variable: name, kind, low, high, …
-            settings: context, direction, goal and the others that the address takes.
+            context: the same for each context variable.
+            constraints: what designs satisfy, as "x1 + x2 <= 1".
+            direction: "maximize" or "minimize".
+            goal: what best means, as "cvar:0.1".
+            aim: "operate" if every run counts, "identify" if only the design in the end does.
+            outcome: what is measured, as "gloss".
+            unit: the unit of what is measured.
+            context_distribution: the distribution of contexts, if you know it, as "humidity = norm(55, 12)".
+            cost: what a run costs, as "1 + 9 * x".
+            outcomes: of several, what each is for: "gloss=maximize", "roughness <= 2 um".
+            settings: the other settings by name: method, seed, initial, …
         """
-        word = self._post("/new", {"name": name, "design": [dict(one) for one in design], **settings})["study"]
-        return RemoteStudy(self, str(word))
+        body = {field: value for field, value in locals().items() if field != "self"}
+        body |= {"design": [dict(one) for one in design], "context": [dict(one) for one in context]}
+        body |= {"constraints": list(constraints), "outcomes": list(outcomes), "settings": dict(settings or {})}
+        return RemoteStudy(self, str(self._post("/new", body)["study"]))
 
     def healthy(self) -> bool:
         """Whether the server answers and can read its studies."""
@@ -220,26 +248,76 @@ class RemoteStudy:
     def __repr__(self) -> str:
         return f"RemoteStudy({self.client.url!r}, {self.word!r})"
 
+    @overload
     def ask(
         self,
-        count: int = 1,
+        n: None = None,
         *,
+        forecast: Sequence[Values] | None = None,
         context: Values | None = None,
+        fixed: Values | None = None,
+        candidates: Sequence[Values] | None = None,
+        repeat: bool | None = None,
+        by: str | None = None,
+        patience: float = 600.0,
+    ) -> RemoteSuggestion: ...
+    @overload
+    def ask(
+        self,
+        n: int,
+        *,
+        forecast: Sequence[Values] | None = None,
+        context: Values | None = None,
+        fixed: Values | None = None,
+        candidates: Sequence[Values] | None = None,
+        repeat: bool | None = None,
+        by: str | None = None,
+        patience: float = 600.0,
+    ) -> list[RemoteSuggestion]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        forecast: Sequence[Values] | None = None,
+        context: Values | None = None,
+        fixed: Values | None = None,
+        candidates: Sequence[Values] | None = None,
+        repeat: bool | None = None,
         by: str | None = None,
         patience: float = 600.0,
     ) -> RemoteSuggestion | list[RemoteSuggestion]:
-        """A design to try, or a list of ``count`` of them; they are pending from then on.
+        """The next design, or a list of ``n``; pending until somebody tells it.
 
         Args:
-            count: how many.
-            context: what is known of the context they will meet.
+            n: how many; None: one, which is not in a list.
+            forecast: contexts to expect, in place of the distribution that is estimated.
+            context: the context that will be met, or some of it.
+            fixed: variables that are held, values by name.
+            candidates: the only designs to choose from.
+            repeat: whether a candidate may be suggested that was reported already; by default as it makes sense.
             by: who asks; a token of a person says it by itself.
             patience: seconds to wait until they are worked out.
         """
-        body = {"key": _key(), "count": count, "context": _plain(context), "by": by}
-        job = self._follow(self._write("ask", body), patience)
-        found = [RemoteSuggestion(one["id"], one["design"], one["cost"]) for one in job["result"]]
-        return found[0] if count == 1 else found
+        body: dict[str, Any] = {
+            "count": 1 if n is None else n,
+            "context": _plain(context),
+            "fixed": _plain(fixed),
+            "by": by,
+        }
+        body |= {"forecast": _plain_rows(forecast), "candidates": _plain_rows(candidates), "repeat": repeat}
+        found = self._suggestions("ask", body, patience)
+        return found[0] if n is None else found
+
+    def claim(self, *, stale_after: float = 60.0, patience: float = 60.0) -> RemoteSuggestion | None:
+        """A suggestion that waits for its outcome and that nobody seems to evaluate, to be evaluated here; None if
+        there is none. Nobody else gets it for the next ``stale_after`` seconds.
+
+        Args:
+            stale_after: seconds since it was handed out, or since its worker gave a sign of life.
+            patience: seconds to wait for the server.
+        """
+        found = self._suggestions("claim", {"stale_after": stale_after}, patience)
+        return found[0] if found else None
 
     def tell(
         self,
@@ -247,14 +325,18 @@ class RemoteStudy:
         context: Values | None = None,
         value: float | Mapping[str, float] | None = None,
         *,
-        failed: bool = False,
-        design: Values | None = None,
+        contexts: Sequence[Values] | None = None,
+        values: Sequence[float | Mapping[str, float]] | None = None,
         control: float | None = None,
         noise_variance: float | Mapping[str, float] | None = None,
         cost: float | None = None,
+        failed: bool = False,
+        design: Values | None = None,
         why: str | None = None,
         note: str | None = None,
         by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
     ) -> Receipt:
         """Report an outcome.
 
@@ -262,53 +344,103 @@ class RemoteStudy:
             suggestion: of ``ask``, the number of its run, or a design of one's own.
             context: what was met, by name; None if it is not known yet.
             value: the outcome, or several by name.
-            failed: that there was none.
-            design: what was really set, if it was not what was suggested.
+            contexts: of several rows of one run, in place of ``context``.
+            values: of several rows of one run, in place of ``value``.
             control: what a reference run gave in the same context; the value counts relative to it.
             noise_variance: known variance of the measurement.
             cost: what the run cost.
+            failed: that there was none.
+            design: what was really set, if it was not what was suggested.
             why: the reason of a failure.
-            note: words to keep with it.
+            note: words to keep with the record.
             by: who reports; a token of a person says it by itself.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        body: dict[str, Any] = {"context": _plain(context), "failed": failed, "why": why, "note": note, "by": by}
+        body: dict[str, Any] = {"context": _plain(context), "failed": failed, "why": why}
         if isinstance(suggestion, Mapping):
             body["design"] = _plain(suggestion)
         else:
-            body["id"] = _number(suggestion)
-            body["design"] = _plain(design)
-        body["outcomes" if isinstance(value, Mapping) else "value"] = _plain_value(value)
+            body |= {"id": _number(suggestion), "design": _plain(design)}
+        body |= _result(value)
         body |= {"noise_variance": _plain_value(noise_variance), "cost": cost, "control": control}
-        return self._enter("tell", body)
+        if values is not None:
+            met = [None] * len(values) if contexts is None else contexts
+            if len(met) != len(values):
+                hint = "give a value for each context"
+                raise InvalidValueError(f"there are {len(met)} contexts and {len(values)} values", hint)
+            rows = [{"context": _plain(c), **_result(v)} for c, v in zip(met, values, strict=True)]
+            body["rows"] = [{name: part for name, part in row.items() if part is not None} for row in rows]
+        return self._enter("tell", body, note, by, at, key)
 
-    def cancel(self, suggestion: RemoteSuggestion | int, why: str | None = None, *, by: str | None = None) -> Receipt:
+    def cancel(
+        self,
+        suggestion: RemoteSuggestion | int,
+        why: str | None = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
         """A suggestion that will not be run.
 
         Args:
             suggestion: it, or its number.
             why: the reason.
+            note: words to keep with the record.
             by: who says so.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        return self._enter("cancel", {"id": _number(suggestion), "why": why, "by": by})
+        return self._enter("cancel", {"id": _number(suggestion), "why": why}, note, by, at, key)
 
-    def tell_context(self, run: RemoteSuggestion | int, context: Values, *, by: str | None = None) -> Receipt:
+    def tell_context(
+        self,
+        suggestion: RemoteSuggestion | int,
+        context: Values,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
         """The context of an outcome that was reported without one.
 
         Args:
-            run: its number.
+            suggestion: it, or the number of its run.
             context: what was met, by name.
+            note: words to keep with the record.
             by: who says so.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        return self._enter("context-tell", {"id": _number(run), "context": _plain(context), "by": by})
+        body = {"id": _number(suggestion), "context": _plain(context)}
+        return self._enter("context-tell", body, note, by, at, key)
 
-    def observe_context(self, rows: Sequence[Values], *, by: str | None = None) -> Receipt:
+    def observe_context(
+        self,
+        samples: Values | Sequence[Values],
+        weights: Sequence[float] | None = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
         """Contexts that were seen without an outcome.
 
         Args:
-            rows: one or more, by name.
+            samples: one or more, by name.
+            weights: what each of them counts, by default one.
+            note: words to keep with the record.
             by: who saw them.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        return self._enter("context-add", {"rows": [_plain(row) for row in rows], "by": by})
+        rows = [samples] if isinstance(samples, Mapping) else samples
+        body = {"rows": _plain_rows(rows), "weights": None if weights is None else [float(part) for part in weights]}
+        return self._enter("context-add", body, note, by, at, key)
 
     def correct(
         self,
@@ -316,12 +448,16 @@ class RemoteStudy:
         *,
         value: float | Mapping[str, float] | None = None,
         context: Values | None = None,
-        design: Values | None = None,
         control: float | None = None,
-        noise_variance: float | None = None,
+        noise_variance: float | Mapping[str, float] | None = None,
         cost: float | None = None,
+        design: Values | None = None,
+        row: int | None = None,
         why: str | None = None,
+        note: str | None = None,
         by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
     ) -> Receipt:
         """What was reported of a run was wrong; the history keeps both.
 
@@ -329,90 +465,158 @@ class RemoteStudy:
             run: its number.
             value: the right outcome, or several by name.
             context: the right context.
-            design: what was really set.
             control: what the reference run really gave.
             noise_variance: the right variance.
             cost: the right cost.
+            design: what was really set.
+            row: of a run of several rows, the one that was wrong.
             why: the reason.
+            note: words to keep with the record.
             by: who corrects.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
         body: dict[str, Any] = {"id": _number(run), "context": _plain(context), "design": _plain(design)}
-        body["outcomes" if isinstance(value, Mapping) else "value"] = _plain_value(value)
-        body |= {"control": control, "noise_variance": noise_variance, "cost": cost}
-        return self._enter("correct", {**body, "why": why, "by": by})
+        body |= {**_result(value), "row": row, "cost": cost, "why": why}
+        body |= {"control": control, "noise_variance": _plain_value(noise_variance)}
+        return self._enter("correct", body, note, by, at, key)
 
-    def drop(self, run: RemoteSuggestion | int, why: str | None = None, *, by: str | None = None) -> Receipt:
+    def drop(
+        self,
+        run: RemoteSuggestion | int,
+        why: str | None = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
         """Leave a run out: it stays on record, and nothing is learned from it.
 
         Args:
             run: its number.
             why: the reason.
+            note: words to keep with the record.
             by: who says so.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        return self._enter("drop", {"id": _number(run), "why": why, "by": by})
+        return self._enter("drop", {"id": _number(run), "why": why}, note, by, at, key)
 
-    def restore(self, run: RemoteSuggestion | int, *, by: str | None = None) -> Receipt:
+    def restore(
+        self,
+        run: RemoteSuggestion | int,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
         """Learn again from a run that was left out.
 
         Args:
             run: its number.
+            note: words to keep with the record.
             by: who says so.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        return self._enter("restore", {"id": _number(run), "by": by})
+        return self._enter("restore", {"id": _number(run)}, note, by, at, key)
 
-    def note(self, run: RemoteSuggestion | int, words: str, *, by: str | None = None) -> Receipt:
+    def note(
+        self,
+        run: RemoteSuggestion | int,
+        text: str,
+        *,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
         """Words about a run.
 
         Args:
             run: its number.
-            words: what there is to say.
+            text: what there is to say.
             by: who says it.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        return self._enter("note", {"id": _number(run), "note": words, "by": by})
+        return self._enter("note", {"id": _number(run)}, text, by, at, key)
 
-    def undo(self, ref: str | None = None, *, by: str | None = None) -> Receipt:
+    def undo(
+        self,
+        ref: str | None = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
         """Take back the last entry, or another one.
 
         Args:
             ref: of a ``Receipt``.
+            note: words to keep with the record.
             by: who says so.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        return self._enter("undo", {"ref": ref, "by": by})
+        return self._enter("undo", {"ref": ref}, note, by, at, key)
 
-    def amend(self, *, by: str | None = None, note: str | None = None, **settings: Any) -> Receipt:
+    def amend(
+        self,
+        settings: Mapping[str, Any],
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        at: float | None = None,
+        key: str | None = None,
+    ) -> Receipt:
         """Change settings; what was before stays on record.
 
         Args:
-            by: who changes them.
+            settings: those of ``POST /api/v1/studies/NAME/amend`` by name: design, context, goal, settings, …
             note: words to keep with the record.
-            settings: those of ``POST /api/v1/studies/NAME/amend``: design, context, goal, settings, …
+            by: who changes them.
+            at: when, in seconds since 1970; by default now.
+            key: the sender's own name for the record, 8 to 80 letters and digits: sent twice, it is stored once.
         """
-        return self._enter("amend", {"by": by, "note": note, **settings})
+        return self._enter("amend", settings, note, by, at, key)
 
     def recommend(
-        self, *, context: Values | None = None, goal: str | None = None, patience: float = 180.0
+        self,
+        *,
+        goal: str | None = None,
+        context: Values | None = None,
+        fixed: Values | None = None,
+        patience: float = 180.0,
     ) -> RemoteRecommendation:
         """The design to use.
 
         Args:
-            context: for this context alone; all context variables by name.
             goal: another goal than the study's own, as "cvar:0.1".
+            context: for this context alone; all context variables by name.
+            fixed: variables that are held, values by name.
             patience: seconds to wait until it is worked out.
         """
-        found = self._answer("recommend", patience, **_context_query(context), **_given(goal=goal))
+        query = {**_named("context", context), **_named("fixed", fixed), **_given(goal=goal)}
+        found = self._answer("recommend", patience, **query)
         if "front" in found:
             raise InvalidValueError("this study has several main outcomes", "ask for its front()")
         facts = tuple((str(label), str(value), str(about)) for label, value, about in found["facts"])
         return RemoteRecommendation(found["design"], found["record"], facts)
 
-    def front(self, *, context: Values | None = None, patience: float = 180.0) -> RemoteAnswer:
+    def front(
+        self, *, context: Values | None = None, fixed: Values | None = None, patience: float = 180.0
+    ) -> RemoteAnswer:
         """Designs of which none is better than another in all main outcomes.
 
         Args:
             context: for this context alone; all context variables by name.
+            fixed: variables that are held, values by name.
             patience: seconds to wait until it is worked out.
         """
-        found = self._answer("recommend", patience, **_context_query(context))
+        found = self._answer("recommend", patience, **_named("context", context), **_named("fixed", fixed))
         if "front" not in found:
             raise InvalidValueError("this study has one main outcome", "ask for its recommend()")
         front = found["front"]
@@ -436,9 +640,8 @@ class RemoteStudy:
             outcome: one of several, the main one by default.
             patience: seconds to wait until it is worked out.
         """
-        query = {f"design.{name}": value for name, value in (_plain(design) or {}).items()}
-        more = {**_context_query(context), **_given(goal=goal, outcome=outcome)}
-        return dict(self._answer("predict", patience, **query, **more)["record"])
+        query = {**_named("design", design), **_named("context", context), **_given(goal=goal, outcome=outcome)}
+        return dict(self._answer("predict", patience, **query)["record"])
 
     def policy(self, *, known: str | Sequence[str] | None = None, patience: float = 180.0) -> RemoteAnswer:
         """The best design for each context, and what it is worth to know the context before choosing.
@@ -486,6 +689,10 @@ class RemoteStudy:
         """
         return list(self._read("runs", **({"status": status} if status else {})))
 
+    def implausible(self) -> list[tuple[int, tuple[str, ...]]]:
+        """Runs reported that look wrong beside the others or beside what was expected of them: number and reasons."""
+        return [(int(one["run"]), tuple(map(str, one["reasons"]))) for one in self._read("implausible")]
+
     def export(self) -> str:
         """Everything as CSV, which ``edrbo import`` gives back exactly."""
         return str(self._read("export"))
@@ -506,8 +713,22 @@ class RemoteStudy:
         sent = {name: part for name, part in body.items() if part is not None}
         return self.client._post(f"/studies/{quote(self.word)}/{operation}", sent)
 
-    def _enter(self, operation: str, body: Mapping[str, Any]) -> Receipt:
-        found = self._write(operation, {"key": _key(), **body})
+    def _suggestions(self, operation: str, body: Mapping[str, Any], patience: float) -> list[RemoteSuggestion]:
+        job = self._follow(self._write(operation, {"key": _key(), **body}), patience)
+        return [RemoteSuggestion(one["id"], one["design"], one["cost"]) for one in job["result"]]
+
+    def _enter(
+        self,
+        operation: str,
+        body: Mapping[str, Any],
+        note: str | None,
+        by: str | None,
+        at: float | None,
+        key: str | None,
+    ) -> Receipt:
+        waited = None if at is None else max(0.0, time.time() - at)
+        stamp = {"key": key or _key(), "note": note, "by": by, "waited": waited}
+        found = self._write(operation, {**body, **stamp})
         return Receipt(found["ref"], found["words"], tuple(found["warnings"]), found["observations"])
 
     def _follow(self, job: Any, patience: float) -> Any:
@@ -544,6 +765,15 @@ def _plain(values: Values | None) -> dict[str, Value] | None:
     return None if values is None else {str(name): _plain_value(value) for name, value in values.items()}
 
 
+def _plain_rows(rows: Sequence[Values] | None) -> list[dict[str, Value] | None] | None:
+    return None if rows is None else [_plain(row) for row in rows]
+
+
+def _result(value: Any) -> dict[str, Any]:
+    """One outcome, or several by name."""
+    return {"outcomes" if isinstance(value, Mapping) else "value": _plain_value(value)}
+
+
 def _plain_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return _plain(value)
@@ -554,8 +784,9 @@ def _given(**parts: str | None) -> dict[str, Value]:
     return {name: part for name, part in parts.items() if part is not None}
 
 
-def _context_query(context: Values | None) -> dict[str, Value]:
-    return {f"context.{name}": value for name, value in (_plain(context) or {}).items()}
+def _named(role: str, values: Values | None) -> dict[str, Value]:
+    """As a query has them: ``context.humidity=40``."""
+    return {f"{role}.{name}": value for name, value in (_plain(values) or {}).items()}
 
 
 def _remote_answer(found: Mapping[str, Any]) -> RemoteAnswer:

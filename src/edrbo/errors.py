@@ -58,8 +58,36 @@ class StudyError(EdrboError):
     """A study that cannot be opened, written or understood."""
 
 
+class UnknownStudyError(StudyError):
+    """There is no study there, or none of this name."""
+
+
+class ExistsAlreadyError(StudyError):
+    """A file or a study stands where one would be written."""
+
+
+class OtherSettingsError(StudyError):
+    """A study was opened with settings that are not its own."""
+
+
 class UnavailableError(StudyError):
     """The disk or the database with the study cannot be used now: try again later."""
+
+
+class NotStorableError(EdrboError, ValueError):
+    """Python code, or a part that no name is known of: a study and JSON cannot hold it."""
+
+
+class NothingReportedError(EdrboError):
+    """There is no outcome yet to answer from."""
+
+
+class SeveralOutcomesError(EdrboError):
+    """A question that has an answer with one main outcome only."""
+
+
+class AllTriedError(EdrboError):
+    """Every candidate was tried, or is being tried."""
 
 
 class StoppedError(EdrboError):
@@ -84,6 +112,10 @@ class ImplausibleWarning(EdrboWarning):
 
 class NarrowContextsWarning(EdrboWarning):
     """The contexts seen fill a small part of their bounds only, so that the model takes its scale from them."""
+
+
+class NoScaleWarning(EdrboWarning):
+    """One outcome says nothing of how far another may be: an answer's intervals are infinite."""
 
 
 class InvalidEventError(EdrboError, ValueError):

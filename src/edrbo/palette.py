@@ -46,7 +46,7 @@ def shade(share: float) -> str:
 
 
 @dataclass(frozen=True)
-class Look:
+class Theme:
     """Light or dark. Of the eight colors only black cannot be seen on a dark page: it becomes ``ink``."""
 
     paper: str
@@ -55,8 +55,8 @@ class Look:
     grid: str
 
 
-LIGHT = Look("#FFFFFF", BLACK, GRAY, GRID)
-DARK = Look("#12161C", "#E8ECF1", "#A5AFBB", "#2F3742")
+LIGHT = Theme("#FFFFFF", BLACK, GRAY, GRID)
+DARK = Theme("#12161C", "#E8ECF1", "#A5AFBB", "#2F3742")
 
 
 # What is stored is the same whenever it is drawn, and has fonts that journals take (Type 3 is what they refuse).

@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 
 from edrbo.acquisition.scores import SQRT2
 from edrbo.charts import Axis, Band, Bars, Chart, Heat, Line, Mark, Points, Rule, Spans, number, span
-from edrbo.errors import EdrboError, InvalidSpaceError
+from edrbo.errors import EdrboError, InvalidSpaceError, NothingReportedError
 from edrbo.optimizer.answers import Prediction
 from edrbo.optimizer.calibration import Z95, LeaveOneOut, leave_one_out
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.optimizer.pareto import ParetoFront
 from edrbo.optimizer.recommendation import Recommendation
+from edrbo.optimizer.sensitivity import Sensitivity, Share
 from edrbo.optimizer.tradeoff import Tradeoff
 from edrbo.optimizer.training_data import TrainingData
+from edrbo.palette import notebook_figure
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextLog
 from edrbo.records.descriptions import (
@@ -49,7 +51,7 @@ from edrbo.space import Space, Variable
 from edrbo.space.point_tables import close_match
 from edrbo.space.variables import format_value
 from edrbo.streams import stream
-from edrbo.text import range_text, rounded, with_unit
+from edrbo.text import SHARES, range_text, rounded, share_text, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +64,7 @@ __all__ = [
     "contexts",
     "progress",
     "results",
+    "sensitivity",
     "slices",
     "surface",
     "timeline",
@@ -88,7 +91,7 @@ MOST_DOTS = 1_500  # in one chart
 MOST_BARS = 80  # runs of a timeline
 MOST_ANSWERS = 12  # earlier answers that are worked out again
 DRAWN = 2_000  # contexts that stand for a long history
-FEW = 10  # contexts of which a distribution is nothing but noise
+FEWEST_CONTEXTS = 10  # contexts of which a distribution is nothing but noise
 BEYOND = 0.35  # of the range of what was measured: how far the interval of an answer widens an axis
 
 
@@ -297,7 +300,7 @@ class Pictures:
     def _run_points(
         self, runs: Sequence[Run], x: Sequence[float], outcome: str, label: str = "result", *, faint: bool = False
     ) -> list[Mark]:
-        """Dots of runs at ``x``: those that break a limit and those left out are told apart."""
+        """Dots of runs at ``x``: those that break a limit and those left out look different."""
         rows = [
             (run, at, y)
             for run, at in zip(runs, x, strict=True)
@@ -665,6 +668,52 @@ class Pictures:
         axes = [Axis.of(self.outcomes[name], end) for name, end in zip((one, other), ends, strict=True)]
         return Chart(f"{other} against {one}", axes[0], axes[1], tuple(marks))
 
+    # ---------------------------------------------------------------- what matters
+
+    @cached_property
+    def sensitivities(self) -> dict[str, Sensitivity]:
+        """What matters, of each outcome of which at least two values are known."""
+        measured = {
+            name: sum(outcome_of(run, name, self.settings) is not None for run in self.reported)
+            for name in self.outcomes
+        }
+        several = self.settings.outcomes is not None
+        found: dict[str, Sensitivity] = {}
+        for name in (name for name, count in measured.items() if count > 1):
+            found[name] = self.optimizer.sensitivity(outcome=name if several else None)
+        return found
+
+    def influences(self, found: Sensitivity) -> Chart:
+        """How much of the differences between results each variable makes, the strongest on top."""
+        variables = sorted(found.variables.items(), key=lambda pair: pair[1].total.value)
+        marks, places = list[Mark](), [float(k) for k in range(len(variables))]
+        alone = [min(one.first.value, one.total.value) for _, one in variables]
+        whole = [one.total.value for _, one in variables]
+        said = [
+            f"{name}: {share_text(one.first)} by itself, {share_text(one.total)} with the others"
+            for name, one in variables
+        ]
+        marks.append(Spans(places, [0.0] * len(places), _hundreds(alone), "blue", "by itself", said))
+        marks.append(Spans(places, _hundreds(alone), _hundreds(whole), "grey", "only together with others", said))
+        marks.append(_level_whiskers([one.total for _, one in variables], places, said))
+        upward = Axis.of("", (0.0, 1.0), [name for name, _ in variables])
+        title = f"What moves {found.outcome}" if found.outcome != "value" else "What moves the result"
+        return Chart(title, Axis.of("share of all differences [%]", (0.0, 104.0)), upward, tuple(marks))
+
+    def shares(self, found: Sensitivity) -> Chart:
+        """Where the differences between results come from, noise among them."""
+        parts = sorted(found.shares.items(), key=lambda pair: pair[1].value)
+        said = [f"{SHARES[name]}: {share_text(one)}" for name, one in parts]
+        places = [float(k) for k in range(len(parts))]
+        values = _hundreds([one.value for _, one in parts])
+        marks: tuple[Mark, ...] = (
+            Spans(places, [0.0] * len(places), values, "blue", "of all differences", said),
+            _level_whiskers([one for _, one in parts], places, said),
+        )
+        upward = Axis.of("", (0.0, 1.0), [SHORT_SHARES.get(name, name) for name, _ in parts])
+        title = "Where the differences come from" + f": {found.outcome}" * (len(self.outcomes) > 1)
+        return Chart(title, Axis.of("share of all differences [%]", (0.0, 104.0)), upward, marks)
+
     # ---------------------------------------------------------------- how the answer moved
 
     @cached_property
@@ -725,7 +774,7 @@ class Pictures:
 
     def _rows_by_context(self, k: int) -> list[Mark]:
         """The rows of runs that have several."""
-        data, owners = self.optimizer.observations, self.state.owners
+        data, owners = self.optimizer.observations, self.state.owners.tolist()
         rows = [
             i
             for i in range(len(data.y))
@@ -762,8 +811,8 @@ class Pictures:
         (low, high), labels = self._context_axis(k, values)
         edges = np.linspace(low, high, 1 + _bins(len(values))) if labels is None else np.arange(len(labels) + 1) - 0.5
         cut = len(values) - self.recent
-        told_apart = min(cut, self.recent) >= FEW
-        groups = [values[:cut], values[cut:]] if told_apart else [values]
+        in_two = min(cut, self.recent) >= FEWEST_CONTEXTS
+        groups = [values[:cut], values[cut:]] if in_two else [values]
         heights = [np.histogram(some, edges)[0] / max(len(some), 1) for some in groups]
         said = [
             f"{self._met_text(k, a)} to {self._met_text(k, b)}: {100 * part:.0f} %"
@@ -771,9 +820,9 @@ class Pictures:
             else f"{labels[i]}: {100 * part:.0f} %"
             for i, (a, b, part) in enumerate(zip(edges[:-1], edges[1:], heights[0], strict=True))
         ]
-        bars = Bars(edges.tolist(), (100 * heights[0]).tolist(), "blue", "earlier" if told_apart else "all", said)
+        bars = Bars(edges.tolist(), (100 * heights[0]).tolist(), "blue", "earlier" if in_two else "all", said)
         marks: list[Mark] = [bars]
-        if told_apart:
+        if in_two:
             outline = (100 * heights[1]).tolist()
             marks.append(Bars(edges.tolist(), outline, "orange", f"the last {self.recent}", filled=False))
         top = 112 * float(max(part.max(initial=0.01) for part in heights))
@@ -801,7 +850,7 @@ class Pictures:
         low, high = span([*actual.tolist(), *predicted.tolist()])
         keep = thinned(predicted, actual, most=300)
         inside = np.abs(actual - predicted) <= reach
-        owners = [self.state.owners[row] for row in self.state.training_order]
+        owners = self.state.owners[self.state.training_order].tolist()
         marks: list[Mark] = [Line([low, high], [low, high], "grey", "as predicted", dashed=True)]
         for chosen, color, words in (
             (keep[inside[keep]], "blue", "within its 95 %"),
@@ -871,6 +920,20 @@ def _whiskers(places: list[float], mean: Array, lower: Array, upper: Array, labe
     return Points(places, mean.tolist(), "blue", label, tips, size=5.0, lower=ends[0], upper=ends[1])
 
 
+SHORT_SHARES = {"designs": "settings", "contexts": "conditions", "both": "together"}
+
+
+def _hundreds(shares: Sequence[float]) -> list[float]:
+    return [100.0 * share for share in shares]
+
+
+def _level_whiskers(shares: Sequence[Share], places: Sequence[float], tips: Sequence[str]) -> Points:
+    """How sure shares of a variance are."""
+    low, high = _hundreds([one.interval[0] for one in shares]), _hundreds([one.interval[1] for one in shares])
+    values = _hundreds([one.value for one in shares])
+    return Points(values, places, "grey", "95 % sure", tips, size=2.6, left=low, right=high)
+
+
 def _range(values: Array) -> tuple[float, float]:
     return float(values.min()), float(values.max())
 
@@ -914,6 +977,19 @@ def results(of: Drawable, ax: Sequence[Axes] | None = None) -> Figure:
     """
     pictures = _reported(of)
     return _figure([pictures.ranked(), pictures.distribution_of_results()], ax)
+
+
+def sensitivity(of: Drawable, outcome: str | None = None, ax: Sequence[Axes] | None = None) -> Figure:
+    """What matters: how much of the differences between results each variable makes, and what they come from.
+
+    Args:
+        of: an ``Optimizer``, a ``Study`` or the ``Result`` of a loop.
+        outcome: one of several, the main one by default.
+        ax: where to draw; two of them.
+    """
+    pictures = _reported(of)
+    found = pictures.optimizer.sensitivity(outcome=outcome)
+    return _figure([pictures.influences(found), pictures.shares(found)], ax)
 
 
 def timeline(of: Drawable, ax: Axes | None = None) -> Figure:
@@ -1042,6 +1118,10 @@ def belief(of: Drawable, truth: Callable[[Array], Array] | None = None, ax: Sequ
         values = np.array(part.values, dtype=np.float64)
         true = Line(values.tolist(), truth(values).tolist(), "grey", "true", dashed=True)
         average = replace(average, marks=(*average.marks, true))
+    if ax is None:  # the map beside the two others, so that all can be read at the width of a page
+        figure = notebook_figure()(figsize=(11, 5.2), layout="constrained", dpi=110)
+        places = figure.subplot_mosaic([["map", "average"], ["map", "average"], ["map", "contexts"]])
+        ax = [places[name] for name in ("map", "average", "contexts")]
     return _figure([pictures.surface(design, context), average, pictures.context_distribution(0)], ax)
 
 
@@ -1055,7 +1135,7 @@ def _optimizer(of: Drawable) -> Optimizer:
 def _reported(of: Drawable) -> Pictures:
     optimizer = _optimizer(of)
     if len(optimizer) == 0:
-        raise EdrboError("nothing was reported yet, so nothing can be drawn", "tell at least one value")
+        raise NothingReportedError("nothing was reported yet, so nothing can be drawn", "tell at least one value")
     return Pictures(optimizer)
 
 

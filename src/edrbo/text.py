@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from edrbo.records.descriptions import describe_context, describe_design, format_outcome, heading, outcome_headings
+from edrbo.records.descriptions import (
+    describe_context,
+    describe_design,
+    describe_need,
+    format_outcome,
+    heading,
+    outcome_headings,
+)
 from edrbo.records.goals import parse_goal
 from edrbo.records.settings import Settings
 from edrbo.space.variables import number_text
@@ -21,7 +28,7 @@ TOO_EARLY = "too early to say how sure this is"
 UNKNOWN = "not known yet"
 VAGUE = "wider than all results lie apart, so that it says next to nothing"
 NEXT_STEP = "next step"
-WORTHWHILE, SMALL = 0.02, 0.1  # of how far results lie apart: what ten more runs should bring, and what may be left
+WORTHWHILE, SMALL_GAP = 0.02, 0.1  # of how far results lie apart: what ten more runs should bring, and what may be left
 MOST_FIGURES = 12  # of a number whose interval is very narrow beside it
 SOURCES = {
     "model": "not known of the process",
@@ -31,7 +38,7 @@ SOURCES = {
 
 
 class TriedText(Protocol):
-    """A run that was tried, as it is told."""
+    """A run that was tried, as it is shown."""
 
     @property
     def run(self) -> int: ...
@@ -44,7 +51,7 @@ class TriedText(Protocol):
 
 
 class OutcomeText(Protocol):
-    """What is expected of one of several outcomes, as it is told."""
+    """What is expected of one of several outcomes, as it is shown."""
 
     @property
     def aim(self) -> str: ...
@@ -58,11 +65,46 @@ class OutcomeText(Protocol):
     def unit(self) -> str: ...
     @property
     def holds(self) -> float | None: ...
+    @property
+    def contexts_known(self) -> float | None: ...
+
+
+class LikelyText(Protocol):
+    """A design that keeps the limits as far as can be expected, as it is told."""
+
+    @property
+    def design(self) -> Mapping[str, Any]: ...
+    @property
+    def expected(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+
+
+class ProcessChangeText(Protocol):
+    """Since when the process is another, as it is told."""
+
+    @property
+    def run(self) -> int: ...
+    @property
+    def outcome(self) -> str: ...
+
+
+class NoiseSdText(Protocol):
+    """How far single results scatter, as it is told."""
+
+    @property
+    def here(self) -> float: ...
+    @property
+    def least(self) -> float: ...
+    @property
+    def most(self) -> float: ...
 
 
 class RecommendationText(Protocol):
     """What a recommendation says; what it is made of stands above this module."""
 
+    @property
+    def design(self) -> Mapping[str, Any]: ...
     @property
     def goal(self) -> str: ...
     @property
@@ -102,15 +144,27 @@ class RecommendationText(Protocol):
     @property
     def success(self) -> float | None: ...
     @property
+    def earlier(self) -> Mapping[str, Mapping[str, float]]: ...
+    @property
     def nearest(self) -> Sequence[TriedText]: ...
     @property
     def outcomes(self) -> Mapping[str, OutcomeText]: ...
     @property
     def limits_hold(self) -> bool | None: ...
+    @property
+    def approximation(self) -> Mapping[str, float] | None: ...
+    @property
+    def process_change(self) -> ProcessChangeText | None: ...
+    @property
+    def noise_sd(self) -> NoiseSdText | None: ...
+    @property
+    def drift_half_life(self) -> float | None: ...
+    @property
+    def likely(self) -> LikelyText | None: ...
 
 
 class PointText(Protocol):
-    """A design of a front, as it is told."""
+    """A design of a front, as it is shown."""
 
     @property
     def design(self) -> Mapping[str, Any]: ...
@@ -123,7 +177,7 @@ class PointText(Protocol):
 
 
 class FrontText(Protocol):
-    """A front, as it is told."""
+    """A front, as it is shown."""
 
     @property
     def points(self) -> Sequence[PointText]: ...
@@ -136,7 +190,7 @@ class FrontText(Protocol):
 
 
 class PolicyRowText(Protocol):
-    """A context of a policy, as it is told."""
+    """A context of a policy, as it is shown."""
 
     @property
     def context(self) -> Mapping[str, Any]: ...
@@ -149,7 +203,7 @@ class PolicyRowText(Protocol):
 
 
 class PolicyText(Protocol):
-    """A policy, as it is told."""
+    """A policy, as it is shown."""
 
     @property
     def goal(self) -> str: ...
@@ -174,7 +228,7 @@ class PolicyText(Protocol):
 
 
 class ShareText(Protocol):
-    """A share of a variance, as it is told."""
+    """A share of a variance, as it is shown."""
 
     @property
     def value(self) -> float: ...
@@ -183,7 +237,7 @@ class ShareText(Protocol):
 
 
 class InfluenceText(Protocol):
-    """What a variable does, as it is told."""
+    """What a variable does, as it is shown."""
 
     @property
     def role(self) -> str: ...
@@ -194,7 +248,7 @@ class InfluenceText(Protocol):
 
 
 class SensitivityText(Protocol):
-    """What matters, as it is told."""
+    """What matters, as it is shown."""
 
     @property
     def variables(self) -> Mapping[str, InfluenceText]: ...
@@ -325,7 +379,8 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
             else "next to nothing"
         )
         facts.append(Fact("ten more runs would bring", more, "how much better the answer is then expected to be"))
-        facts.append(_next_step(found, settings))
+    if (step := _next_step(found, settings)) is not None:
+        facts.append(step)
     facts.append(Fact("on the safe side", fine(found.robust), "the average, allowing for models that disagree"))
     if found.context_effect and found.radius > 0:  # otherwise it is the expected value, and no bound
         moved = f"the average if conditions move by {percent(found.radius)} of their range in the worst way; 95 % sure"
@@ -340,7 +395,20 @@ def _facts(found: RecommendationText, settings: Settings) -> list[Fact]:
     ]
     if found.success is not None:
         facts.append(Fact("succeeds with", percent(found.success), "how probable it is that such a run gives a result"))
-    return facts
+    return facts + [_earlier_fact(name, one) for name, one in found.earlier.items()]
+
+
+HARDLY = 0.3  # correlation below which an earlier study says next to nothing
+
+
+def _earlier_fact(name: str, one: Mapping[str, float]) -> Fact:
+    """How much an earlier study counts."""
+    related, runs = one["correlation"], f"its {one['runs']:.0f} runs"
+    if abs(related) < HARDLY:
+        words = f"{runs} are hardly like those here, and count for next to nothing"
+    else:
+        words = f"{runs} explain up to {percent(related**2)} of how results differ here"
+    return Fact(f"like {name}", f"correlation {related:.2f}", words)
 
 
 def _spread(found: RecommendationText, kind: str) -> float:
@@ -350,8 +418,14 @@ def _spread(found: RecommendationText, kind: str) -> float:
     return found.outcome_spread * (found.outcome_spread if kind == "squared outcome" else 1.0)  # ** would overflow
 
 
-def _next_step(found: RecommendationText, settings: Settings) -> Fact:
-    """Whether more runs pay, of an answer whose bounds are finite."""
+def _next_step(found: RecommendationText, settings: Settings) -> Fact | None:
+    """Whether to try what is recommended, to go on, or to stop; None where nobody can say yet."""
+    if found.is_extrapolation or found.beats_observations:
+        return Fact(NEXT_STEP, "try these settings", "enter the result before anybody relies on them")
+    if found.limits_hold is False or (found.success is not None and found.success < settings.least_success - ROUNDING):
+        return Fact(NEXT_STEP, "go on", "more suggestions make this surer")
+    if not (math.isfinite(found.expected_improvement_10) and math.isfinite(found.optimality_gap)):
+        return None
     goal = parse_goal(found.goal)
     gap, more, spread = found.optimality_gap, found.expected_improvement_10, _spread(found, goal.kind)
     most = with_unit(_two(gap), goal.unit(settings.unit))
@@ -360,7 +434,7 @@ def _next_step(found: RecommendationText, settings: Settings) -> Fact:
         return Fact(NEXT_STEP, "go on", f"ten more runs would likely bring {bring}")
     if gap > spread:
         return Fact(NEXT_STEP, "go on", "too little is known yet to say how much better other settings may be")
-    if gap > SMALL * spread:
+    if gap > SMALL_GAP * spread:
         return Fact(NEXT_STEP, "stop, or look elsewhere", f"ten more runs would bring little; at most {most} is left")
     return Fact(NEXT_STEP, "stop", f"at most {most} is left to gain, and ten more runs would bring little of it")
 
@@ -385,13 +459,25 @@ def _sources(found: RecommendationText, settings: Settings) -> list[Fact]:
         bound = "95 % sure that no other settings are better by more"
         vague = found.optimality_gap > _spread(found, parse_goal(found.goal).kind)
         lines.append(Fact("left to gain", most, f"{bound}; {VAGUE}" if vague else bound))
+    if (noise := found.noise_sd) is not None:
+        among = f"standard deviation; from {_two(noise.least)} to {_two(noise.most)} among the runs: the noise varies"
+        lines.append(Fact("single runs scatter", with_unit(_two(noise.here), unit), among))
+    if found.drift_half_life is not None:
+        half = f"after {_two(found.drift_half_life)} runs"
+        lines.append(Fact("wear", half, "what was known then counts half: old runs say less about now"))
     for name, effect in found.context_effect.items():
         lines.append(Fact(f"moves with {name}", _half(effect, unit), "how much the result changes with it"))
+    if found.approximation is not None:
+        points, error = int(found.approximation["inducing_points"]), found.approximation["leave_out"]
+        left = f"so that many runs take little time; what they leave out is {_half(error, unit)}"
+        lines.append(Fact("approximated", f"{points} runs stand for all", left))
     return lines
 
 
 def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
     doubts = []
+    if found.process_change is not None:
+        doubts.append(change_text(settings, found.process_change))
     if found.is_extrapolation:
         doubts.append("Nothing like this was tried: even the nearest run is far away. Try it before relying on it.")
     if found.beats_observations:
@@ -399,24 +485,47 @@ def _doubts(found: RecommendationText, settings: Settings) -> list[str]:
     if found.limits_hold is False:
         names = " and ".join(f"the limit on {name}" for name, one in found.outcomes.items() if one.holds is not None)
         doubts.append(f"No settings are known yet that keep {names} as surely as was asked for; these come closest.")
+        doubts += _needs(found, settings)
+        if found.likely is not None and found.likely.design != found.design:
+            doubts.append(_likely(found.likely, settings))
     if found.success is not None and found.success < settings.least_success - ROUNDING:
         asked = percent(settings.least_success)
         doubts.append(f"It may well fail: nothing that was tried succeeds with the {asked} asked for.")
     return doubts
 
 
+def change_text(settings: Settings, change: ProcessChangeText) -> str:
+    """That the process has changed, since when, and what can be done."""
+    what = "Results come" if settings.outcomes is None else f"Results of {change.outcome} come"
+    remedy = (
+        "leave out the runs before it" if settings.drift is not None else "set drift, or leave out the runs before it"
+    )
+    return (
+        f"{what} otherwise since about run {change.run}: the process seems to have changed. "
+        f"If it has, {remedy}; if run {change.run} or those after it are mistyped, correct them."
+    )
+
+
+def _needs(found: RecommendationText, settings: Settings) -> list[str]:
+    """What is missing before limits can be assured."""
+    limits = {} if settings.outcomes is None else settings.outcomes.limits
+    met = {name: found.outcomes[name].contexts_known for name in limits if name in found.outcomes}
+    needs = [describe_need(name, limits[name], known) for name, known in met.items() if known is not None]
+    return [need for need in needs if need]
+
+
+def _likely(found: LikelyText, settings: Settings) -> str:
+    """The alternative to an answer that gives much away to be sure."""
+    value = with_unit(rounded(found.expected, found.interval), settings.unit)
+    words = f"{describe_design(settings.space, found.design)}: {settings.outcome} {value} on average"
+    best = "Best of what keeps the limits as far as can be expected, without being sure"
+    return f"{best}: {words} ({sure_text(found.interval)})."
+
+
 def _next(found: RecommendationText, settings: Settings) -> str:
-    """Whether to stop, to go on, or to try what is recommended."""
-    if found.is_extrapolation or found.beats_observations:
-        return "Next: try these settings, and enter the result."
-    if found.limits_hold is False or (found.success is not None and found.success < settings.least_success - ROUNDING):
-        return "Next: go on with suggestions until this is surer."
-    if not math.isfinite(found.expected_improvement_10):
-        return ""
-    if found.expected_improvement_10 <= 0:
-        return "Next: stop here, more runs would bring next to nothing."
-    more = with_unit(_two(found.expected_improvement_10), parse_goal(found.goal).unit(settings.unit))
-    return f"Next: use these settings, or go on if about {more} is worth ten more runs."
+    """The next step as a sentence."""
+    step = _next_step(found, settings)
+    return "" if step is None else f"Next: {step.value}. {step.explanation[:1].upper()}{step.explanation[1:]}."
 
 
 def _price(found: RecommendationText, settings: Settings) -> list[Fact]:

@@ -19,7 +19,7 @@ given as the paper states it; for a real problem choose β by what works.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -39,15 +39,13 @@ from edrbo.acquisition.confidence import (
     rkhs_norm_lower_estimate,
 )
 from edrbo.errors import InvalidValueError
-from edrbo.palette import BLUE, GRAY, GRID, VERMILION
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.exact_gp import ExactGP
 from edrbo.surrogate.kernels import Hyperparameters, get_kernel, gram, scaled_sqdist
 from edrbo.surrogate.scaling import Scaling
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    pass
 
 
 __all__ = [
@@ -239,6 +237,7 @@ class FixedSurrogate(Surrogate):
     """
 
     fits: ClassVar[bool] = False
+    learns_from_earlier: ClassVar[bool] = False
 
     lengthscale: float | tuple[float, ...] | tuple[tuple[float, ...], ...] = 0.5
     noise_variance: float = 0.01
@@ -288,49 +287,3 @@ class FixedSurrogate(Surrogate):
     def _known(self, Yvar: Tensor | None) -> Tensor | None:
         """Known noise variances in the units of the posterior."""
         return None if Yvar is None else Yvar / (self.noise_variance if self.scaled else 1.0)
-
-
-IMPOSSIBLE = "no run can get here"
-
-
-def draw_bounds(panels: Mapping[str, RegretBounds]) -> Figure:
-    """A panel for each title: the three curves on a log axis, with their last values written at the end."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.4 * len(panels), 4.2), layout="constrained", dpi=130)
-    for axes, (title, bounds) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
-        _draw_panel(axes, bounds)
-        axes.set_title(title, fontsize=11)
-    figure.supylabel("cumulative regret", fontsize=10)
-    return figure
-
-
-def _draw_panel(axes: Axes, bounds: RegretBounds) -> None:
-    steps = np.arange(1, len(bounds.regret) + 1)
-    curves = (
-        (bounds.theorem, VERMILION, "--", "theorem"),
-        (bounds.trivial, GRAY, "-.", "trivial: T · range"),
-        (bounds.regret, BLUE, "-", "realized"),
-    )
-    for values, color, dashes, label in curves:
-        axes.plot(steps, values, color=color, linestyle=dashes, linewidth=1.8)
-        end = (float(steps[-1]), float(values[-1]))
-        axes.annotate(
-            f"{label}\n{end[1]:,.0f}",
-            end,
-            (6, 0),
-            textcoords="offset points",
-            color=color,
-            va="center",
-            fontsize=9,
-            backgroundcolor="white",
-        )
-    axes.fill_between(steps, bounds.trivial, bounds.theorem.max() * 3, color=GRAY, alpha=0.1, linewidth=0)
-    axes.text(0.04, 0.955, IMPOSSIBLE, transform=axes.transAxes, color=GRAY, fontsize=9, va="top", style="italic")
-    axes.set_yscale("log")
-    axes.set_ylim(top=bounds.theorem.max() * 3)
-    axes.set_xlim(0, len(steps) * 1.3)
-    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= len(steps)])
-    axes.set_xlabel("evaluations T")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, which="major", color=GRID, linewidth=0.6)

@@ -298,7 +298,7 @@ def test_arguments() -> None:
     optimizer = Optimizer(SPACE, "ucb", initial=100)
     optimizer.tell(optimizer.ask(), [0.5], 1.0)
     own = {"speed": 2.0, "kind": "a"}
-    outcome_model = Optimizer(SPACE, "ucb", initial=100)  # learns once, since nothing is reported to it below
+    outcome_model = Optimizer(SPACE, "ucb", initial=100)  # learns once, since nothing is reported below
     outcome_model.tell(outcome_model.ask(), [0.5], 1.0)
     several = Optimizer(SPACE, "erbo", initial=1000, outcomes={"gloss": Maximize(), "haze": Limit(upper=1.0)})
     calls = {

@@ -4,7 +4,9 @@ and computations that nobody waits for."""
 from __future__ import annotations
 
 import io
+import json
 import logging
+import math
 import socket
 import threading
 from collections import Counter
@@ -19,11 +21,18 @@ pytest.importorskip("fastapi", reason="needs edrbo[web]")
 from live import Client, study_server
 
 from edrbo import Optimizer, Space, Study
-from edrbo.cancellation import cancellable
+from edrbo.cancellation import cancellable, checkpoint
 from edrbo.errors import StoppedError
+from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_import import plan_table
+from edrbo.lab.tables.sheet import make_sheet
+from edrbo.lab.tables.spreadsheet import export_xlsx, read_xlsx
+from edrbo.lab.web import api
 from edrbo.lab.web.jobs import GONE_AFTER, PATIENCE, Threads, Worker
 from edrbo.lab.web.security import MOST_AT_ONCE, Allowance, Guesses, Rules
 from edrbo.lab.web.server import LogFormatter
+from edrbo.lab.web.session import StudySession
+from edrbo.records.sanity import newly_doubtful
 
 OLD, NEW = "the-token-before-it", "the-token-of-today"
 SPACE = Space({"speed": (1.0, 9.0)}, {"humidity": (0.0, 1.0)})
@@ -290,17 +299,48 @@ def slow(gate: threading.Event) -> Callable[[], None]:
     return do
 
 
-def test_a_computation_ends_when_its_asker_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [kind for kind, seconds in GONE_AFTER.items() if seconds < math.inf])
+def test_a_computation_ends_when_its_asker_is_gone(kind: str) -> None:
     worker, gate = Worker(Threads(2)), threading.Event()
-    job = worker.submit("answer", "answer", "the answer", slow(gate), "a")
+    job = worker.submit("one", kind, "this", slow(gate), "a")
     assert gate.wait(60)
-    assert job.open
-    job.seen -= GONE_AFTER + 1
+    assert worker.open_jobs(kind) == [job]
+    job.seen -= GONE_AFTER[kind] - 1
+    assert worker.open_jobs(kind) == [job]  # somebody looks on
+    assert not job.ended.wait(0.1)
+    job.seen -= GONE_AFTER[kind] + 1
     assert job.ended.wait(60)
-    assert (job.status, job.error) == ("failed", "nobody waited for the answer")
-    again = worker.submit("answer", "answer", "the answer", lambda: 7, "a")  # somebody asks again
+    assert (job.status, job.error) == ("failed", "nobody waited for this")
+    again = worker.submit("one", kind, "this", lambda: 7, "a")  # somebody asks again
     assert again.ended.wait(60)
     assert again.result == 7
+
+
+def test_computations_end_with_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    threads, gate = Threads(2), threading.Event()
+    worker, other = Worker(threads), Worker(threads)
+    job = worker.submit("one", "ask", "this", slow(gate), "a")
+    broken = other.submit("two", "ask", "that", lambda: gate.wait(60) and job.ended.wait(60) and 1 / 0, "b")
+    assert gate.wait(60)
+    threads.stop()
+    assert job.ended.wait(60)
+    assert job.error == "the server was stopped"
+    assert broken.ended.wait(60)
+    assert caplog.records == []  # what a process does that is about to end is no news
+    assert worker.submit("three", "ask", "more", lambda: 1, "a").ended.wait(60)
+    assert worker.get("three").error == "the server was stopped"
+
+
+def test_a_server_that_ends_stops_what_it_computes(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, over = threading.Event(), threading.Event()
+    monkeypatch.setattr(StudySession, "inference", wanted(gate, over))
+    with study_server(tmp_path / "coating.db") as client:
+        client.get("/")
+        client.write("ask")
+        assert gate.wait(60)
+    assert over.wait(60)
 
 
 def test_a_computation_has_a_time_limit() -> None:
@@ -308,11 +348,66 @@ def test_a_computation_has_a_time_limit() -> None:
     job = worker.submit("ask 1", "ask", "the next suggestion", slow(gate), "a")
     assert gate.wait(60)
     assert job.begun is not None
-    job.seen -= 10 * GONE_AFTER  # who asked may leave
     job.begun -= PATIENCE["ask"] + 1
     assert job.ended.wait(60)
     assert job.error == "the next suggestion took longer than 600 seconds"
     assert worker.submit("ask 1", "ask", "the next suggestion", lambda: 7, "a") is job
+
+
+def wanted(gone: threading.Event, over: threading.Event) -> Callable[..., None]:
+    """Something that is computed in the thread of a request, until nobody wants it."""
+
+    def compute(*given: object, **more: object) -> None:
+        gone.set()  # the asker may leave now
+        try:
+            while True:
+                checkpoint()
+        finally:
+            over.set()
+
+    return compute
+
+
+def test_what_a_request_itself_computes_ends_when_its_asker_is_gone(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, over = threading.Event(), threading.Event()
+    monkeypatch.setattr(api, "preview", wanted(gone, over))
+    value = client.get("/api/v1/session").json["x-edrbo"]
+    body = json.dumps({"key": "a-key-of-mine", "text": "speed\tvalue\n1\t2\n"}).encode()
+    head = (
+        f"POST /api/v1/studies/coating/import HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nX-Edrbo: {value}\r\n"
+        f"Cookie: {'; '.join(f'{name}={value}' for name, value in client.cookies.items())}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", client.port)) as asker:
+        asker.sendall(head.encode() + body)
+        assert gone.wait(60)
+        assert not over.wait(0.1)
+    assert over.wait(60)
+
+
+def test_what_a_request_itself_computes_has_a_time_limit(study: Study, tmp_path: Path) -> None:
+    with study_server(tmp_path / "coating.db", Rules(answer_seconds=0.0)) as client:
+        client.get("/")
+        answer = client.post("/api/v1/studies/coating/import", {"key": "a-key-of-mine", "text": "speed\tvalue\n1\t2\n"})
+        assert (answer.status, answer.json["title"]) == (503, "this took longer than 0 seconds")
+        assert client.get("/s/coating/").status == 200  # where nothing is computed, nothing is stopped
+
+
+def test_long_loops_can_be_stopped(study: Study, tmp_path: Path) -> None:
+    with (tmp_path / "t.xlsx").open("wb") as file:
+        export_xlsx(study.state, file)
+    sheet = make_sheet("t", read_xlsx(tmp_path / "t.xlsx"), None)
+    loops: dict[str, Callable[[], object]] = {
+        "reading Excel": lambda: read_xlsx(tmp_path / "t.xlsx"),
+        "reading a table": lambda: plan_table(study.state, sheet),
+        "checking": lambda: list(newly_doubtful(study.state, study.state, [0])),
+        "writing a table": lambda: export_csv(study.state, io.StringIO()),
+    }
+    for name, loop in loops.items():
+        with pytest.raises(StoppedError), cancellable(lambda name=name: StoppedError(name)):
+            loop()
 
 
 def test_nothing_is_recorded_of_what_was_stopped() -> None:

@@ -98,7 +98,7 @@ def test_a_locked_archive_and_what_is_no_archive(tmp_path: Path) -> None:
             at = locked.find(mark, at + 4)
     for data in (bytes(locked), b"", b"PK\x05\x06" + bytes(18), b"speed,value\n1,2\n"):
         path.write_bytes(data)
-        with pytest.raises(StudyError, match="cannot be read as an Excel file"):
+        with pytest.raises(StudyError):
             read_xlsx(path)
     with pytest.raises((BadZipFile, StudyError)):
         read_xlsx(tmp_path)

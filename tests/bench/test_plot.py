@@ -125,7 +125,7 @@ def test_two_lines_are_strong_and_none_is_cut() -> None:
         widths = {method: line.get_linewidth() for method, line in zip(results.methods, axes.lines, strict=True)}
         assert max(widths, key=widths.__getitem__) == "edrbo"
         assert {method for method, width in widths.items() if width > THIN} == {"edrbo", rival}
-        assert len({tuple(band.get_facecolor()[0, :3]) for band in axes.collections}) == 2  # their bands, told apart
+        assert len({tuple(band.get_facecolor()[0, :3]) for band in axes.collections}) == 2  # their bands, distinct
         low, high = axes.get_ylim()
         for line in axes.lines:
             assert low < np.min(line.get_ydata())

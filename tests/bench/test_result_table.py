@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from edrbo.bench.analysis.results import FailedRun, Results, export, only_problems
 from edrbo.bench.analysis.stats import STATISTICS, significance, summarize
-from edrbo.bench.analysis.table import BEST, CSV_COLUMNS, SECOND, Entry, Row, Table, format_pair
+from edrbo.bench.analysis.table import BEST, CSV_COLUMNS, SECOND, Entry, Table, TableRow, format_pair
 from edrbo.bench.analysis.tables import RANK_ROW, notes, regret_table, render
 from edrbo.bench.run.journal import Failure
 from edrbo.errors import UnknownNameError
@@ -85,7 +85,7 @@ HOSTILE = r"a|b & 50% of_x \ {<u>} $*^~#[1](2)"
 
 def test_names_are_never_markup() -> None:
     entry = Entry(HOSTILE, "1|2", value=HOSTILE)
-    table = Table(f"{HOSTILE}\nsecond line", (HOSTILE,), (Row(HOSTILE, (entry,)),), corner=HOSTILE, note=HOSTILE)
+    table = Table(f"{HOSTILE}\nsecond line", (HOSTILE,), (TableRow(HOSTILE, (entry,)),), corner=HOSTILE, note=HOSTILE)
     markdown = table.to_markdown()
     for line in (line for line in markdown.splitlines() if line.startswith("|")):
         assert len(re.findall(r"(?<!\\)\|", line)) == 3  # bars that are not escaped

@@ -1,4 +1,4 @@
-"""Best designs are searched once: told of when that begins, kept on disk, left out on demand."""
+"""Best designs are searched once: announced, kept on disk, left out on demand."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def hill(width: float = 1.0) -> Problem:
     return Problem("hill", "", 1, iid(clipped_normal(0.4, 0.1)), f)
 
 
-def test_a_search_is_made_once_and_told_of(folder: Path) -> None:
-    told: list[str] = []
-    with remembering(told.append):
+def test_a_search_is_made_once_and_announced(folder: Path) -> None:
+    heard: list[str] = []
+    with remembering(heard.append):
         first = hill().x_star
         again = hill().x_star  # another value of the same problem, as another process would make
-    assert told == ["looking for the best design of hill (expected)"]
+    assert heard == ["looking for the best design of hill (expected)"]
     assert np.array_equal(first, again)
     assert np.array_equal(first, hill().x_star)  # without memory: searched, and the same
-    with remembering(told.append):
+    with remembering(heard.append):
         assert hill(2.0).x_star[0] == pytest.approx(float(first[0]), abs=1e-6)
         x, value = goal_optimum(hill(), CVaR(0.2))
         hill().robust_optimum(0.1)
-    assert len(told) == 4
+    assert len(heard) == 4
     assert value <= hill().optimum
     assert len(list(folder.rglob("*.json"))) == 4
     assert len(x) == 1
@@ -53,13 +53,13 @@ def test_a_search_is_made_once_and_told_of(folder: Path) -> None:
 
 @pytest.mark.parametrize("garbage", ["", "{}", "[2.0]", "[0.1, 0.2]", '["a"]', "[NaN]"])
 def test_a_file_that_makes_no_sense_is_searched_again(folder: Path, garbage: str) -> None:
-    told: list[str] = []
-    with remembering(told.append):
+    heard: list[str] = []
+    with remembering(heard.append):
         first = hill().x_star
         (file,) = folder.rglob("*.json")
         file.write_text(garbage)
         assert np.array_equal(hill().x_star, first)
-    assert len(told) == 2
+    assert len(heard) == 2
 
 
 def test_a_folder_that_cannot_be_written_costs_only_the_memory(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -71,13 +71,13 @@ def test_a_folder_that_cannot_be_written_costs_only_the_memory(monkeypatch: pyte
 
 
 def test_worlds_that_nobody_asks_for_are_not_searched() -> None:
-    told: list[str] = []
+    heard: list[str] = []
     some = Replicate("two-seasons", "random", 0, ReplicateSettings(3, 2, changes=False))
-    with remembering(told.append):
+    with remembering(heard.append):
         result = run_replicate(some)
     assert result.robust_regret == {}
     assert result.simple_regret >= 0
-    assert told == ["looking for the best design of two-seasons (expected)"] or told == []
+    assert heard == ["looking for the best design of two-seasons (expected)"] or heard == []
     assert some.record()["settings"]["changes"] is False
     assert "changes" not in Replicate("two-seasons", "random", 0, ReplicateSettings(3, 2)).record()["settings"]
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from edrbo.charts import Axis, Band, Bars, Chart, Heat, Line, Points, Rule, Spans, chart_html, number, span, typeset
 from edrbo.charts.description import date_ticks, tick_texts, ticks
 from edrbo.charts.figure import draw_all
+from edrbo.errors import InvalidValueError
 from edrbo.palette import CIVIDIS, NAMED, shade
 from edrbo.records.goals import Robust
 
@@ -239,7 +240,7 @@ def test_on_axes_that_are_given() -> None:
 
     axes = Figure().subplots(1, 2)
     assert draw_all([chart_of(), chart_of()], axes) is axes[0].figure
-    with pytest.raises(ValueError, match="2 charts and 1 axes"):
+    with pytest.raises(InvalidValueError):
         draw_all([chart_of(), chart_of()], axes[0])
 
 

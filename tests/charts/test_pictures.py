@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import edrbo
 from edrbo import Optimizer, Space, Study
 from edrbo.charts import Bars, Chart, Heat, Line, Points, Rule, Spans
-from edrbo.errors import EdrboError
+from edrbo.errors import NothingReportedError
 from edrbo.plot import Pictures, thinned
 from edrbo.space import Integer, Real
 
@@ -187,7 +187,7 @@ def test_the_timeline_holds_every_run(pictures: Pictures) -> None:
     )
 
 
-def test_few_conditions_are_not_told_apart(pictures: Pictures) -> None:
+def test_few_conditions_are_one_group(pictures: Pictures) -> None:
     marks = pictures.context_distribution(0).marks
     assert [mark.label for mark in marks if isinstance(mark, Bars)] == ["all"]
     assert sum(marks[0].heights) == pytest.approx(100.0)  # type: ignore[union-attr]
@@ -201,7 +201,7 @@ def test_a_wide_band_does_not_press_the_runs_into_a_corner(pictures: Pictures) -
 
 def test_charts_of_an_empty_study_say_so(tmp_path: Path) -> None:
     study = Study.open(tmp_path / "s.db", Space({"x": (0, 1)}))
-    with pytest.raises(EdrboError, match="nothing was reported"):
+    with pytest.raises(NothingReportedError):
         edrbo.plot.results(study)
 
 

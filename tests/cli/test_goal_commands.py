@@ -28,7 +28,7 @@ def lever(x: float, c: float) -> float:
 def study(edrbo: Run, folder: Path) -> Study:
     made = edrbo("new", "lever.toml", "-d", "x=0:1", "-c", "c=0:1", "--goal", "cvar:0.2", "--seed", 0, "--unit", "mm")
     assert made.code == 0, made.err
-    study = read_toml(folder / "lever.toml").open()
+    study = Study.described(read_toml(folder / "lever.toml"))
     draw = np.random.default_rng(0)
     for x in np.linspace(0, 1, 12):
         c = float(draw.uniform())
@@ -54,7 +54,7 @@ def test_a_study_keeps_and_follows_its_goal(study: Study, edrbo: Run) -> None:
 
 
 @pytest.mark.parametrize(("goal", "unit"), [("cvar:0.2", " mm"), ("reach:0.5", ""), ("hit:1", " mm²")])
-def test_what_is_left_to_gain_is_in_the_unit_of_the_goal(goal: str, unit: str, study: Study, edrbo: Run) -> None:
+def test_what_is_still_to_gain_is_in_the_unit_of_the_goal(goal: str, unit: str, study: Study, edrbo: Run) -> None:
     found = edrbo("recommend", "--goal", goal, "--json").json
     words = " ".join(edrbo("recommend", "--goal", goal).out.split())
     facts = {fact["label"]: fact["value"] for fact in found["facts"]}

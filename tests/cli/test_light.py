@@ -158,4 +158,4 @@ def test_a_tell_enters_thirty_modules_at_most(coating: Run) -> None:
     assert coating(*words).code == 0
     modules = entered(lambda: coating(*words))
     assert "/records/reducer.py" in modules
-    assert len(modules) <= 30, sorted(modules)
+    assert len(modules) <= 30, "\n".join(sorted(modules))

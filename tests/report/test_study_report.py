@@ -233,7 +233,7 @@ def test_in_a_browser(page: str, tmp_path: Path) -> None:
     path.write_text(page, encoding="utf-8")
     seen = dom(path, tmp_path)
     charts = page.count("<figure ")
-    assert charts == 22
+    assert charts == 24
     assert f'data-ready="{charts}"' in seen  # the script ran, under the page's own security policy
     title = re.search(r"<title>(.*?)</title>", seen, re.DOTALL)
     assert title is not None

@@ -36,7 +36,7 @@ def overtaken(study: Study, table: Path, act: Callable[[], object], times: int) 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_somebody_asks_meanwhile(where: str, tmp_path: Path, line: Space, times: int) -> None:
-    """The suggestion keeps its number, and can be told; the rows get others."""
+    """The suggestion keeps its number, and can be reported; the rows get others."""
     name = f"asks {times}"
     one, two = Study.open(where, line, name=name, initial=50), Study.open(where, name=name)
     table = tmp_path / "table.csv"
@@ -51,7 +51,7 @@ def test_somebody_asks_meanwhile(where: str, tmp_path: Path, line: Space, times:
 
 
 def test_somebody_tells_a_row_of_it_meanwhile(where: str, tmp_path: Path, line: Space) -> None:
-    """A row of a pending suggestion that is told meanwhile is known then, and everything is there once."""
+    """A row of a pending suggestion that is reported meanwhile is known then, and everything is there once."""
     one, two = Study.open(where, line, name="tells", initial=50), Study.open(where, name="tells")
     suggestion = one.ask()
     table = tmp_path / "table.csv"

@@ -10,7 +10,15 @@ import numpy as np
 import optuna
 import pytest
 
-from edrbo.errors import DamagedStudyError, EdrboError, NetworkFileWarning, StudyError, UnavailableError
+from edrbo.errors import (
+    DamagedStudyError,
+    EdrboError,
+    ExistsAlreadyError,
+    NetworkFileWarning,
+    StudyError,
+    UnavailableError,
+    UnknownStudyError,
+)
 from edrbo.integrations.optuna.export import export_study
 from edrbo.lab import Study
 from edrbo.lab.files import warn_of_network
@@ -124,7 +132,7 @@ def change(where: Path, statement: str) -> None:
 def test_a_changed_row_is_seen(where: Path, line: Space, statement: str) -> None:
     a_life(where, line)
     change(where, statement)
-    with pytest.raises(DamagedStudyError, match="is damaged") as caught:
+    with pytest.raises(DamagedStudyError) as caught:
         Study.open(where)
     assert "copy --salvage" in str(caught.value.hint)
     assert len(problems_of(where)) == 1
@@ -183,19 +191,19 @@ def test_a_backup_is_whole_and_private(where: Path, tmp_path: Path, line: Space)
     with Study.open(tmp_path / "backup.db") as again:
         assert same_state(again.state, state)
         again.tell({"speed": 3.0}, [0.5], 1.0)
-    with pytest.raises(StudyError, match="exists already"):
+    with pytest.raises(ExistsAlreadyError):
         back_up(where, tmp_path / "backup.db")
     back_up(where, tmp_path / "backup.db", force=True)
     assert len(Study.open(tmp_path / "backup.db")) == len(state.reported)
-    with pytest.raises(StudyError, match="in use"):
+    with pytest.raises(ExistsAlreadyError):
         back_up(where, where, force=True)
-    with Study.open(tmp_path / "backup.db"), pytest.raises(StudyError, match="in use"):
+    with Study.open(tmp_path / "backup.db"), pytest.raises(ExistsAlreadyError):
         back_up(where, tmp_path / "backup.db", force=True)  # SQLite's log of the old file would be taken for the new
-    with pytest.raises(StudyError, match="there is no study"):
+    with pytest.raises(UnknownStudyError):
         back_up(tmp_path / "missing.db", tmp_path / "x.db")
     with pytest.raises(StudyError, match="pg_dump"):
         back_up("postgresql://me@nowhere/lab", tmp_path / "x.db")
-    with pytest.raises(UnavailableError, match="cannot write"):
+    with pytest.raises(UnavailableError):
         back_up(where, tmp_path / "nowhere" / "x.db")
 
 
@@ -214,7 +222,7 @@ def test_copies_between_a_file_and_postgresql(where: Path, tmp_path: Path, line:
         assert study.ask() == first.ask()
     with pytest.raises(StudyError, match="already"):
         copy(where, postgresql)
-    with pytest.raises(StudyError, match="no study 'missing'"):
+    with pytest.raises(UnknownStudyError):
         copy(where, tmp_path / "other.db", name="missing")
     assert not (tmp_path / "other.db").exists()
 

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
+import torch  # noqa: F401 - in time: as it is imported, what it brings takes pickle apart
 
 import edrbo
 from edrbo.errors import StudyError
@@ -38,11 +39,7 @@ def test_nothing_is_unpickled(tmp_path: Path, line: Space, monkeypatch: pytest.M
 
 
 def test_no_module_of_studies_imports_pickle_or_a_shell() -> None:
-    files = [
-        *(SOURCE / "study").rglob("*.py"),
-        *(SOURCE / "lab" / "cli").glob("*.py"),
-        *(SOURCE / "lab" / "report").glob("*.py"),
-    ]
+    files = [*(SOURCE / "lab").rglob("*.py"), *(SOURCE / "records").rglob("*.py")]
     assert len(files) > 10
     for path in files:
         for node in ast.walk(ast.parse(path.read_text())):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from edrbo.errors import StudyError
 from edrbo.lab.config import read_toml, rewrite_toml, write_toml
 from edrbo.records.outcomes import Limit, Maximize
 from edrbo.records.settings import Settings
@@ -24,6 +25,14 @@ def there_and_back(path: Path, settings: Settings, name: str = "name") -> Settin
     found = read_toml(path)
     assert (found.name, found.storage) == (name, "postgresql://me@host/lab")
     return found.settings
+
+
+def test_a_storage_that_no_file_can_be(tmp_path: Path, line: Space) -> None:
+    write_toml(tmp_path / "study.toml", "x.db", "x", Settings(line))
+    text = (tmp_path / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text(text.replace('"x.db"', '"x\\u0000.db"'))
+    with pytest.raises(StudyError, match="cannot be the name of a file"):
+        read_toml(tmp_path / "study.toml")
 
 
 def test_everything(tmp_path: Path, everything: Space, space: Space) -> None:

@@ -36,7 +36,7 @@ WIDER = Space(design={"speed": (1.0, 20.0)}, context={"humidity": (0.0, 1.0)}).t
 
 
 def evaluate(study: Study, count: int, say) -> None:
-    """Ask and tell; ``say`` is reported after each call has returned."""
+    """Ask and tell; ``say`` is called after each call has returned."""
     for _ in range(count):
         suggestion = study.ask()
         say(["asked", suggestion.id, suggestion.design])

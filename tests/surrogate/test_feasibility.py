@@ -177,7 +177,7 @@ def test_the_covariance_is_one() -> None:
     assert torch.allclose(prior, members.size.square(), rtol=0.03)
 
 
-def test_middling_chances_are_no_more_hopeful_than_true() -> None:
+def test_middling_chances_are_no_more_optimistic_than_true() -> None:
     """Walls of two kinds in three variables, runs gathered beside some of them: of designs said to succeed in 30 to
     60 % of runs nearly as many do; it was 0.45 for 0.28. The shapes are none that the constants were chosen on."""
     said, true = [], []

@@ -14,7 +14,7 @@ from reference import random_data, uniform
 from torch import Tensor
 
 from edrbo.surrogate import ensemble
-from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, Surrogate, advance, fit_sizes
+from edrbo.surrogate.ensemble import FittedModel, Surrogate, advance, fit_sizes
 from edrbo.surrogate.kernels import Hyperparameters
 
 pytestmark = pytest.mark.torch_numeric
@@ -88,19 +88,20 @@ def test_every_path_to_a_model_gives_the_same_bits(noise_variance: Tensor | None
 @pytest.mark.usefixtures("sparse_fits")
 def test_every_fit_starts_from_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """And, for small data and each time the data have doubled, from the priors' modes as well."""
-    fit = Surrogate.fit
+    fit = Surrogate._hyperparameters
     starts: list[Hyperparameters | None] = []
     results: list[Hyperparameters] = []
     cold: dict[int, bool] = {}
 
-    def watched(self: Surrogate, X: Tensor, Y: Tensor, Yvar: Tensor | None = None, **search: Any) -> ExpertEnsemble:
-        model = fit(self, X, Y, Yvar, **search)
-        starts.append(search["start"])
-        results.append(model.gp.hyper)
-        cold[len(Y)] = search["cold"]
-        return model
+    def watched(self: Surrogate, X: Tensor, *rest: Any) -> Hyperparameters:
+        hyper = fit(self, X, *rest)
+        *_, start, is_cold = rest
+        starts.append(start)
+        results.append(hyper)
+        cold[len(X)] = is_cold
+        return hyper
 
-    monkeypatch.setattr(Surrogate, "fit", watched)
+    monkeypatch.setattr(Surrogate, "_hyperparameters", watched)
     advance(SURROGATE, None, N, inputs, Y, first(None))
     assert starts[0] is None
     for start, before in zip(starts[1:], results, strict=False):

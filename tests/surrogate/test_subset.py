@@ -50,9 +50,9 @@ def test_the_posterior_is_of_all_the_data(monkeypatch: object) -> None:
 def test_of_repeated_inputs_all_outcomes_count(monkeypatch: object) -> None:
     rng = np.random.default_rng(2)
     X = torch.from_numpy(np.repeat(rng.random((30, 2)), 4, axis=0))  # 120 observations at 30 inputs
-    assert len(ensemble._fitted_rows(X)) == 120
+    assert len(ensemble.fitted_rows(X)) == 120
     monkeypatch.setattr(ensemble, "MOST_FITTED", 20)  # type: ignore[attr-defined]
     monkeypatch.setattr(fit.representative, "__defaults__", (20,))  # type: ignore[attr-defined]
-    rows = ensemble._fitted_rows(X)
+    rows = ensemble.fitted_rows(X)
     assert len(rows) == 80  # twenty inputs, each with its four
     assert len(torch.unique(X[rows], dim=0)) == 20

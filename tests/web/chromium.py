@@ -12,7 +12,7 @@ from live import Client
 pytest.importorskip("selenium", reason="needs selenium")
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -38,9 +38,18 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def until(self, what: Callable[[], Any]) -> Any:
-        """Wait for ``what`` to be true; pages change under our hands meanwhile."""
+        """Wait for ``what`` to be true; pages change under our hands meanwhile.
+
+        As long as a page says that something is being worked out it is: on a busy machine that takes its time, which
+        has a limit of its own on the server. Patience is for what follows.
+        """
         wait = WebDriverWait(self.driver, PATIENCE, 0.05, [StaleElementReferenceException, WebDriverException])
-        return wait.until(lambda _: what())
+        while True:
+            try:
+                return wait.until(lambda _: what())
+            except TimeoutException:
+                if not self.has(".thinking"):
+                    raise
 
     def find(self, css: str) -> Any:
         return self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, css))
@@ -110,7 +119,9 @@ def _start() -> Any:
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.set_script_timeout(PATIENCE)  # axe looks at every element, twenty times as long on a busy machine
+    return driver
 
 
 def home_of(client: Client) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-# A process that has imported everything, and makes one that serves of itself whenever it is reported the words to serve
+# A process that has imported everything, and makes one that serves of itself whenever it is given the words to serve
 # with: nothing of one server is known to the next, and none costs seconds of imports.
 NURSERY = """
 import json, os, sys

@@ -242,7 +242,7 @@ def test_amendments_are_recorded(client: Client, study: Study) -> None:
     assert client.write("amend", aim="identify", note="the line is not sold from yet").status == 200
     assert client.write("amend", aim="win", note="no such aim").status == 422
     page = client.get("/s/coating/setup").text
-    assert "goal: expected → cvar:0.2" in page
+    assert "goal: mean over the conditions → mean of the worst 20\u202f% of conditions" in page
     assert "aim: operate → identify" in page
     assert "only the settings found in the end</td>" in page
     assert "mean of the worst 20\u202f% of conditions" in page

@@ -211,20 +211,10 @@ def test_a_new_study_and_its_first_run_by_keyboard_alone(tmp_path: Path, space: 
         page.go("new")
         page.find("#study-name").click()
         keys = page.driver.switch_to
-        words = [
-            "Kiln",
-            *[Keys.TAB] * 5,  # what is measured, its unit, what is good, the goal
-            "heat",
-            Keys.TAB,
-            Keys.TAB,
-            Keys.TAB,
-            "10",
-            Keys.TAB,
-            "20,5",
-            Keys.ENTER,
-        ]
-        for word in words:
-            keys.active_element.send_keys(word)
+        keys.active_element.send_keys("Kiln")
+        for name, word in (("design1-name", "heat"), ("design1-low", "10"), ("design1-high", "20,5")):
+            walk(page, name).send_keys(word)
+        keys.active_element.send_keys(Keys.ENTER)
         page.until(lambda: "/s/kiln/" in page.driver.current_url)
         press(page, "ask")
         page.find("#done-0")

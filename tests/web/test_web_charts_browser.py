@@ -17,7 +17,7 @@ pytestmark = needs_chromium
 
 
 @pytest.fixture
-def told(study: Study) -> Study:
+def known(study: Study) -> Study:
     for k in range(6):
         study.tell({"speed": 1.5 + k, "layers": 1, "kind": "plain"}, [50 + k, 3], 10.0 + k)
     return study
@@ -29,20 +29,24 @@ def dots(page: Browser) -> list[object]:
     return [one for one in page.driver.find_elements(By.CSS_SELECTOR, visible) if one.is_displayed()]
 
 
-def test_a_chart_says_its_numbers_and_opens_the_run(client: Client, told: Study, browsers: Browsers) -> None:
+def test_a_chart_says_its_numbers_and_opens_the_run(client: Client, known: Study, browsers: Browsers) -> None:
     page = browsers.open(home_of(client), DESK)
     page.go("charts")
     dot = dots(page)[2]
     page.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", dot)
-    ActionChains(page.driver).move_to_element(dot).perform()
-    assert page.until(lambda: "run 2: value 12" in page.text("#tip"))
+
+    def hovered() -> str:  # again, should anything have moved meanwhile
+        ActionChains(page.driver).move_to_element(dots(page)[2]).perform()
+        return str(page.driver.find_element(By.ID, "tip").text)
+
+    assert "run 2: value 12" in page.until(hovered)
     assert "humidity 52" in page.text("#tip")
     ActionChains(page.driver).click(dot).perform()
     page.until(lambda: page.driver.current_url.endswith("/run/2"))
     assert page.errors() == []
 
 
-def test_a_tap_shows_the_numbers_with_a_way_to_the_run(client: Client, told: Study, browsers: Browsers) -> None:
+def test_a_tap_shows_the_numbers_with_a_way_to_the_run(client: Client, known: Study, browsers: Browsers) -> None:
     page = browsers.open(home_of(client), PHONE)
     page.go("charts")
     dot = dots(page)[3]
@@ -56,7 +60,7 @@ def test_a_tap_shows_the_numbers_with_a_way_to_the_run(client: Client, told: Stu
     page.until(lambda: page.driver.current_url.endswith("/run/3"))
 
 
-def test_a_chart_is_enlarged_and_brought_closer(client: Client, told: Study, browsers: Browsers) -> None:
+def test_a_chart_is_enlarged_and_brought_closer(client: Client, known: Study, browsers: Browsers) -> None:
     page = browsers.open(home_of(client), DESK)
     page.go("charts")
     page.click(".charts figure .enlarge")
@@ -77,11 +81,11 @@ def test_a_chart_is_enlarged_and_brought_closer(client: Client, told: Study, bro
     assert page.errors() == []
 
 
-def test_the_report_leads_from_a_dot_to_its_row(told: Study, tmp_path: Path, browsers: Browsers) -> None:
+def test_the_report_leads_from_a_dot_to_its_row(known: Study, tmp_path: Path, browsers: Browsers) -> None:
     from edrbo.lab.report import report_page
 
     path = tmp_path / "report.html"
-    path.write_text(report_page(told), encoding="utf-8")
+    path.write_text(report_page(known), encoding="utf-8")
     page = browsers.open(path.as_uri(), DESK)
     page.go()
     dot = dots(page)[1]
@@ -92,14 +96,14 @@ def test_the_report_leads_from_a_dot_to_its_row(told: Study, tmp_path: Path, bro
     assert page.errors() == []
 
 
-def test_two_runs_are_chosen_and_compared(client: Client, told: Study, browsers: Browsers) -> None:
+def test_two_runs_are_chosen_and_compared(client: Client, known: Study, browsers: Browsers) -> None:
     page = browsers.open(home_of(client), DESK)
     page.go("runs")
     assert not page.find("#compare").is_enabled()
     for key in (0, 2, 4):  # the third takes the first away
         page.click(f"input[name=run][value='{key}']")
     assert not page.find("input[name=run][value='0']").is_selected()
-    told.note(1, "new roll")  # the list comes again and keeps the ticks
+    known.note(1, "new roll")  # the list comes again and keeps the ticks
     page.until(lambda: "new roll" in page.text(".runs"))
     assert page.find("input[name=run][value='2']").is_selected()
     page.click("#compare")
@@ -140,8 +144,8 @@ def test_a_form_marks_the_field_that_is_wrong(tmp_path: Path, space: Space, brow
     assert Study.open(tmp_path / "kiln.db").settings.goal.to_text() == "cvar:0.2"
 
 
-def test_what_was_probably_meant_is_one_tap_away(client: Client, told: Study, browsers: Browsers) -> None:
-    told.ask()
+def test_what_was_probably_meant_is_one_tap_away(client: Client, known: Study, browsers: Browsers) -> None:
+    known.ask()
     page = browsers.open(home_of(client), PHONE)
     page.go("enter/6")
     page.type("#value", "14")
@@ -153,8 +157,8 @@ def test_what_was_probably_meant_is_one_tap_away(client: Client, told: Study, br
     page.until(lambda: not page.find(".ask-again").is_displayed())
     page.click("#store")
     page.find("#undo")
-    assert told.state.runs[6].context is not None
-    assert told.state.runs[6].context[0] == 53.0
+    assert known.state.runs[6].context is not None
+    assert known.state.runs[6].context[0] == 53.0
 
 
 def test_a_form_that_waited_is_left_when_its_entry_was_sent(study: Study, tmp_path: Path, browsers: Browsers) -> None:
@@ -175,7 +179,7 @@ def test_a_form_that_waited_is_left_when_its_entry_was_sent(study: Study, tmp_pa
 
 
 @pytest.mark.parametrize("initial", [1])
-def test_a_second_tap_asks_for_nothing_more(client: Client, told: Study, browsers: Browsers) -> None:
+def test_a_second_tap_asks_for_nothing_more(client: Client, known: Study, browsers: Browsers) -> None:
     page = browsers.open(home_of(client), DESK)
     page.go()
     page.driver.execute_script("const b = document.getElementById('ask'); b.click(); b.click()")
@@ -183,4 +187,4 @@ def test_a_second_tap_asks_for_nothing_more(client: Client, told: Study, browser
     page.driver.execute_script("document.getElementById('ask').click()")
     page.find("#done-6")
     page.until(lambda: page.find("#ask").is_enabled())
-    assert list(told.state.pending) == [6]
+    assert list(known.state.pending) == [6]

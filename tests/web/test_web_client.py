@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +22,17 @@ from edrbo.errors import (
     InvalidContextError,
     InvalidDesignError,
     InvalidValueError,
+    RecordedAlreadyError,
     StudyError,
     UnavailableError,
     UnknownSuggestionError,
 )
+from edrbo.lab.web.bodies import New
 from edrbo.lab.web.security import Rules
 from edrbo.lab.web.tokens import Tokens
 
 CONTEXT = {"humidity": 45.5, "load": 3}
+YESTERDAY = time.time() - 86_400
 DESIGN = {"speed": 3, "layers": 1, "kind": "plain"}
 
 
@@ -55,9 +60,16 @@ def test_a_run_as_with_a_study(remote: RemoteStudy, study: Study) -> None:
     assert study.state.runs[0].status == "pending"
     remote.cancel(suggestion, "no material")
     assert study.state.runs[0].status == "cancelled"
-    batch = remote.ask(2, context=CONTEXT)
-    assert isinstance(batch, list)
-    assert [one.id for one in batch] == [1, 2]
+    batch = remote.ask(2, context=CONTEXT, fixed={"kind": "plain"})
+    assert [(one.id, one.design["kind"]) for one in batch] == [(1, "plain"), (2, "plain")]
+    shelf = [DESIGN, {**DESIGN, "speed": 4}]
+    (one,) = remote.ask(1, candidates=shelf, forecast=[CONTEXT, {"humidity": 50, "load": 1}])
+    assert one.design in shelf
+    assert remote.claim() is None  # everything was asked for a moment ago
+    later = remote.claim(stale_after=1e-6)
+    assert later is not None
+    assert later.id == 1
+    assert remote.claim(stale_after=600) is None  # it is held now
 
 
 def test_every_entry_is_the_event_that_a_study_makes(remote: RemoteStudy, study: Study, tmp_path: Path) -> None:
@@ -70,10 +82,24 @@ def test_every_entry_is_the_event_that_a_study_makes(remote: RemoteStudy, study:
         one.drop(0, "spilled")
         one.restore(0)
         one.note(0, "new batch")
-        one.observe_context([CONTEXT, {"humidity": 50, "load": 1}])
-        one.undo()
-    told = [(event.kind, getattr(event, "value", None), getattr(event, "why", None)) for event in study.state.history]
-    assert told == [(e.kind, getattr(e, "value", None), getattr(e, "why", None)) for e in twin.state.history]
+        one.observe_context(
+            [CONTEXT, {"humidity": 50, "load": 1}], [1.0, 2.5], note="a dry week", at=YESTERDAY, key="dry-week"
+        )
+        with suppress(RecordedAlreadyError):  # which a sender over the network need not see
+            one.observe_context([CONTEXT], key="dry-week")
+        one.tell(DESIGN, contexts=[CONTEXT, {"humidity": 50, "load": 1}], values=[1.0, 2.0], note="two rows")
+        one.correct(2, row=1, value=2.5, why="dial")
+        one.tell(DESIGN, CONTEXT, 9.0)
+        one.undo(note="of another machine")
+    parts = ("kind", "value", "why", "note", "row")
+    ours, theirs = ([[getattr(e, name, None) for name in parts] for e in one.state.history] for one in (study, twin))
+    assert ours == theirs
+    assert [event.kind for event in study.state.history].count("seen") == 1  # of one key
+    at = next(event.at for event in study.state.history if event.kind == "seen")
+    assert at == pytest.approx(YESTERDAY, abs=60)  # the client says how long ago: clocks may differ
+    assert study.state.runs[2].series is not None
+    with pytest.raises(InvalidValueError):
+        remote.tell(DESIGN, contexts=[CONTEXT], values=[1.0, 2.0])
     assert study.state.runs[0].value == twin.state.runs[0].value
     assert len(study.state.log) == len(twin.state.log)
 
@@ -88,7 +114,8 @@ def test_an_answer_has_the_numbers_and_the_facts(remote: RemoteStudy, study: Stu
     assert found.design == here.design
     assert found.record["value"] == pytest.approx(here.value)
     assert found.facts[0][0]
-    assert remote.recommend(context=CONTEXT).design
+    assert remote.recommend(context=CONTEXT, fixed={"kind": "plain"}).design["kind"] == "plain"
+    assert remote.implausible() == [(one.run, one.reasons) for one in study.implausible()]
     assert remote.show()["reported"] == 8
     assert [run["id"] for run in remote.runs()] == list(range(7, -1, -1))
     assert remote.runs("pending") == []
@@ -116,7 +143,7 @@ def test_every_question_has_the_answer_of_the_study(remote: RemoteStudy, study: 
     assert set(matters.record["variables"]) == {*study.space.design_names, *study.space.context_names}
     assert matters.facts
     assert remote.tradeoff("cvar:0.2")["designs"] == study.tradeoff("cvar:0.2").designs
-    remote.amend(goal="cvar:0.2", by="Ada", note="the bad days count")
+    remote.amend({"goal": "cvar:0.2"}, by="Ada", note="the bad days count")
     assert study.state.settings.goal.to_text() == "cvar:0.2"
     with pytest.raises(InvalidValueError):
         remote.front()
@@ -152,8 +179,26 @@ def test_a_study_that_is_made_twice_is_one(port: int, study: Study) -> None:
         client.new("oven", variables)
 
 
+def test_a_new_study_takes_what_the_address_takes() -> None:
+    taken = inspect.signature(edrbo.Client.new).parameters
+    assert {*taken} - {"self"} == {*New.model_fields} - {"by", "at", "note", "key"}
+    for name, field in New.model_fields.items():
+        if name in taken and not field.is_required() and field.default_factory is None:
+            assert taken[name].default == field.default
+
+
 NOT_REMOTE = {
-    *("open", "open_with", "close", "record_all", "where", "name", "by", "optimizer"),  # of the place itself
+    *(
+        "open",
+        "open_with",
+        "described",
+        "close",
+        "record_all",
+        "where",
+        "name",
+        "by",
+        "optimizer",
+    ),  # of the place itself
     *(
         "state",
         "state_now",
@@ -164,7 +209,21 @@ NOT_REMOTE = {
         "context_log",
         "spending",
     ),  # show(), runs()
-    *("to_frame", "implausible", "optimize", "claim"),
+    *(
+        "to_frame",
+        "optimize",
+        "process_change",
+    ),  # runs() for a frame; claim, ask and tell in a loop; in recommend().record
+}
+NOT_REMOTE_ARGUMENTS = {
+    "ask": set[str](),
+    "amend": {"defaults"},  # "before" of a variable
+    "recommend": {"radius", "forecast", "candidates"},
+    "front": {"reference", "forecast", "candidates"},
+    "policy": {"contexts", "goal", "forecast", "fixed", "candidates"},
+    "predict": {"designs", "forecast"},  # one design
+    "sensitivity": {"forecast"},
+    "tradeoff": {"forecast"},
 }
 
 
@@ -172,6 +231,9 @@ def test_it_has_the_methods_of_a_study() -> None:
     own = {name for name in dir(Study) if not name.startswith("_")}
     assert own - NOT_REMOTE <= {name for name in dir(RemoteStudy) if not name.startswith("_")}
     assert own & NOT_REMOTE >= NOT_REMOTE - {"name", "by"}  # none that is gone
+    for name in own - NOT_REMOTE - {"pending", "runs"}:
+        here, there = (set(inspect.signature(getattr(kind, name)).parameters) for kind in (Study, RemoteStudy))
+        assert here - there == NOT_REMOTE_ARGUMENTS.get(name, set()), name
 
 
 def test_errors_are_those_of_python(remote: RemoteStudy, port: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 from live import study_server
 
 from edrbo import Space, Study
+from edrbo.errors import StudyError
 from edrbo.lab.config import write_toml
 from edrbo.lab.web.demo import _week, demo_space
 from edrbo.lab.web.registry import StudyRegistry
@@ -72,6 +73,26 @@ def test_names_that_make_one_word_are_reported_apart(tmp_path: Path, space: Spac
     assert set(StudyRegistry(str(tmp_path / "x.db")).names()) == {"a-b", "a-b-2", "a-b-3"}
 
 
+def test_names_that_make_one_word_have_files_of_their_own(tmp_path: Path, space: Space) -> None:
+    registry, other = StudyRegistry(str(tmp_path)), StudyRegistry(str(tmp_path))
+    names = ("É", "é", "💥", "☃", "..", "study")
+    words = [registry.create(name, Settings(space)) for name in names]
+    assert words == ["e", "e-2", "study", "study-2", "study-3", "study-4"]
+    assert (
+        {path.stem for path in tmp_path.glob("*.toml")} == set(words) == {path.stem for path in tmp_path.glob("*.db")}
+    )
+    assert [registry.open(word).name for word in words] == list(names)
+    assert other.create("☃", Settings(space)) == other.create("☃", Settings(space))
+    assert len(list(tmp_path.glob("*.db"))) == len(names)  # one that another server made is found, not made again
+
+
+@pytest.mark.parametrize("name", ["", " ", "\n\t", "\u200b\u202e"])
+def test_a_name_that_shows_nothing_names_nothing(tmp_path: Path, space: Space, name: str) -> None:
+    with pytest.raises(StudyError, match="cannot name a study"):
+        StudyRegistry(str(tmp_path)).create(name, Settings(space))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_study_that_somebody_makes_meanwhile_is_found(
     tmp_path: Path, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +105,7 @@ def test_a_study_that_somebody_makes_meanwhile_is_found(
 
 
 def test_the_demonstration_happened_in_order_and_before_now() -> None:
-    settings = Settings.of(demo_space(), "erbo", {"initial": 20})  # no model, which is slow and says nothing of times
+    settings = Settings(demo_space(), "erbo", initial=20)  # no model, which is slow and says nothing of times
     events = _week(Optimizer.of(State.start(settings)), 1e9)
     times = [event.at for event in events]
     assert times == sorted(times)

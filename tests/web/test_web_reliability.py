@@ -116,7 +116,7 @@ def test_a_worker_takes_only_so_much() -> None:
     try:
         for k in range(MOST_WAITING):
             worker.submit(str(k), "ask", "x", gate.wait)
-        with pytest.raises(EdrboError, match="too much"):
+        with pytest.raises(EdrboError):
             worker.submit("one more", "ask", "x", gate.wait)
     finally:
         gate.set()

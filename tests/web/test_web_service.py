@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,11 +16,12 @@ from typing import Any
 import pytest
 from live import Client, new_key, serving, study_server
 
-from edrbo import Study
+from edrbo import Space, Study
 from edrbo.lab.web.app import make_app, make_routes
 from edrbo.lab.web.registry import StudyRegistry
 from edrbo.lab.web.security import Rules
 from edrbo.lab.web.server import JsonFormatter, LogFormatter
+from edrbo.lab.web.tokens import Tokens
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,7 +87,7 @@ def test_both_kinds_of_log_keep_to_a_line() -> None:
     assert json.loads(JsonFormatter().format(record))["message"] == "first\nsecond \x1b[31m"
 
 
-def test_a_service_ends_when_it_is_told_to(study: Study, tmp_path: Path) -> None:
+def test_a_service_ends_when_it_is_asked_to(study: Study, tmp_path: Path) -> None:
     """SIGTERM, as systemd and containers send it: an end without a traceback."""
     command = [sys.executable, "-c", "from edrbo.lab.cli import main; main()", "serve", str(tmp_path / "coating.db")]
     environment: dict[str, Any] = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -105,3 +107,39 @@ def test_a_service_ends_when_it_is_told_to(study: Study, tmp_path: Path) -> None
         _, said = server.communicate(timeout=60)
     assert server.returncode in (0, -signal.SIGTERM)
     assert "Traceback" not in said
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
+def test_the_curl_examples_of_the_guide_work(tmp_path: Path) -> None:
+    """As they stand there, in a shell, one after the other, against a server with a person's token."""
+    guide = (ROOT / "docs" / "guides" / "team.md").read_text(encoding="utf-8")
+    lines = [line[4:] for line in guide.replace("\\\n", " ").splitlines() if line.startswith("    ")]
+    (named,) = (line for line in lines if line.startswith("URL="))
+    commands = [line for line in lines if line.startswith("curl ")]
+    study = Study.open(tmp_path / "coating.db", Space({"speed": (10, 60)}, {"humidity": (0, 100)}), initial=3)
+    token = Tokens(tmp_path / "tokens.json").create("PLC 4", "run")
+    with study_server(tmp_path / "coating.db", Rules(None, None, people=Tokens(tmp_path / "tokens.json"))) as client:
+
+        def run(command: str) -> Any:
+            text = f"{named}\n{command.replace('curl ', 'curl -sS --fail-with-body ')}"
+            text = text.replace("https://lab.example.org", f"http://127.0.0.1:{client.port}")
+            environment = {**os.environ, "TOKEN": token}
+            done = subprocess.run(["sh", "-euc", text], env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return json.loads(done.stdout)
+
+        show, ask, job, told, failed, answer = commands
+        assert run(show)["reported"] == 0
+        assert run(ask)["job"] == "ask plc4-ask-0001"
+        pause = threading.Event()
+        while (found := run(job))["status"] != "done":
+            pause.wait(0.05)
+        assert [one["id"] for one in found["result"]] == [0]
+        assert run(told)["stored"]
+        assert run(failed)["stored"]
+        while (found := run(answer))["status"] != "done":
+            pause.wait(0.05)
+        assert set(found["result"]["design"]) == {"speed"}
+    runs = study.state.runs
+    assert (runs[0].value, runs[1].status, runs[1].why) == (1.7, "failed", "no paint")
+    assert {event.by for event in study.state.history} == {"PLC 4"}

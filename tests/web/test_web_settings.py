@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from live import study_server
 
-from edrbo import Limit, Maximize, Space, Study
+from edrbo import EarlierStudy, Limit, Maximize, Space, Study
 from edrbo.errors import EdrboError
 from edrbo.lab.config import read_toml
 from edrbo.lab.entry import read_outcome_words, read_setting
@@ -24,6 +24,8 @@ GIVEN = {  # as they are typed on the page, and what they come to
     "least_success": ("90 %", 0.9),
     "outliers": ("keep", "keep"),
     "context_half_life": ("12,5", 12.5),
+    "drift": ("learned", "learned"),
+    "noise_model": ("constant", "constant"),
 }
 TOP = {"direction": "minimize", "goal": "cvar:0.2", "aim": "identify", "outcome": "haze", "unit": "%"}
 TOP |= {"context_distribution": "humidity = norm(55, 12)", "cost": "5 + speed"}
@@ -39,7 +41,7 @@ def test_every_setting_can_be_given_on_the_page_and_stands_in_toml(tmp_path: Pat
         assert client.post("/api/v1/new", body).status == 200
         form, setup = client.get("/new").text, client.get("/s/line/setup").text
     names = {choice.name for choice in Settings.choices()}
-    assert names == {*GIVEN, *TOP, "outcomes"}
+    assert names == {*GIVEN, *TOP, "outcomes", "earlier"}  # what is read from files is not entered on a page
     for page, elsewhere in (
         (form, {*TOP, "outcomes"}),
         (setup, {"goal", "aim", "context_distribution", "cost", "outcomes"}),
@@ -52,6 +54,18 @@ def test_every_setting_can_be_given_on_the_page_and_stands_in_toml(tmp_path: Pat
     assert settings == Settings(space, **TOP, **{name: value for name, (_, value) in GIVEN.items()})
 
 
+def test_earlier_studies_are_shown_and_said_where_they_are_set(tmp_path: Path) -> None:
+    first = EarlierStudy("line 1", [{"speed": 2.0}, {"speed": 5.0}], [1.0, 3.0])
+    Study.open(tmp_path / "x.db", Space({"speed": (1, 9)}), name="x", earlier=[first])
+    with study_server(tmp_path / "x.db") as client:
+        page = client.get("/s/x/setup").text
+        assert "line 1 (2 runs)" in page
+        assert "edrbo new --earlier" in page
+        refused = client.write("amend", "x", settings={"earlier": "/etc/passwd"}, note="slip")
+        assert refused.status == 422
+        assert "not entered here" in refused.text
+
+
 def test_settings_are_changed_and_ended(tmp_path: Path) -> None:
     study = Study.open(
         tmp_path / "x.db", Space({"speed": (1, 9)}), name="x", context_half_life=5.0, unit="GU", outcome="gloss"
@@ -62,7 +76,12 @@ def test_settings_are_changed_and_ended(tmp_path: Path) -> None:
         outcomes = ["gloss=maximize", "roughness <= 2,5 um"]
         assert client.write("amend", "x", outcomes=outcomes, note="measured too").status == 200
         page = client.get("/s/x/setup").text
-        assert "roughness=limit,unit=um,upper=2.5" in page or "roughness=limit,upper=2.5,unit=um" in page
+        row = page.partition('value="roughness"')[2]
+        assert [words for words in ('value="um"', 'value="upper" selected', 'value="2.5"') if words in row] == [
+            'value="um"',
+            'value="upper" selected',
+            'value="2.5"',
+        ]
         for wrong in ({"evaluation": "3"}, {"initial": "many"}, {"initial": "2.5"}, {"seed": ""}):
             assert client.write("amend", "x", settings=wrong, note="slip").status == 422
     changed = study.state.settings

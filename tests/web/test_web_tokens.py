@@ -44,8 +44,8 @@ def test_a_role_may_do_what_those_before_it_may(port: int, tokens: Tokens, study
     client = Client(port, tokens.create("Ada", role))
     assert client.get("/api/v1/studies/coating/show").status == 200
     rank = ROLES.index(role)
-    told = client.write("tell", **TELL)
-    assert told.status == (200 if rank >= 1 else 403)
+    answer = client.write("tell", **TELL)
+    assert answer.status == (200 if rank >= 1 else 403)
     amended = client.write("amend", settings={"seed": "7"})
     assert amended.status == (200 if rank >= 2 else 403)
     if rank < 2:

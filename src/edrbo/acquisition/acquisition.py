@@ -212,6 +212,10 @@ class RobustAcquisition(Objective):
         return len(self.points.support) > 0 and not self.functional.needs_slope
 
     @property
+    def multimodal(self) -> bool:
+        return self.functional.multimodal
+
+    @property
     def expensive(self) -> bool:
         """The mean is not."""
         return self._stand_in is not self.model

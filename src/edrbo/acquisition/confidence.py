@@ -50,9 +50,7 @@ def information_gain_path(gram: Tensor, noise_variance: float, *, halved: bool =
 
 def realized_gain(model: ExpertEnsemble, *, halved: bool = False) -> Tensor:
     """The information gain (M) of the data a model has seen, each expert's by its own kernel and noise; O(n)."""
-    gp = model.gp
-    factor = 2.0 * gp.chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    gain: Tensor = (factor - gp.noise_variance.log().sum(-1)).clamp_min(0.0)
+    gain = model.gp.information_gain()
     return 0.5 * gain if halved else gain
 
 
@@ -86,8 +84,8 @@ def posterior_norm(model: ExpertEnsemble) -> Tensor:
     For noiseless data it is never above the norm of f, so it is a lower estimate too, and it bears noise.
     """
     gp = model.gp
-    fitted = gp.y.unsqueeze(-2) - gp.hyper.mean[:, None] - gp.noise_variance * gp.alpha  # K α
-    return (gp.hyper.outputscale * (gp.alpha * fitted).sum(-1).clamp_min(0.0)).sqrt()
+    alpha, fitted = gp.fitted
+    return (gp.hyper.outputscale * (alpha * fitted).sum(-1).clamp_min(0.0)).sqrt()
 
 
 @dataclass(frozen=True)

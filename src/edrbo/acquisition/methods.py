@@ -26,7 +26,7 @@ from edrbo.acquisition.risk import (
 )
 from edrbo.acquisition.scores import UCB, BarycenterUCB, DesignUCB, MeanUCB, Score
 from edrbo.contexts.distributions import KDE, Box, ContextDistribution, Empirical, Grid
-from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.errors import InvalidValueError, NotStorableError, UnknownNameError
 from edrbo.records.goals import Goal, register_goal
 from edrbo.surrogate.ensemble import Surrogate, single_gp
 from edrbo.surrogate.kernels import dimension_scaled, ensemble_priors
@@ -87,7 +87,7 @@ def dump(value: Any) -> Any:
     kind = type(value)
     if PARTS.get(kind.__name__) is not kind:
         shown = name or kind.__name__
-        raise InvalidValueError(f"{shown!r} cannot be stored", "make its name known with edrbo.register")
+        raise NotStorableError(f"{shown!r} cannot be stored", "make its name known with edrbo.register")
     return {"part": kind.__name__, **{part.name: dump(getattr(value, part.name)) for part in fields(kind) if part.init}}
 
 
@@ -116,6 +116,13 @@ class Method:
 
     ``functional`` may be a function of (n, d_c) when its radius shrinks with the data. An ``acquisition`` of one's own
     takes the place of score and functional where a design is asked for.
+
+    Args:
+        surrogate: What is believed of f, and how it is fitted.
+        score: Optimism at one (x, c).
+        context_distribution: What is expected of the next context.
+        functional: What makes one number of the scores in all contexts, or a function of (n, d_c) that gives it.
+        acquisition: What takes the place of score and functional; None: nothing does.
     """
 
     surrogate: Surrogate

@@ -39,6 +39,11 @@ class Objective(ABC):
         """Whether it is computed all over the context box: then fewer searches end with it."""
         return False
 
+    @property
+    def multimodal(self) -> bool:
+        """Whether hills of nearly one height are usual, which approximations confuse: more searches end with it."""
+        return False
+
     def near(self, x: Tensor) -> Objective:
         """The same with the contexts alone that matter at designs ``x`` (k × d_x)."""
         return self
@@ -105,6 +110,10 @@ class ObjectiveWrapper(Objective):
     def needs_context_grid(self) -> bool:
         return self.objective.needs_context_grid
 
+    @property
+    def multimodal(self) -> bool:
+        return self.objective.multimodal
+
     def near(self, x: Tensor) -> Self:
         near = self.objective.near(x)
         return self if near is self.objective else replace(self, objective=near)
@@ -131,6 +140,10 @@ class Combined(Objective):
     @property
     def needs_context_grid(self) -> bool:
         return any(part.needs_context_grid for part in self.parts)
+
+    @property
+    def multimodal(self) -> bool:
+        return any(part.multimodal for part in self.parts)
 
     def near(self, x: Tensor) -> Self:
         terms = tuple((weight, objective.near(x)) for weight, objective in self.terms)

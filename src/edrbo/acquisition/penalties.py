@@ -158,8 +158,12 @@ class FailurePenalty(ObjectiveWrapper):
 
 
 def penalize_failure(approximations: Sequence[Objective], feasibility: Feasibility, risk: Risk) -> list[Objective]:
-    """Every approximation less the penalty for failure; those that are one and the same stay so."""
-    return wrap(approximations, lambda level: FailurePenalty(level, feasibility, risk))
+    """Every approximation less the penalty for failure, the coarsest less a rough one; those that are one and the same
+    stay so."""
+    found = wrap(approximations, lambda level: FailurePenalty(level, feasibility, risk))
+    if all(level is not approximations[0] for level in approximations[1:]) and len(found) > 1:
+        found[0] = FailurePenalty(approximations[0], feasibility.rough(), risk)
+    return found
 
 
 # ---------------------------------------------------------------- designs that cost

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edrbo.charts.description import Axis, Band, Bars, Chart, Heat, Line, Mark, Points, Rule, Spans, typeset
+from edrbo.errors import InvalidValueError
 from edrbo.palette import COLOR_MAP, GRID, NAMED, notebook_figure
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def draw_all(charts: Sequence[Chart], ax: Axes | Sequence[Axes] | None = None) -
     """The figure of all ``charts``, a new one unless there are axes for each; one a notebook shows."""
     places = _new_axes(len(charts)) if ax is None else list(np.atleast_1d(np.asarray(ax, dtype=object)).flat)
     if len(places) != len(charts):
-        raise ValueError(f"there are {len(charts)} charts and {len(places)} axes")
+        hint = f"give ax=plt.subplots(1, {len(charts)})[1]" if len(charts) > 1 else "give ax one of them"
+        raise InvalidValueError(f"there are {len(charts)} charts to draw, and {len(places)} axes", hint)
     for chart, place in zip(charts, places, strict=True):
         draw(chart, place)
     figure: Figure = places[0].figure

@@ -60,7 +60,7 @@ def chart_html(chart: Chart) -> str:
     )
 
 
-SMALL = 0.8  # of its size, in a notebook
+SHRUNK = 0.8  # of its size, in a notebook
 
 
 def chart_image(chart: Chart) -> str:
@@ -77,7 +77,7 @@ def chart_image(chart: Chart) -> str:
     )
     source = b64encode(picture.encode()).decode()
     return (
-        f'<img alt="{_escaped(chart.title)}" width="{WIDTH * SMALL:.0f}" height="{HEIGHT * SMALL:.0f}" '
+        f'<img alt="{_escaped(chart.title)}" width="{WIDTH * SHRUNK:.0f}" height="{HEIGHT * SHRUNK:.0f}" '
         f'src="data:image/svg+xml;base64,{source}">' + (f"<p>{legend}</p>" if legend else "")
     )
 

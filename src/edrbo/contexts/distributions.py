@@ -22,13 +22,13 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from edrbo.errors import InvalidContextError, InvalidValueError
+from edrbo.records.context_log import Compressed
 from edrbo.records.context_log import compress as compress_atoms
 from edrbo.space.context_scale import ContextScale
 
 __all__ = [
     "KDE",
     "Box",
-    "Compressed",
     "ContextDistribution",
     "ContextHistory",
     "ContextPoints",
@@ -42,19 +42,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
-class Compressed:
-    """A small distribution; ``error`` and ``w1`` are its Wasserstein-2 and -1 distances from the one it stands for."""
-
-    atoms: Tensor  # k × d_c
-    weights: Tensor  # k
-    error: float
-    w1: float
-
-
 def compress(
     atoms: Tensor, weights: Tensor, size: int, seed: int = 0, discrete: NDArray[np.bool_] | None = None
-) -> Compressed:
+) -> Compressed[Tensor]:
     """At most ``size`` weighted atoms for the distribution (``atoms``: n × d_c, ``weights``: n); ``discrete`` columns
     (d_c) keep their levels."""
     points, mass = (part.detach().to(torch.float64).numpy() for part in (atoms, weights))
@@ -111,7 +101,7 @@ class ContextHistory:
     upper: Tensor  # d_c
     levels: Levels | None = None  # None: all context variables are real
 
-    def compressed(self, contexts: Tensor, weights: Tensor, size: int) -> Compressed:
+    def compressed(self, contexts: Tensor, weights: Tensor, size: int) -> Compressed[Tensor]:
         """A distribution of contexts like these on at most ``size`` atoms."""
         return compress(contexts, weights, size, discrete=None if self.levels is None else self.levels.discrete)
 
@@ -191,7 +181,7 @@ def equal_weights(like: Tensor, size: int) -> Tensor:
 
 
 MAX_ATOMS_LINE = 32  # atoms kept for one context variable …
-MAX_ATOMS = 64  # … and for several; docs/speed.md shows that the maximizer does not move
+MAX_ATOMS = 64  # … and for several; research/speed.md shows that the maximizer does not move
 # atoms of a distribution that is spread out, and its share of a kernel density's bandwidth
 SMOOTH_ATOMS, SMOOTHING = 256, 0.5
 DISTINCT = 0.5  # share of contexts that differ, from which on they count as drawn from a density

@@ -14,7 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edrbo.contexts.distributions import ContextDistribution, ContextHistory, Given, Levels, compress
+from edrbo.contexts.distributions import (
+    DISTINCT,
+    ContextDistribution,
+    ContextHistory,
+    Given,
+    Levels,
+    compress,
+    sobol_points,
+)
 from edrbo.errors import InvalidValueError
 from edrbo.streams import stream
 
@@ -105,6 +113,28 @@ class DistributionUncertainty:
             effective=self.effective + 1.0,
             count=None if self.count is None else self.count + 1.0,
             groups=groups,
+        )
+
+    def smoothed(self, size: int, lower: Tensor, upper: Tensor, seed: int) -> DistributionUncertainty:
+        """Each context as a few of a normal around it, together at most ``size``, inside the box from ``lower`` to
+        ``upper`` (d_c): a kernel density estimate whose kernels' shares are not known.
+
+        Of n contexts a share has steps of 1/n, and designs that differ by less seem the same. What is exact stays what
+        it is, as do levels and contexts that repeat.
+        """
+        count, d_c = self.contexts.shape
+        copies = size // count
+        as_is = self.exact or self.groups is not None or self.levels is not None or not d_c or copies < 2
+        if as_is or len(np.unique(self.contexts.numpy(), axis=0)) < DISTINCT * count:
+            return self
+        spread = (self.weights @ (self.contexts - self.weights @ self.contexts).square()).sqrt()
+        bandwidth = spread * (4.0 / ((d_c + 2) * self.effective)) ** (1.0 / (d_c + 4))  # Silverman (1986)
+        moves = torch.special.ndtri(sobol_points(d_c, copies * count, seed).clamp(1e-6, 1.0 - 1e-6))
+        return replace(
+            self,
+            contexts=(self.contexts.repeat_interleave(copies, 0) + bandwidth * moves).clamp(lower, upper),
+            weights=self.weights.repeat_interleave(copies) / copies,
+            groups=torch.arange(count).repeat_interleave(copies),
         )
 
     def _beside_what_is_exact(self, anywhere: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -48,6 +48,9 @@ __all__ = ["BotorchSurrogate", "Ensemble", "RobustAcquisition", "StockModel"]
 class Ensemble(FantasizeMixin, Model):
     """M experts fitted to one data set. Stock BoTorch acquisition functions work on it as on any model.
 
+    Args:
+        experts: The fitted experts; ``Ensemble.fit`` makes them.
+
     >>> import torch
     >>> from edrbo.integrations.botorch import Ensemble
     >>> X = torch.rand(6, 2, dtype=torch.float64)
@@ -272,7 +275,7 @@ class StockGP(ExactGP):
     suggestions of a batch keep apart.
     """
 
-    posterior_: StockPosterior
+    posterior_: StockPosterior = field(kw_only=True)
 
     @classmethod
     def of(cls, posterior: StockPosterior, x: Tensor, y: Tensor, noise_variance: Tensor) -> StockGP:
@@ -294,13 +297,13 @@ class StockGP(ExactGP):
         hyper = Hyperparameters(
             prior.mode * y.new_ones(experts, d), signal, noise_variance.mean(-1), torch.zeros_like(one), one
         )
-        return cls((), hyper, x, y, noise_variance, chol, alpha, posterior)
+        return cls((), hyper, x, y, noise_variance, chol, alpha, posterior_=posterior)
 
     def expert(self, m: int) -> StockGP:
         row = slice(m, m + 1 or None)
         return StockGP(
             *((), self.hyper.expert(m), self.x, self.y, self.noise_variance[row], self.chol[row], self.alpha[row]),
-            self.posterior_.expert(m),
+            posterior_=self.posterior_.expert(m),
         )
 
     def with_lengthscale(self, lengthscale: Tensor) -> StockGP:
@@ -354,6 +357,7 @@ class BotorchSurrogate(Surrogate, ABC):
     """
 
     fits: ClassVar[bool] = False  # its hyper-parameters are not ours to doubt
+    learns_from_earlier: ClassVar[bool] = False
     warm: ClassVar[bool] = False
 
     experts: tuple[str, ...] = field(default=(), init=False, repr=False)
@@ -419,6 +423,12 @@ class RobustAcquisition(AcquisitionFunction):
 
     ``model`` is an ensemble (the fast path) or any single-output BoTorch model on (x, c); the last d_c inputs are the
     context. Inputs and contexts are in the coding the model was trained on.
+
+    Args:
+        model: The posterior of f at (x, c).
+        score: Optimism at one (x, c).
+        points: The atoms of the context distribution, coded as the model's inputs.
+        functional: What makes one number of the scores in all contexts.
     """
 
     def __init__(

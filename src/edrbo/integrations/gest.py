@@ -32,7 +32,7 @@ from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.goals import Goal
 from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import CONFIDENCE, MOST_MAIN, PROBABILITY, Limit, Maximize, Minimize, OutcomeRange
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose
 from edrbo.records.validation import read_number
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 
@@ -60,7 +60,7 @@ except ModuleNotFoundError as problem:
 __all__ = ["EDRBOGenerator"]
 
 ID = "_id"  # gest-api's name for a point
-SAME = 1e-6  # relative: numbers that agree so far went through another program's tables
+ROUNDED = 1e-6  # relative: numbers that agree so far went through another program's tables
 WHY = "xopt_error_str"  # where Xopt says why an evaluation failed
 LONGEST_WHY = 500
 
@@ -98,6 +98,8 @@ class EDRBOGenerator(Generator):
         evaluations: How many runs there will be, if that is known; for "identify".
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome_range: What the objective can be at all, as (0, 100) or (0, None): answers are held to it.
         context_distribution: The distribution of contexts, if you know it: a text such as "c = norm(55, 12)",
             distributions by name, or samples.
@@ -124,6 +126,8 @@ class EDRBOGenerator(Generator):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
@@ -148,6 +152,8 @@ class EDRBOGenerator(Generator):
             evaluations=evaluations,
             least_success=least_success,
             outliers=outliers,
+            drift=drift,
+            noise_model=noise_model,
             outcome=first,
             outcome_range=outcome_range,
             outcomes=None if len(outcomes) == 1 else outcomes,
@@ -365,7 +371,7 @@ def _value(variable: Variable, given: Any) -> Any:
 def _same(one: Any, other: Any) -> bool:
     first, second = np.asarray(one), np.asarray(other)
     if first.dtype.kind in "biuf" and second.dtype.kind in "biuf":
-        return first.shape == second.shape and bool(np.allclose(first, second, rtol=SAME, atol=0.0, equal_nan=True))
+        return first.shape == second.shape and bool(np.allclose(first, second, rtol=ROUNDED, atol=0.0, equal_nan=True))
     return bool(np.array_equal(first, second))
 
 

@@ -25,6 +25,7 @@ roughness = { aim = "limit", upper = 2.0, probability = 0.95 }
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,7 +34,6 @@ from typing import TYPE_CHECKING, Any
 
 from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
 from edrbo.lab.files import LARGEST_DESCRIPTION, describe, is_url, new_file, read_file
-from edrbo.lab.study import Creation, Study
 from edrbo.records.settings import Settings
 from edrbo.space import Categorical, Integer, Real, Space, Variable
 
@@ -68,14 +68,6 @@ class Description:
     storage: str
     name: str
     settings: Settings
-
-    def open(self, create: Creation = "first", *, by: str | None = None) -> Study:
-        """The study; a file that was changed since it was made is an error that says what changed.
-
-        By default it is made if its storage is new. ``"always"`` also makes it beside others: not by default, since a
-        name that was changed in the file would begin an empty study in silence.
-        """
-        return Study.open_with(self.storage, self.settings, name=self.name, by=by, create=create)
 
     def elsewhere(self, path: Path) -> str | None:
         """For people, where the study of the file at ``path`` is kept, if it is not in that folder."""
@@ -116,10 +108,38 @@ def _description(record: Mapping[str, Any], path: Path) -> Description:
         {name: read_variable(name, given) for name, given in context.items()},
         record.get("constraints", ()),
     )
-    settings = Settings(space, **{name: record[name] for name in PLAIN if name in record})
+    given = {name: record[name] for name in PLAIN if name in record}
+    if "earlier" in given:
+        given["earlier"] = _beside(given["earlier"], path.parent)
+    settings = Settings(space, **given)
     storage = str(record.get("storage", path.with_suffix(".db").name))
     place = storage if is_url(storage) else str(path.parent / storage)
+    try:
+        nameable = b"\x00" not in os.fsencode(place)
+    except UnicodeEncodeError:  # this machine's names are of other letters
+        nameable = False
+    if not nameable:
+        raise StudyError(
+            f"storage is {storage!r}, which cannot be the name of a file", "change it, or set LC_ALL=C.UTF-8"
+        )
     return Description(place, str(record.get("name", path.stem)), settings)
+
+
+def _beside(earlier: Any, folder: Path) -> Any:
+    """Earlier studies as a file in ``folder`` names them; tables hold the values themselves."""
+    parts = earlier.split(",") if isinstance(earlier, str) else earlier
+    if not isinstance(parts, list):
+        raise StudyError("earlier must be a list", 'write earlier = ["line1.db"]')
+    return [str(folder / part.strip()) if isinstance(part, str) and not is_url(part) else part for part in parts]
+
+
+def _relative(earlier: list[dict[str, Any]], folder: Path) -> list[Any]:
+    """The inverse: where each is kept, as seen from ``folder``, or its values."""
+    wheres = [str(part.get("where", "")) for part in earlier]
+    return [
+        part if not where else where if is_url(where) else os.path.relpath(Path(where).absolute(), folder.absolute())
+        for part, where in zip(earlier, wheres, strict=True)
+    ]
 
 
 def read_variable(name: str, given: Any) -> Variable:
@@ -152,7 +172,7 @@ def write_toml(path: Path, storage: str, name: str, settings: Settings, mode: in
     )
     for key, value in {"format": FORMAT, "name": name, "storage": storage}.items():
         document.add(_key(key), _item(value))
-    _describe(document, document, settings)
+    _describe(document, document, settings, folder=path.parent)
     with new_file(path, mode=mode) as file:
         file.write(tomlkit.dumps(document).encode())
 
@@ -164,7 +184,7 @@ def rewrite_toml(path: Path, described: Description, settings: Settings) -> None
 
     with path.open(encoding="utf-8", newline="") as file:
         document, new = tomlkit.parse(file.read()), tomlkit.document()
-    _describe(document, new, settings, described.settings)
+    _describe(document, new, settings, described.settings, folder=path.parent)
     with new_file(path, force=True) as file:
         file.write(_below_comments(tomlkit.dumps(document), tomlkit.dumps(new)).encode())
 
@@ -176,10 +196,15 @@ def _below_comments(text: str, more: str) -> str:
     return "".join((*lines[:first], more, *lines[first:]))
 
 
-def _describe(document: TOMLDocument, new: TOMLDocument, settings: Settings, old: Settings | None = None) -> None:
+def _describe(
+    document: TOMLDocument, new: TOMLDocument, settings: Settings, old: Settings | None = None, *, folder: Path
+) -> None:
     """Write ``settings`` into ``document``: all, or those that are not as the ``old`` ones. Keys that it does not have
     yet go to ``new``, tables aside."""
     stored, was = settings.to_dict(), None if old is None else old.to_dict()
+    for record in (stored, was or {}):
+        if record.get("earlier"):
+            record["earlier"] = _relative(record["earlier"], folder)
     elsewhere = () if settings.outcomes is None else ("outcome", "direction", "unit", "goal")  # a table says them
     for name in elsewhere:
         document.pop(name, None)

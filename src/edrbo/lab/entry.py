@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError, InvalidValueError
 from edrbo.records import outcomes as o
 from edrbo.records.outcomes import Direction
-from edrbo.records.settings import METHOD_NAMES, Outliers, Purpose, Settings
+from edrbo.records.settings import LEARNED, METHOD_NAMES, NoiseModel, Outliers, Purpose, Settings
 from edrbo.space import Space
 from edrbo.space.point_tables import close_match
 from edrbo.space.variables import Categorical, Integer, Real, Variable
@@ -187,7 +187,7 @@ def read_time(text: str) -> float:
     if found := _SLASHES.fullmatch(words):
         first, second = int(found[1]), int(found[2])
         if first <= 12 and second <= 12 and first != second:
-            raise ValueError("ambiguous: day and month cannot be told apart")
+            raise ValueError("ambiguous: day and month cannot be distinguished")
         day, month = (first, second) if first > 12 else (second, first)
         words = f"{found[3]}-{month:02}-{day:02}{found[4]}"
     for form in _DAY_FIRST:
@@ -437,6 +437,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "direction": get_args(Direction),
     "aim": get_args(Purpose),
     "outliers": get_args(Outliers),
+    "noise_model": get_args(NoiseModel),
 }
 Aim = o.Maximize | o.Minimize | o.Limit
 BOUND = re.compile(r"\s*(?P<name>[^<>≤≥=]+?)\s*(?P<sign><=|>=|≤|≥)\s*(?P<number>.+)")
@@ -451,9 +452,14 @@ def read_setting(name: str, given: Any) -> Any:
         raise InvalidValueError(f"{name!r} is no setting", close_match(name, kinds, f"they are {', '.join(kinds)}"))
     if isinstance(given, str) and given.strip().casefold() in NOTHING:
         return None
+    if name == "earlier":  # who enters values need not be allowed to read the files of this machine
+        hint = "write edrbo new --earlier line1.db, or earlier = [...] in the TOML file and edrbo amend"
+        raise InvalidValueError("earlier studies are not entered here", hint)
     if name == "outcome_range" and isinstance(given, str):
         return _read_range(given)
-    if kinds[name] not in (int, float):
+    if name == "drift" and isinstance(given, str) and given.strip().casefold() == LEARNED:
+        return LEARNED
+    if kinds[name] not in (int, float) and name != "drift":
         return given.strip() if isinstance(given, str) else given
     try:
         number = read_number(given, share=name == "least_success")

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from edrbo.errors import NetworkFileWarning, StudyError, UnavailableError
+from edrbo.errors import ExistsAlreadyError, NetworkFileWarning, StudyError, UnavailableError
 
 Kind = Literal["study", "description", "empty", "other", "missing"]
 Identity = tuple[int, int]  # a file's device and number
@@ -147,6 +147,8 @@ def check_file(path: Path) -> bool:
         if path.is_symlink():
             raise StudyError(f"{path} is a link that leads nowhere", "name the study's file") from None
         return False
+    except ValueError:
+        raise StudyError(f"{str(path)!r} cannot be the name of a file", "leave out NUL") from None
     except OSError as problem:
         raise UnavailableError(
             f"cannot open {path}: {problem.strerror}", "check the permissions of the file and its folder"
@@ -167,7 +169,7 @@ def check_file(path: Path) -> bool:
 
 def identity_of(path: Path) -> Identity | None:
     """Which file it is, whatever its name; None if it cannot be found."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         found = path.stat()
         return found.st_dev, found.st_ino
     return None
@@ -176,7 +178,8 @@ def identity_of(path: Path) -> Identity | None:
 def remove_study(path: Path) -> None:
     """A study's file, and those that SQLite keeps beside it."""
     for ending in ("", "-wal", "-shm", "-journal"):
-        Path(f"{path}{ending}").unlink(missing_ok=True)
+        with suppress(OSError):  # of a name that is too long by that it is not there
+            Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
 def may_write(path: Path) -> bool:
@@ -212,7 +215,7 @@ def open_regular(path: Path) -> BinaryIO:
     """
     _check_regular(path, os.stat(path))
     if identity_of(path) in _open_studies:
-        raise StudyError(f"{path} is a study in use", "name another file")
+        raise ExistsAlreadyError(f"{path} is a study in use", "name another file")
     # Something else may stand there by now; without O_NONBLOCK a named pipe would wait for its writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     file = os.fdopen(os.open(path, flags), "rb")
@@ -243,6 +246,16 @@ def _check_regular(path: Path, found: os.stat_result) -> None:
 # -------------------------------------------------------------------- files that are made
 
 
+def _sync_folder(folder: Path) -> None:
+    """A new name in it is on the disk afterwards, where folders are files that may be read."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
 @contextmanager
 def new_file(path: Path, *, force: bool = False, mode: int | None = None) -> Iterator[BinaryIO]:
     """A file to write, which takes its place when all is written. After an error, say on a full disk, nothing is left.
@@ -253,7 +266,7 @@ def new_file(path: Path, *, force: bool = False, mode: int | None = None) -> Ite
         mode: Its permissions; by default those of the umask, or of the file it replaces.
     """
     if path.exists() and not force:
-        raise StudyError(f"{path} exists already", "choose another name, or add --force")
+        raise ExistsAlreadyError(f"{path} exists already", "choose another name, or add --force")
     if path.exists() and mode is None:
         mode = path.stat().st_mode & 0o777
     target = path.resolve()  # of a link the file behind it is replaced
@@ -267,6 +280,7 @@ def new_file(path: Path, *, force: bool = False, mode: int | None = None) -> Ite
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(target)
+            _sync_folder(target.parent)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as problem:

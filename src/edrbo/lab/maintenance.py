@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from edrbo.errors import DamagedStudyError, EdrboError, StudyError
+from edrbo.errors import DamagedStudyError, EdrboError, ExistsAlreadyError, StudyError, UnknownStudyError
 from edrbo.lab.files import describe, identity_of, is_url, new_file
 from edrbo.lab.store.event_store import EVENT, EventStore, StoredStudy, checksum_of, event_of
 from edrbo.lab.study import Study
@@ -49,9 +49,11 @@ def back_up(where: str | Path, target: Path, *, force: bool = False) -> int:
             "only files are backed up so", "for PostgreSQL use pg_dump, or `edrbo copy URL FILE` for the studies alone"
         )
     if Path(f"{target}-wal").exists() or (target.exists() and identity_of(target) == identity_of(Path(where))):
-        raise StudyError(f"{target} is a study in use", "choose another name: replacing it would damage it")
+        raise ExistsAlreadyError(f"{target} is a study in use", "choose another name: replacing it would damage it")
     with new_file(target, force=force, mode=0o600) as file:
-        EventStore(where).database.read("VACUUM INTO ?", file.name)
+        EventStore(where).database.read(
+            "VACUUM INTO ?", Path(file.name).absolute().as_uri()
+        )  # so that any name will do
     return target.stat().st_size
 
 
@@ -79,17 +81,17 @@ def copy(source: str | Path, target: str | Path, *, name: str | None = None, sal
     old = EventStore(source)
     names = old.names() if name is None else [name]
     if not names:
-        raise StudyError(f"there is no study in {describe(old.where)}", "name a file or a database with studies")
+        raise UnknownStudyError(f"there is no study in {describe(old.where)}", "name a file or a database with studies")
     parts = [_whole(old, one, salvage) for one in names]
     new = EventStore(target, create=True)
     try:
         there = set(new.names()) & set(names)
         if there:
             hint = "copy to another place, or name the studies to copy"
-            raise StudyError(f"there is a study {min(there)!r} in {describe(new.where)} already", hint)
+            raise ExistsAlreadyError(f"there is a study {min(there)!r} in {describe(new.where)} already", hint)
         for stored, events, _ in parts:
             if not new.adopt(stored, events):
-                raise StudyError(f"there is a study {stored.name!r} already", "somebody made it just now")
+                raise ExistsAlreadyError(f"there is a study {stored.name!r} already", "somebody made it just now")
     except EdrboError:
         new.discard()
         raise
@@ -101,7 +103,7 @@ def _whole(store: EventStore, name: str, salvage: bool) -> tuple[StoredStudy, Se
     stored = store.find(name)
     if stored is None:
         hint = f"studies there: {', '.join(map(repr, store.names())) or 'none'}"
-        raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+        raise UnknownStudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     if not salvage:
         return stored, Study(store, stored).state_now.history, ()
     state, lost, places = State.start(stored.settings), list[str](), dict[str, str]()

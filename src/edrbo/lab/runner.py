@@ -150,7 +150,7 @@ GIVE_UP = 3  # if as many evaluations fail before the first success, the command
 
 
 @dataclass(frozen=True)
-class Answer:
+class Evaluated:
     """What came of one evaluation; ``problem`` says why there is no value."""
 
     suggestion: Suggestion
@@ -190,7 +190,7 @@ class Runner:
         *,
         workers: int = 1,
         timeout: float | None = None,
-        report: Callable[[Answer], None] = lambda answer: None,
+        report: Callable[[Evaluated], None] = lambda answer: None,
     ) -> None:
         if not command:
             raise StudyError("no command was given", "write it after --, as in -- ./simulate {speed}")
@@ -238,7 +238,7 @@ class Runner:
                 return
             self._take(answer)
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: Evaluated) -> None:
         try:
             if answer.problem is None:
                 self._study.tell(
@@ -252,10 +252,10 @@ class Runner:
             else:
                 self._study.tell(answer.suggestion, failed=True, why=answer.problem)
         except (InvalidContextError, InvalidValueError, UnknownNameError) as problem:
-            answer = Answer(answer.suggestion, problem=plain_text(problem.message))
+            answer = Evaluated(answer.suggestion, problem=plain_text(problem.message))
             self._study.tell(answer.suggestion, failed=True, why=answer.problem)
         except UnknownSuggestionError as problem:  # it was pending, and somebody else reported it
-            answer = Answer(answer.suggestion, problem=problem.message)
+            answer = Evaluated(answer.suggestion, problem=problem.message)
         with self._lock:
             self.succeeded += answer.problem is None
             self.failed += answer.problem is not None
@@ -266,7 +266,7 @@ class Runner:
                     "try the command by hand; it must print JSON with a value and a context",
                 )
 
-    def _evaluate(self, suggestion: Suggestion) -> Answer:
+    def _evaluate(self, suggestion: Suggestion) -> Evaluated:
         child = Command(fill(self._command, suggestion.design), json.dumps(suggestion.design))
         with self._lock:
             self._children.add(child)
@@ -280,9 +280,9 @@ class Runner:
                 self._children.discard(child)
             child.close()
         if done.code is None:
-            return Answer(suggestion, problem=f"it took longer than {self._timeout:g} s")
+            return Evaluated(suggestion, problem=f"it took longer than {self._timeout:g} s")
         if done.code:
-            return Answer(suggestion, problem=_describe_exit(done.code, done.errors))
+            return Evaluated(suggestion, problem=_describe_exit(done.code, done.errors))
         return read_answer(suggestion, done.output, self._study.space)
 
 
@@ -292,31 +292,31 @@ def _describe_exit(code: int, errors: str) -> str:
     return f"{how}: {plain_text(lines[-1])}" if lines else how
 
 
-def read_answer(suggestion: Suggestion, output: str, space: Space) -> Answer:
+def read_answer(suggestion: Suggestion, output: str, space: Space) -> Evaluated:
     """The answer a command printed: the last line that is a JSON object, or all of it."""
     record = next(filter(None, map(_json, [*reversed(output.strip().splitlines()), output])), None)
     if record is None:
-        return Answer(suggestion, problem="it printed no JSON object")
+        return Evaluated(suggestion, problem="it printed no JSON object")
     if "value" not in record:
-        return Answer(suggestion, problem='its JSON has no "value"')
+        return Evaluated(suggestion, problem='its JSON has no "value"')
     value, noise_variance = _read_numbers(record["value"]), record.get("noise_variance")
     if value is None:
-        return Answer(suggestion, problem=f"its value is {plain_text(str(record['value']))}")
+        return Evaluated(suggestion, problem=f"its value is {plain_text(str(record['value']))}")
     if noise_variance is not None and (noise_variance := _read_numbers(noise_variance)) is None:
-        return Answer(suggestion, problem="its noise is not a number")
+        return Evaluated(suggestion, problem="its noise is not a number")
     if (cost := record.get("cost")) is not None and not 0 <= (cost := read_number(cost)) < math.inf:
-        return Answer(suggestion, problem="its cost is not a number of zero or more")
+        return Evaluated(suggestion, problem="its cost is not a number of zero or more")
     control = record.get("control")
     if control is not None and (control := _read_numbers(control)) is None:
-        return Answer(suggestion, problem="its control is not a number")
+        return Evaluated(suggestion, problem="its control is not a number")
     context = record.get("context")
     if context is None and all(name in record for name in space.context_names):
         context = {name: record[name] for name in space.context_names}
     if isinstance(context, list) and len(context) == space.d_c:  # in the order of naming
         context = dict(zip(space.context_names, context, strict=True))
     if context is not None and not isinstance(context, dict):
-        return Answer(suggestion, problem="its context is not an object of names and numbers")
-    return Answer(suggestion, context or None, value, noise_variance, cost, control=control)
+        return Evaluated(suggestion, problem="its context is not an object of names and numbers")
+    return Evaluated(suggestion, context or None, value, noise_variance, cost, control=control)
 
 
 def _read_numbers(given: Any) -> float | dict[str, float] | None:

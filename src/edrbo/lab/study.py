@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import operator
+import os
 import threading
 import time
 import warnings
@@ -20,28 +21,32 @@ from edrbo.errors import (
     EdrboError,
     EdrboWarning,
     InvalidValueError,
+    OtherSettingsError,
     RecordedAlreadyError,
     StudyError,
+    UnknownStudyError,
     UnknownSuggestionError,
 )
+from edrbo.lab.claims import at_work, claim, claims, new_holder, release
 from edrbo.lab.files import describe, is_url
 from edrbo.lab.store.event_store import Also, EventStore, StoredStudy
-from edrbo.lab.store.turns import at_work, claim, claims, is_taken, new_holder, release, turn
+from edrbo.records.earlier import EarlierStudy
 from edrbo.records.events import Amended, Asked, Event, Undone
 from edrbo.records.input_reading import pending_of, spell_checked
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
 from edrbo.records.recorder import Make, Recorder
-from edrbo.records.reported import Function, evaluate
+from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.run import Suggestion
 from edrbo.records.sanity import not_typed
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.validation import read_number
 from edrbo.space import Space
 
 if TYPE_CHECKING:  # thinking needs the engine, keeping records does not
     from edrbo.acquisition.methods import Method
+    from edrbo.lab.config import Description
     from edrbo.optimizer.answers import Prediction
     from edrbo.optimizer.optimizer import Optimizer
     from edrbo.optimizer.pareto import ParetoFront
@@ -84,6 +89,8 @@ class Study(Recorder):
 
     def __init__(self, store: EventStore, stored: StoredStudy, *, by: str | None = None) -> None:
         """The study ``stored`` in ``store``; ``Study.open`` finds it."""
+        if not isinstance(store, EventStore):
+            raise InvalidValueError("a study is opened and not made", 'write Study.open("coating.db", space)')
         self.name = stored.name
         self.by = by
         self._store, self._id = store, stored.id
@@ -112,6 +119,8 @@ class Study(Recorder):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -119,6 +128,7 @@ class Study(Recorder):
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
+        earlier: Any = None,
     ) -> Study:
         """The study in a file, or in PostgreSQL by URL.
 
@@ -140,6 +150,8 @@ class Study(Recorder):
             evaluations: How many runs there will be, if that is known; for "identify".
             least_success: Designs that succeed with less probability are not recommended.
             outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+            drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+            noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
             outcome: What is measured, as "gloss".
             unit: The unit of what is measured.
             title: A name for people.
@@ -148,28 +160,27 @@ class Study(Recorder):
             context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55,
                 12)", distributions by name, or samples.
             cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+            earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+                ``EarlierStudy``; each counts as much as it is like this one.
         """
         if space is None:
             return cls.open_with(where, None, name=name, by=by)
-        choices = {
-            "direction": direction,
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-            "cost": cost,
-        }
-        return cls.open_with(where, Settings.of(space, method, choices), name=name, by=by)
+        return cls.open_with(where, Settings.of_call(locals()), name=name, by=by)
+
+    @classmethod
+    def described(cls, description: Description, create: Creation = "first", *, by: str | None = None) -> Study:
+        """The study that a TOML file describes; a file that was changed since it was made is an error that says what
+        changed.
+
+        By default it is made if its storage is new. ``"always"`` also makes it beside others: not by default, since a
+        name that was changed in the file would begin an empty study in silence.
+
+        Args:
+            description: What the file says, as ``edrbo.lab.config.read_toml`` gives it.
+            create: When a study that is not there is made.
+            by: Who signs what is entered.
+        """
+        return cls.open_with(description.storage, description.settings, name=description.name, by=by, create=create)
 
     @classmethod
     def open_with(
@@ -208,7 +219,7 @@ class Study(Recorder):
     def _check_settings(self, given: Settings) -> None:
         differences = given.differences(self.settings)
         if differences:
-            raise StudyError(
+            raise OtherSettingsError(
                 f"the study in {describe(self.where)} has other settings: {'; '.join(differences)}",
                 "open it without a space to go on with its own, amend it, or make a new study",
             )
@@ -287,6 +298,12 @@ class Study(Recorder):
             return state.replay(events)
         except EdrboError as problem:
             raise self._store.damaged(f"its events do not fit together: {problem.message}") from None
+
+    def _complete(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        if settings.get("earlier") is None:
+            return settings
+        new = with_earlier_read(self.state.settings.changed(settings)).earlier
+        return {**settings, "earlier": None if new is None else new.to_dict()}
 
     # ---------------------------------------------------------------- thinking
 
@@ -389,6 +406,8 @@ class Study(Recorder):
 
         Who was overtaken computes again when it is its turn, so that many who ask at once do not waste their work.
         """
+        from edrbo.lab.store.turns import is_taken, turn
+
         with self._lock:
             overtaken = is_taken(self._store, self._id)
             while True:
@@ -681,20 +700,56 @@ def _find(store: EventStore, name: str | None, settings: Settings | None, create
         hint = f"name one: {', '.join(map(repr, names))}"
         raise StudyError(f"there are {len(names)} studies in {describe(store.where)}", hint)
     if name is None:
-        name = names[0] if names else "edrbo" if is_url(store.where) else Path(store.where).stem or "edrbo"
+        name = names[0] if names else "edrbo" if is_url(store.where) else _named_after(Path(store.where))
     stored = store.find(name)
     if stored is not None:
         return stored
     if settings is None or create == "never" or (create == "first" and names):
         hint = f"studies there: {', '.join(map(repr, names)) or 'none'}"
         hint += "; a new one beside them is made by `edrbo new`" if settings is not None and names else ""
-        raise StudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
+        raise UnknownStudyError(f"there is no study {name!r} in {describe(store.where)}", hint)
     _check_name(name)
     check_distribution(settings.context_distribution, settings.space)
+    settings = with_earlier_read(settings)
     store.adopt(StoredStudy(0, name, time.time(), settings), ())
     made = store.find(name)  # by another process, if that was quicker
     assert made is not None
     return made
+
+
+def with_earlier_read(settings: Settings) -> Settings:
+    """``settings`` with the runs of earlier studies that they only name."""
+    earlier = settings.earlier
+    if earlier is None or earlier.is_read:
+        return settings
+    parts = [part if part.is_read else _read_earlier(part) for part in earlier.parts]
+    return replace(settings, earlier=parts)  # type: ignore[arg-type]
+
+
+def _read_earlier(part: EarlierStudy) -> EarlierStudy:
+    place, _, name = part.where.partition("#")
+    if not is_url(place):
+        place = str(Path(place).absolute())
+    if place.endswith(".toml"):
+        from edrbo.lab.config import read_toml
+
+        described = read_toml(Path(place))
+        place, name = described.storage, name or described.name
+    try:
+        with Study.open(place, name=name or None) as study:
+            return EarlierStudy.of(study, name=part.name, where=part.where)
+    except StudyError as problem:
+        raise StudyError(f"the earlier study {part.where} cannot be read: {problem.message}", problem.hint) from None
+
+
+def _named_after(path: Path) -> str:
+    """A name for the study of a file, whatever bytes the file's own is made of."""
+    stem = os.fsencode(path.stem).decode("utf-8", "replace")[:LONGEST_NAME]
+    return stem if _shows(stem) else "edrbo"
+
+
+def _shows(name: str) -> bool:
+    return any(letter.isprintable() and not letter.isspace() for letter in name)
 
 
 def _check_name(name: str) -> None:
@@ -702,6 +757,8 @@ def _check_name(name: str) -> None:
         raise StudyError("this cannot name a study", f"use 1 to {LONGEST_NAME} characters")
     if "\x00" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise StudyError("this cannot name a study", "leave out NUL and half characters")
+    if not _shows(name):
+        raise StudyError("this cannot name a study", "nothing of it can be seen")
 
 
 def _opened_again(where: str | Path, name: str, by: str | None) -> Study:
@@ -737,6 +794,7 @@ class _Workers:
                 raise InvalidValueError(f"{name} is {given!r}", "it is a whole number from 1")
         if workers is None:
             raise InvalidValueError("workers is None", "it is a whole number from 1")
+        check_function(f)
         self._study, self._f, self._count = study, f, workers
         self._stale_after, self._most_errors, self._progress = _seconds(stale_after), most_errors, progress
         self._holder = new_holder()

@@ -35,6 +35,7 @@ class OutcomeAnswer:
                             is the share of contexts in which it holds
     holds                   of a limit: how probable it is, given the data, that it holds in the share of contexts asked
                             for
+    contexts_known          of a limit: of how many contexts is known what they are like; None if their distribution is
     """
 
     aim: str
@@ -45,6 +46,17 @@ class OutcomeAnswer:
     value: float
     value_interval: tuple[float, float]
     holds: float | None = None
+    contexts_known: float | None = None
+
+
+@dataclass(frozen=True)
+class LikelyDesign:
+    """The best design that keeps every limit as far as can be expected, whether or not that is sure: its mean over
+    contexts with the central 95 % ``interval``."""
+
+    design: dict[str, Any]
+    expected: float
+    interval: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,10 +84,13 @@ class LeaveOneOut(HeldOutPredictions):
 
 
 @engine_threads()
-def leave_one_out(model: ExpertEnsemble) -> LeaveOneOut:
-    """Of the observations the model is fitted to."""
+def leave_one_out(model: ExpertEnsemble, most: int | None = None) -> LeaveOneOut:
+    """Of the observations the model is fitted to, or of at ``most`` so many of them, at even steps."""
+    some, count = None, model.observations
+    if most is not None and count > most:
+        some = torch.from_numpy(np.linspace(0, count - 1, most).astype(np.int64))
     with torch.no_grad():
-        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out()))
+        return LeaveOneOut(*_in_units_of_y(model, *model.leave_one_out(some)))
 
 
 @engine_threads()
@@ -99,10 +102,10 @@ def one_step_ahead(model: ExpertEnsemble) -> HeldOutPredictions:
     the time are the better judges.
     """
     with torch.no_grad():
-        sd = model.gp.chol.diagonal(dim1=-2, dim2=-1)
-        error = (model.gp.chol.mT @ model.gp.alpha.unsqueeze(-1)).squeeze(-1) * sd  # L⁻¹(y − mean) = Lᵀα
+        error, sd = model.gp.one_step_ahead()
         y, mean, spread, *_ = _in_units_of_y(model, model.gp.y, model.gp.y - error, sd)
-    return HeldOutPredictions(y[1:], mean[1:], spread[1:])
+    first = max(1, model.gp.earlier)  # what earlier sources measured is no outcome of f
+    return HeldOutPredictions(y[first:], mean[first:], spread[first:])
 
 
 def predicted_when_suggested(state: State, units: Units) -> HeldOutPredictions:
@@ -130,62 +133,18 @@ def _in_units_of_y(
     return y.numpy(), center.numpy(), spread.numpy(), expert_mean.numpy(), expert_sd.numpy()
 
 
-MANY = 50.0  # degrees of freedom from which the expansion around the normal quantile is exact to nine digits
-TERMS = 500
-STEPS = 80  # a limit that is not met: six are usual
-
-_k = np.arange(TERMS, dtype=np.float64)
-_SERIES = np.cumprod(np.concatenate([[1.0], (_k[1:] - 0.5) / _k[1:]]))  # (½)_k / k!
-
-
 @lru_cache(maxsize=1024)
 def student_quantile(freedom: float) -> float:
-    """Infinite without a degree of freedom."""
-    if freedom <= 0.0:
-        return math.inf
-    return _expanded(freedom) if freedom > MANY else _searched(freedom)
+    """Of 97.5 %; infinite without a degree of freedom."""
+    from scipy.special import stdtrit
 
-
-def _expanded(v: float) -> float:
-    """Cornish and Fisher's expansion."""
-    z = Z95
-    terms = (
-        (z**3 + z) / 4.0,
-        (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0,
-        (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0,
-        (79.0 * z**9 + 776.0 * z**7 + 1482.0 * z**5 - 1920.0 * z**3 - 945.0 * z) / 92160.0,
-    )
-    return z + sum(term / v**power for power, term in enumerate(terms, 1))
-
-
-def _searched(v: float) -> float:
-    """Where P(T > t) = ½ I_w(v/2, ½) with w = v/(v + t²) is 2.5 %.
-
-    Its logarithm is concave and falls in log t, so that Newton's method arrives from anywhere.
-    """
-    log_t = math.log(Z95)
-    for _ in range(STEPS):
-        log_tail, log_density = _logs(v, log_t)
-        step = (log_tail - math.log(0.025)) * math.exp(log_tail - log_density - log_t)
-        log_t += step
-        if abs(step) < 1e-13:
-            break
-    return math.exp(log_t)
-
-
-def _logs(v: float, log_t: float) -> tuple[float, float]:
-    """The logarithms of P(T > t), by the series of the incomplete beta function around zero, and of the density."""
-    a = 0.5 * v
-    log_w = -float(np.logaddexp(0.0, 2.0 * log_t - math.log(v)))
-    log_beta = math.lgamma(a) + math.lgamma(0.5) - math.lgamma(a + 0.5)
-    series = float((_SERIES / (a + _k)) @ np.exp(_k * log_w))
-    log_tail = math.log(0.5 * series) + a * log_w - log_beta
-    return log_tail, (a + 0.5) * log_w - 0.5 * math.log(v) - log_beta
+    return float(stdtrit(freedom, 0.975)) if freedom > 0.0 else math.inf
 
 
 PER_FREEDOM, LEAST_FREEDOM = 8.0, 0.7  # one degree of freedom for so many outcomes; few outcomes leave a little
 MOST_INFLATION = 2.0  # the standard deviations are never made more than so many times as large
 TAIL_MARGIN = 1.15  # of a tail: a design is recommended because the data make it look good, errors included
+MOST_ERRORS = 512  # of very many outcomes, errors tell as well as all would
 PSEUDO = 1.0  # errors of just the predicted size, counted with the real ones
 
 
@@ -206,6 +165,20 @@ class Trust:
     def under(self, goal: Goal) -> Trust:
         """The same where all that is said is of this goal's value."""
         return replace(self, margin=TAIL_MARGIN) if goal.of_outcomes and goal != Expected() else self
+
+    def noise_at(self, model: ExpertEnsemble, points: Tensor) -> Tensor:
+        """Variance of an outcome around f at ``points`` (N × d), M × N or M × 1, in the standardized unit.
+
+        Of noise that varies little may be known. An outcome is then Student's, with two degrees of freedom for one over
+        the variance of the log noise: its 95 % interval is longer by the first term of Cornish and Fisher's expansion.
+        """
+        if model.gp.of_outcomes:  # the noise is among the contexts
+            return torch.zeros_like(self.noise_variance[:, None])
+        ratio = model.gp.noise_ratio(points)
+        if ratio is None:
+            return self.noise_variance[:, None]
+        longer = 1.0 + (Z95**2 + 1.0) / 8.0 * model.gp.noise_doubt(points)
+        return model.gp.hyper.noise_variance[:, None] * ratio * longer.square()
 
     @property
     def freedom(self) -> float:
@@ -228,12 +201,12 @@ def earned_trust(model: ExpertEnsemble) -> Trust:
     Σ error² / Σ predicted variance: outcomes in new places, whose variance is large, weigh most, and those beside a
     near-duplicate, easy to predict, weigh next to nothing.
     """
-    found = leave_one_out(model)
-    count = len(found.y)
-    noise_variance = model.gp.noise_variance
+    found = leave_one_out(model, None if model.approximation is None else MOST_ERRORS)
+    count = model.observations
+    noise_variance = model.gp.noise_variance[:, model.gp.earlier :]
     if model.replicates is not None:  # rows are means of repeated outcomes; of one of them the noise is larger
         noise_variance = noise_variance[:, model.replicates.rows] / model.replicates.share
-    noise_variance = noise_variance.mean(-1)
+    noise_variance = noise_variance.mean(-1) if count else model.gp.hyper.noise_variance
     if count < 2:
         return Trust(count, 1.0, noise_variance)
     variance = np.square(found.expert_sd).mean(0) + found.expert_mean.var(0)

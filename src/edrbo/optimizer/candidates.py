@@ -30,7 +30,13 @@ from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.search.maximizer import BUDGET, Budget, best_listed, maximize
 from edrbo.contexts.distributions import sobol_points
 from edrbo.contexts.partial import Donors
-from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidSpaceError, InvalidValueError
+from edrbo.errors import (
+    AllTriedError,
+    InvalidContextError,
+    InvalidDesignError,
+    InvalidSpaceError,
+    InvalidValueError,
+)
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.input_reading import need_contexts, read_one_context
 from edrbo.records.state import State
@@ -40,6 +46,7 @@ from edrbo.streams import in_turn
 
 REGRET_RATE = 1.0  # explorations for a regret as large as that of all initial designs
 MAX_SHARE = 1.0 / 3.0  # of suggestions that explore
+MOST_WORTH = 1024  # reported designs whose worth is asked for
 FINAL_SHARE = 0.2  # of the evaluations that are planned: too late to follow up what is found
 
 
@@ -52,6 +59,17 @@ def is_exploring(worth: NDArray[np.float64], initial: int, pending: int, planned
     if number == initial:
         return True
     return in_turn(number - initial) < exploration_share(worth, initial)
+
+
+def looked_at(count: int, initial: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The reported designs, by number, of which it is asked what they are worth, and for each of all ``count`` the
+    place of the one that stands for it: of very many later ones some, at even steps, stand for those after them."""
+    everything = np.arange(count)
+    if count <= MOST_WORTH:
+        return everything, everything
+    later = np.linspace(initial, count - 1, MOST_WORTH).astype(np.intp)
+    rows = np.unique(np.concatenate([everything[:initial], later]))
+    return rows, np.searchsorted(rows, everything, side="right") - 1
 
 
 def exploration_share(worth: NDArray[np.float64], initial: int) -> float:
@@ -83,6 +101,13 @@ class AskRequest:
     context_distribution: ForecastOrContext
     candidates: CandidateSet
     repeat: bool = True  # whether listed designs may be suggested that were reported already
+
+    def of(self, data: TrainingData) -> AskRequest:
+        """Until a context has been met here, those of earlier studies are expected, unless another is."""
+        forecast, given, *_ = self.context_distribution
+        if forecast is not None or given is not None or data.knows_contexts or not len(data.earlier_contexts):
+            return self
+        return replace(self, context_distribution=(data.earlier_contexts, None))
 
     def taken(self, state: State) -> list[Array]:
         """Designs of a list that are not to be suggested."""
@@ -191,13 +216,13 @@ class CandidateSet:
         return x if limited else torch.from_numpy(self.space.snap(x.numpy()))
 
     def without(self, taken: Sequence[Array]) -> CandidateSet:
-        """The same list less designs that are taken; EdrboError if none is left."""
+        """The same list less designs that are taken; AllTriedError if none is left."""
         if self.listed is None or not len(taken):
             return self
         apart = np.abs(self.listed[:, None] - np.stack(taken)).max(axis=2)
         left = self.listed[(apart > SAME_DESIGN).all(axis=1)]
         if not len(left):
-            raise EdrboError(
+            raise AllTriedError(
                 f"all {len(self.listed)} candidates have been tried or are being tried",
                 "give others, or repeat=True to run some again",
             )

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.acquisition.search.maximizer import BUDGET, Budget
-from edrbo.errors import EdrboError
-from edrbo.optimizer.answers import OutcomeAnswer
+from edrbo.errors import SeveralOutcomesError
+from edrbo.optimizer.answers import LikelyDesign, OutcomeAnswer
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.joint_posterior import Chance, JointPosterior, OutcomePart
 from edrbo.optimizer.recommendation import ALMOST, Recommendation, Recommender, best_feasible
@@ -78,6 +78,10 @@ class ConstrainedRecommender:
                 break
         return self._pick(torch.stack(found) if high is not None else torch.cat([torch.stack(found), self.starts]))
 
+    def likely(self) -> Tensor:
+        """The best design (d_x) that keeps the limits on the mean surface."""
+        return self._best(0.0, [])
+
     def _best(self, caution: float, found: list[Tensor]) -> Tensor:
         """The best design (d_x) under a caution; from the second on near those ``found`` under others, whose hills are
         mostly the same."""
@@ -122,10 +126,10 @@ class ConstrainedRecommender:
 
 
 def need_one_main(outcomes: Outcomes) -> None:
-    """EdrboError where there is a front in place of a best design."""
+    """SeveralOutcomesError where there is a front in place of a best design."""
     if len(outcomes.mains) > 1:
         names = " and ".join(outcomes.mains)
-        raise EdrboError(f"{names} have no single best design", "see front(), or give all but one a weight")
+        raise SeveralOutcomesError(f"{names} have no single best design", "see front(), or give all but one a weight")
 
 
 def recommender_of(knowns: Mapping[str, Recommender], candidates: CandidateSet) -> ConstrainedRecommender:
@@ -158,8 +162,16 @@ def recommend_under_limits(
         radius=radius,
         admit=recommender.admit,
         outcomes=partial(_answers, knowns, outcomes, recommender, advised.x),
+        likely=None if advised.sure else partial(_likely, main, recommender),
         confidences={name: limit.confidence for name, limit in outcomes.limits.items()},
     )
+
+
+def _likely(main: Recommender, recommender: ConstrainedRecommender) -> LikelyDesign:
+    x = recommender.likely()
+    said = main.predict(x[None])
+    (design,) = main.training_data.space.decode_designs(x.numpy())
+    return LikelyDesign(design, float(said.expected[0]), (float(said.lower[0]), float(said.upper[0])))
 
 
 def _answers(
@@ -170,8 +182,10 @@ def _answers(
     for name, known in knowns.items():
         said, chance = known.predict(x[None]), chances.get(name)
         value, ends, holds = float(said.value[0]), (float(said.value_lower[0]), float(said.value_upper[0])), None
+        met: float | None = None
         if chance is not None:
             (value, ends), holds = chance.share(x), float(chance.holds(x[None])[0])
+            met = None if chance.context_distribution.exact else chance.context_distribution.effective
         words, unit = describe_aim(name, outcomes[name])
         found[name] = OutcomeAnswer(
             aim=words,
@@ -182,5 +196,6 @@ def _answers(
             value=value,
             value_interval=ends,
             holds=holds,
+            contexts_known=met,
         )
     return found

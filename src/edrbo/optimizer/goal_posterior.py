@@ -23,7 +23,7 @@ from edrbo.contexts.distributions import ContextPoints, box_points
 from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.optimizer.calibration import LEAST_FREEDOM, Z95, Trust
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
-from edrbo.optimizer.stopping import Measure, average, spread_out
+from edrbo.optimizer.stopping import TAIL_FACTOR, Measure, average, spread_out
 from edrbo.records.goals import CVaR, Expected, Goal, Robust
 from edrbo.records.outcomes import Units
 from edrbo.streams import stream
@@ -36,8 +36,8 @@ Array = NDArray[np.float64]
 DRAWS, FEW_DRAWS = 512, 128  # of each design, and where many are asked for or each is a plan
 # in which a worst case over distributions is solved, and of which the part of the contexts is reported
 CONTEXT_DISTRIBUTIONS = 32
-FEW_LAWS = 8  # of a worst case over distributions
-MANY = 16
+FEW_DISTRIBUTIONS = 8  # of a worst case over distributions
+FEW_DESIGNS = 16
 MOST_JOINT = 128  # contexts between which all covariances of f are drawn
 
 
@@ -106,7 +106,7 @@ def goal_values(
     distribution that was drawn from; so the draws are moved until their mean is the expectation.
     """
     radius = isinstance(model_goal.goal, Robust)
-    count = FEW_DRAWS if len(x) > MANY or radius else DRAWS
+    count = FEW_DRAWS if len(x) > FEW_DESIGNS or radius else DRAWS
     context_distribution = DistributionUncertainty(points.atoms, points.weights, effective, groups=groups)
     worlds = _Worlds(
         model,
@@ -164,7 +164,9 @@ def shares_within(
     ``model_goal`` is 1 where it holds. Only f is drawn, with the tails that the model's record asks for.
     """
     context_distribution = DistributionUncertainty(points.atoms, points.weights, math.inf)
-    worlds = _Worlds(model, context_distribution, trust, FEW_DRAWS if len(x) > MANY else DRAWS, seed, distributions=1)
+    worlds = _Worlds(
+        model, context_distribution, trust, FEW_DRAWS if len(x) > FEW_DESIGNS else DRAWS, seed, distributions=1
+    )
     with torch.no_grad():
         drawn = [worlds.outcomes(design, points.atoms).outcomes[0] for design in x]
         return torch.stack([model_goal.value(outcomes, points) for outcomes in drawn]).numpy()
@@ -271,7 +273,7 @@ class _Worlds:
     def of_means(self, model_goal: ModelGoal, means: Tensor, points: ContextPoints) -> Tensor:
         """The goal's value of each expert's means (M × n) under some of the distributions: distributions × M."""
         if isinstance(model_goal.goal, Robust):
-            some = self.distributions[:FEW_LAWS]
+            some = self.distributions[:FEW_DISTRIBUTIONS]
             return torch.stack(
                 [
                     model_goal.modelled_value(means, replace(points, weights=context_distribution))
@@ -302,7 +304,7 @@ UNSEEN = 16  # points of the context box that stand for one context more than wa
 FEW_SUPPORT = 16  # points of the context box where many designs are compared
 TAIL = 0.1  # of contexts, in the price of robustness
 ROBUST_ATOMS = 64  # of the distribution whose worst neighbor is looked for
-PAIRS, MOST, FEWEST = 2**14, 4096, 64  # of a design and a context, and contexts for each design
+PAIRS, MOST_ATOMS, FEWEST_ATOMS = 2**14, 4096, 64  # of a design and a context, and contexts for each design
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,6 +381,8 @@ class GoalAnswers:
             few,
             of_tails=not len(few),
             unseen=self._unseen(wanted.goal),
+            box=(self.lower, self.upper) if wanted.goal.of_shares and d_c else None,
+            lengthscale_factor=TAIL_FACTOR,
         )
 
     def _unseen(self, goal: Goal) -> Tensor:
@@ -395,7 +399,9 @@ class GoalAnswers:
         """
         if isinstance(goal, Robust):
             return self.context_distribution.thinned(ROBUST_ATOMS)
-        found = self.context_distribution.thinned_to_extremes(min(max(PAIRS // max(count, 1), FEWEST), MOST))
+        found = self.context_distribution.thinned_to_extremes(
+            min(max(PAIRS // max(count, 1), FEWEST_ATOMS), MOST_ATOMS)
+        )
         return found.with_one_more(self._unseen(goal))
 
     def _points(self, goal: Goal, context_distribution: DistributionUncertainty) -> ContextPoints:

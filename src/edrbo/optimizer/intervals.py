@@ -25,6 +25,7 @@ from edrbo.acquisition.scores import SQRT2
 from edrbo.contexts.uncertainty import MAX_EXACT_CONTEXTS, DistributionUncertainty
 from edrbo.optimizer.calibration import Z95, Trust, student_quantile
 from edrbo.surrogate.ensemble import ExpertEnsemble, radius
+from edrbo.surrogate.gaussian_model import pairs
 
 Array = NDArray[np.float64]
 
@@ -108,14 +109,19 @@ class _Finder:
         # the box.
         beats_observations = 0.0 if marginal.exact else 1.0 / (1.0 + marginal.effective)
         box = box[:0] if marginal.exact else box
-        self.apart = model.paired_with(torch.cat([marginal.contexts, box]))
+        self.next_contexts = torch.cat([marginal.contexts, box])
+        self.apart = model.paired_with(self.next_contexts)
         anywhere = box.new_full((len(box),), beats_observations / max(len(box), 1))
         self.next_weights = torch.cat([(1.0 - beats_observations) * marginal.weights, anywhere])
 
     def __call__(self, x: Tensor) -> Tensor:
         """The fields of ``ValueIntervals`` in their order (7 × N)."""
         means, sds = (part.reshape(-1, len(x), len(self.next_weights)) for part in self.apart.moments(x))
-        lower, upper = self._outcome(means, sds)
+        noise_variance = self.trust.noise_at(self.model, pairs(x, self.next_contexts))
+        whole = noise_variance.shape[1] > 1
+        lower, upper = self._outcome(
+            means, sds, noise_variance.reshape(means.shape) if whole else noise_variance[..., None]
+        )
         known, weights = len(self.marginal.weights), self.marginal.weights
         means, sds = means[..., :known], sds[..., :known]  # M × N × m
         averages, integrated = self.together.integrated(x, self.joint.weights)  # M × N
@@ -147,14 +153,14 @@ class _Finder:
         )
         return _half(student_quantile(freedom), variance / max(context_distribution.effective - 1.0, 1.0))
 
-    def _outcome(self, means: Tensor, sds: Tensor) -> tuple[Tensor, Tensor]:
-        """The 2.5 and 97.5 % quantiles of y (N) over experts and contexts."""
+    def _outcome(self, means: Tensor, sds: Tensor, noise_variance: Tensor) -> tuple[Tensor, Tensor]:
+        """The 2.5 and 97.5 % quantiles of y (N) over experts and contexts, with noise around f (M × N × m)."""
         if not math.isfinite(self.trust.reach):
             beyond = means.new_full((means.shape[1],), math.inf)
             return -beyond, beyond
         scaling = self.model.scaling
         slope = scaling.slope(scaling.standardize(means))
-        variance = (self.trust.reach / Z95 * sds).square() + self.trust.noise_variance[:, None, None] * slope.square()
+        variance = (self.trust.reach / Z95 * sds).square() + noise_variance * slope.square()
         weights = (self.shares[:, None] * self.next_weights).flatten()
         flat = means.transpose(0, 1).flatten(1), variance.sqrt().transpose(0, 1).flatten(1)
         lower, upper = mixture_quantiles((0.025, 0.975), *flat, weights)

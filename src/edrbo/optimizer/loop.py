@@ -17,9 +17,19 @@ from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.goals import Goal
 from edrbo.records.input_reading import spell_checked
 from edrbo.records.outcomes import Limit, Maximize, Minimize, OutcomeRange
-from edrbo.records.reported import Function, evaluate
+from edrbo.records.reported import Function, check_function, evaluate
 from edrbo.records.sanity import not_typed
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose
+from edrbo.records.settings import (
+    DEFAULT,
+    INITIAL,
+    LEAST_SUCCESS,
+    Drift,
+    NoiseModel,
+    Outliers,
+    Purpose,
+    Settings,
+)
+from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.variables import number_text
 
@@ -98,7 +108,12 @@ MOST_NAMED = 5  # runs that a summary names
 
 @dataclass(frozen=True)
 class Result:
-    """``recommendation`` is the answer; ``optimizer`` holds all data and can go on."""
+    """``recommendation`` is the answer; ``optimizer`` holds all data and can go on.
+
+    Args:
+        recommendation: The answer.
+        optimizer: The optimizer with all data.
+    """
 
     recommendation: Recommendation
     optimizer: Optimizer
@@ -127,6 +142,8 @@ def maximize(
     aim: Purpose = "operate",
     least_success: float = LEAST_SUCCESS,
     outliers: Outliers = "robust",
+    drift: Drift = None,
+    noise_model: NoiseModel = "auto",
     outcome: str = "value",
     unit: str = "",
     title: str = "",
@@ -134,6 +151,7 @@ def maximize(
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
     context_distribution: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
+    earlier: Any = None,
 ) -> Result:
     """Evaluate ``f`` ``evaluations`` times and recommend the design that is best on average over contexts.
 
@@ -164,6 +182,8 @@ def maximize(
         aim: "operate" if every run counts, "identify" if only the design in the end does.
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -172,27 +192,12 @@ def maximize(
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
-    optimizer = Optimizer(
-        space,
-        method,
-        evaluations=_planned(evaluations, aim),
-        seed=seed,
-        context_half_life=context_half_life,
-        initial=initial,
-        goal=goal,
-        aim=aim,
-        least_success=least_success,
-        outliers=outliers,
-        outcome=outcome,
-        unit=unit,
-        title=title,
-        outcome_range=outcome_range,
-        outcomes=outcomes,
-        context_distribution=context_distribution,
-        cost=cost,
+    return _run(
+        f, evaluations, progress, most_errors, Settings.of_call(locals(), evaluations=_planned(evaluations, aim))
     )
-    return _run(f, evaluations, progress, most_errors, optimizer)
 
 
 @spell_checked
@@ -211,6 +216,8 @@ def minimize(
     aim: Purpose = "operate",
     least_success: float = LEAST_SUCCESS,
     outliers: Outliers = "robust",
+    drift: Drift = None,
+    noise_model: NoiseModel = "auto",
     outcome: str = "value",
     unit: str = "",
     title: str = "",
@@ -218,6 +225,7 @@ def minimize(
     outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
     context_distribution: Any = None,
     cost: str | Callable[[dict[str, Any]], float] | None = None,
+    earlier: Any = None,
 ) -> Result:
     """The same for a cost: the design with the least expected value.
 
@@ -238,6 +246,8 @@ def minimize(
         aim: "operate" if every run counts, "identify" if only the design in the end does.
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -246,28 +256,16 @@ def minimize(
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
-    optimizer = Optimizer(
-        space,
-        method,
-        direction="minimize",
-        evaluations=_planned(evaluations, aim),
-        seed=seed,
-        context_half_life=context_half_life,
-        initial=initial,
-        goal=goal,
-        aim=aim,
-        least_success=least_success,
-        outliers=outliers,
-        outcome=outcome,
-        unit=unit,
-        title=title,
-        outcome_range=outcome_range,
-        outcomes=outcomes,
-        context_distribution=context_distribution,
-        cost=cost,
+    return _run(
+        f,
+        evaluations,
+        progress,
+        most_errors,
+        Settings.of_call(locals(), direction="minimize", evaluations=_planned(evaluations, aim)),
     )
-    return _run(f, evaluations, progress, most_errors, optimizer)
 
 
 def _planned(evaluations: int, aim: Purpose) -> int | None:
@@ -280,18 +278,20 @@ def _run(
     evaluations: int,
     progress: Progress | bool | None,
     most_errors: int | None,
-    optimizer: Optimizer,
+    settings: Settings,
 ) -> Result:
     if isinstance(evaluations, bool) or not isinstance(evaluations, int) or evaluations < 1:
         raise InvalidValueError(f"evaluations is {evaluations!r}", "at least one evaluation is needed")
     if most_errors is not None and (not isinstance(most_errors, int) or most_errors < 1):
         raise InvalidValueError(f"most_errors is {most_errors!r}", "it is a whole number from 1, or None")
-    if optimizer.settings.outcomes is not None:
-        need_one_main(optimizer.settings.outcomes)  # before the budget is spent
+    check_function(f)
+    if settings.outcomes is not None:
+        need_one_main(settings.outcomes)  # before the budget is spent
+    optimizer = Optimizer.of(State.start(settings))
     try:
         _evaluate(f, evaluations, progress, most_errors, optimizer)
         _warn_of_implausible(optimizer)
-        return Result(optimizer.recommend(), optimizer)
+        return Result(_recommended(optimizer), optimizer)
     except BaseException as problem:
         vars(problem)["optimizer"] = optimizer
         problem.add_note(f"What was evaluated ({len(optimizer)} outcomes) is in the `optimizer` of this exception.")
@@ -322,6 +322,16 @@ def _evaluate(
     except KeyboardInterrupt:
         if len(optimizer) == 0:
             raise
+
+
+def _recommended(optimizer: Optimizer) -> Recommendation:
+    """The answer; what it warns of points at whoever called the loop."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found = optimizer.recommend()
+    for one in heard:
+        warnings.warn(one.message, stacklevel=5)
+    return found
 
 
 def _warn_of_implausible(optimizer: Optimizer) -> None:

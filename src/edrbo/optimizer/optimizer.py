@@ -23,7 +23,14 @@ from edrbo.acquisition.methods import Method, get_method
 from edrbo.acquisition.objective import Objective
 from edrbo.acquisition.penalties import Costs, best_per_cost
 from edrbo.acquisition.search.maximizer import MaximinDistance, SearchRegion
-from edrbo.errors import EdrboError, InvalidDesignError, InvalidValueError, UnknownNameError
+from edrbo.errors import (
+    EdrboError,
+    InvalidDesignError,
+    InvalidValueError,
+    NothingReportedError,
+    SeveralOutcomesError,
+    UnknownNameError,
+)
 from edrbo.optimizer import json_record
 from edrbo.optimizer.answers import Prediction
 from edrbo.optimizer.candidates import (
@@ -31,6 +38,7 @@ from edrbo.optimizer.candidates import (
     CandidateSet,
     ForecastOrContext,
     is_exploring,
+    looked_at,
     read_candidates,
     read_distribution,
     read_request,
@@ -43,6 +51,7 @@ from edrbo.optimizer.pareto import ParetoFront, find_pareto_front, need_pareto_f
 from edrbo.optimizer.policy import Policy, find_policy
 from edrbo.optimizer.recommendation import Recommendation, Recommender, best_design
 from edrbo.optimizer.sensitivity import Sensitivity, find_sensitivity
+from edrbo.optimizer.tolerance import contexts_alone
 from edrbo.optimizer.tradeoff import Tradeoff, candidates, trade_off
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.events import Asked, Event
@@ -52,7 +61,7 @@ from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, Outcome
 from edrbo.records.recorder import Make, Recorder
 from edrbo.records.run import Suggestion
 from edrbo.records.scipy_distributions import check_distribution
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.state import State
 from edrbo.records.validation import read_number
 from edrbo.space import Space
@@ -61,16 +70,17 @@ from edrbo.surrogate.cost_model import learn_cost
 from edrbo.surrogate.ensemble import ExpertEnsemble
 from edrbo.threads import engine_threads
 
+CHECKS = 2  # quasi-random designs after the first run, where earlier studies are learned from
 Array = NDArray[np.float64]
 Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
-def _one_at_a_time(method: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+def _one_at_a_time(method: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """A method of ``Optimizer`` that looks at its state or its models: one thread at a time does."""
 
     @wraps(method)
-    def locked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+    def locked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Returned:
         optimizer: Any = arguments[0]
         with optimizer._lock:
             return method(*arguments, **named)
@@ -100,6 +110,8 @@ class Optimizer(Recorder):
         evaluations: How many runs there will be, if that is known; for "identify".
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -108,6 +120,8 @@ class Optimizer(Recorder):
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a run costs, in what you set: a text such as "1 + 9 * x", or a function of a design.
+        earlier: Studies of related machines, campaigns or a simulator to learn from: files, studies or
+            ``EarlierStudy``; each counts as much as it is like this one.
     """
 
     @spell_checked
@@ -125,6 +139,8 @@ class Optimizer(Recorder):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -132,32 +148,15 @@ class Optimizer(Recorder):
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
+        earlier: Any = None,
     ) -> None:
-        choices = {
-            "direction": direction,
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-            "cost": cost,
-        }
-        settings = Settings.of(space, method, choices)
-        self._begin(State.start(settings), None)
+        self._begin(State.start(Settings.of_call(locals())), None)
 
     def _begin(self, state: State, stored: StoredFit | None) -> None:
         self._lock = threading.RLock()
         self._method = get_method(state.settings.method)
         _check_limits(self._method, state)
+        _check_earlier(self._method, state)
         check_distribution(state.settings.context_distribution, state.space)
         self._state = state
         self._models = {state.settings.outcome: OutcomeModel(state, self._method, stored)}
@@ -238,6 +237,7 @@ class Optimizer(Recorder):
         if state.settings != self._state.settings:
             method = get_method(state.settings.method)
             _check_limits(method, state)
+            _check_earlier(method, state)
             self._models[state.settings.outcome] = self._models.pop(self.settings.outcome)
             self._method = method
         self._state = state
@@ -290,7 +290,7 @@ class Optimizer(Recorder):
             if name in self._models:
                 self._models[name].go_on(state, self._method)
             elif state.reported:
-                self._models[name] = OutcomeModel(state, self._method)
+                self._models[name] = OutcomeModel(state, self._method, alone=False)
                 self._models[name].offer(self._stored_others.get(name))
         named = [self.settings.outcome, *(() if outcomes is None else outcomes.others)]
         known = {name: self._models[name] for name in named if name in self._models}
@@ -419,6 +419,7 @@ class Optimizer(Recorder):
         outcome_forecast: list[Mapping[str, Any] | None] = []
         posterior: Posterior | None = None
         asked, data = self._state.suggested, self._main.data()
+        request = request.of(data)
         for i in range(count):
             candidates = request.candidates.without([*request.taken(self._state), *designs])
             if self._wants_initial(len(designs)):
@@ -429,7 +430,8 @@ class Optimizer(Recorder):
                 pending = [*self._state.pending.values(), *designs]
                 posterior = self._posterior(data, request.context_distribution, pending)
                 known = self._main.forecasting(data) or posterior.model
-                forecaster = OutcomeForecaster.by(known, posterior.points, data, request.context_distribution[0])
+                points = contexts_alone(self.space, posterior.model, posterior.points)
+                forecaster = OutcomeForecaster.by(known, points, data, request.context_distribution[0])
             under_way = len(self._state.pending) + len(designs)
             if self._is_exploring(posterior, data, under_way):
                 x = self._most_distant(candidates, designs, asked + i)
@@ -446,13 +448,17 @@ class Optimizer(Recorder):
         """A failed design is replaced, as it says nothing about f; but not more of them than were wanted at first."""
         replaced = min(len(self._state.failed), self.settings.initial)
         known = len(self) + len(self._state.failed) - replaced + len(self._state.pending) + more
+        if self.settings.earlier is not None:  # they choose the first design; the next ones tell whether they are alike
+            return 1 <= known < min(1 + CHECKS, self.settings.initial)
         return len(self) == 0 or known < self.settings.initial
 
     def _is_exploring(self, posterior: Posterior, data: TrainingData, pending: int) -> bool:
         if self.settings.aim != "identify" or not len(data.observations.x):
             return False
-        worth = posterior.values(torch.tensor(data.observations.x)).numpy()
-        return is_exploring(worth, self.settings.initial, pending, self.settings.evaluations)
+        initial, count = self.settings.initial, len(data.observations.x)
+        rows, places = looked_at(count, initial)
+        worth = posterior.values(torch.tensor(data.observations.x[rows])).numpy()[places]
+        return is_exploring(worth, initial, pending, self.settings.evaluations)
 
     def _most_distant(self, candidates: CandidateSet, asked: Sequence[Array], index: int) -> Array:
         """The design (d_x) farthest from all that were tried or ``asked`` for."""
@@ -501,8 +507,7 @@ class Optimizer(Recorder):
             candidates: The only designs to choose from: dicts, rows or a data frame.
         """
         if not 0 <= (radius := read_number(radius)) < math.inf:
-            raise InvalidValueError(f"ball is {radius!r}", "it is a distance, as a fraction of the context range")
-        radius = radius
+            raise InvalidValueError(f"radius is {radius!r}", "it is a distance, as a fraction of the context range")
         request, seed = self._answering(forecast, context, fixed, candidates)
         if (outcomes := self.settings.outcomes) is not None:
             need_one_main(outcomes)
@@ -513,11 +518,14 @@ class Optimizer(Recorder):
         best = self._best_designs(known, request)
         return Recommendation(known, *best, radius=radius, admit=request.candidates.admit)
 
+    def _need_reports(self, so: str, hint: str = "tell at least one value") -> None:
+        if len(self) == 0:
+            raise NothingReportedError(f"nothing was reported yet, so {so}", hint)
+
     def _answering(
         self, forecast: Any, context: Any, fixed: Mapping[str, Any] | None, candidates: Any
     ) -> tuple[AskRequest, int]:
-        if len(self) == 0:
-            raise EdrboError("nothing was reported yet, so nothing can be recommended", "tell at least one value")
+        self._need_reports("nothing can be recommended")
         request = read_request(self._state, forecast=forecast, context=context, fixed=fixed, candidates=candidates)
         return request, stream_seed(self.settings.seed, "recommend", len(self))
 
@@ -543,10 +551,7 @@ class Optimizer(Recorder):
             candidates: The only designs to choose from: dicts, rows or a data frame.
         """
         outcomes = need_pareto_front(self.settings.outcomes)
-        if len(self) == 0:
-            raise EdrboError(
-                "nothing was reported yet, so there is no front", "tell at least one value of each outcome"
-            )
+        self._need_reports("there is no front", "tell at least one value of each outcome")
         request, seed = self._answering(forecast, context, fixed, candidates)
         return find_pareto_front(
             self._known_outcomes(None, request.context_distribution, seed), outcomes, request.candidates, reference
@@ -576,8 +581,7 @@ class Optimizer(Recorder):
         x = torch.from_numpy(self.space.encode_designs(designs))
         if not len(x):
             raise InvalidDesignError("no design was given", "give at least one")
-        if len(self) == 0:
-            raise EdrboError("nothing was reported yet, so nothing can be predicted", "tell at least one value")
+        self._need_reports("nothing can be predicted")
         seed = stream_seed(self.settings.seed, "recommend", len(self))
         return (
             self._model_of(outcome).knowledge(read_distribution(self._state, forecast, context), seed, goal).predict(x)
@@ -592,11 +596,10 @@ class Optimizer(Recorder):
             goal: The goal, by default the optimizer's own, or the mean of the worst 10 % of contexts.
             forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
         """
-        if len(self) == 0:
-            raise EdrboError("nothing was reported yet, so nothing can be traded off", "tell at least one value")
+        self._need_reports("nothing can be traded off")
         if self.settings.outcomes is not None:
             hint = "front() is for several main outcomes; predict(outcome=…) looks at each"
-            raise EdrboError("a trade-off of goals is one of a single outcome", hint)
+            raise SeveralOutcomesError("a trade-off of goals is one of a single outcome", hint)
         data, context_distribution = self._main.data(), read_distribution(self._state, forecast, None)
         model_goal = self._main.goal(data, goal)
         if model_goal.goal == Expected():
@@ -637,7 +640,7 @@ class Optimizer(Recorder):
         need_contexts(self.space)
         if self.settings.outcomes is not None:
             hint = "recommend(context=…) gives the best design for one context with every limit kept"
-            raise EdrboError("a policy is one of a single outcome", hint)
+            raise SeveralOutcomesError("a policy is one of a single outcome", hint)
         request, seed = self._answering(forecast, None, fixed, candidates)
         recommender = self._main.knowledge(request.context_distribution, seed, goal)
         one, _ = self._best_designs(recommender, request)
@@ -653,8 +656,7 @@ class Optimizer(Recorder):
             outcome: One of several, the main one by default.
             forecast: Samples of the contexts to expect, in place of the distribution that is estimated.
         """
-        if len(self) == 0:
-            raise EdrboError("nothing was reported yet, so nothing is known to matter", "tell at least two values")
+        self._need_reports("nothing is known to matter", "tell at least two values")
         request, seed = self._answering(forecast, None, None, None)
         model, best = self._model_of(outcome), None
         known = model.knowledge(request.context_distribution, seed)
@@ -707,6 +709,18 @@ class Optimizer(Recorder):
             text: What ``to_json`` gave.
         """
         return cls.of(*json_record.read(text))
+
+
+def _check_earlier(method: Method, state: State) -> None:
+    earlier = state.settings.earlier
+    if earlier is None:
+        return
+    unread = [part.where for part in earlier.parts if not part.is_read]
+    if unread:
+        hint = "give edrbo.EarlierStudy.of(Study.open(…)); Study.open(…, earlier=…) reads files itself"
+        raise InvalidValueError(f"the earlier study {unread[0]!r} was not read", hint)
+    if not method.surrogate.learns_from_earlier:
+        raise InvalidValueError("this method learns nothing from earlier studies", "choose a method such as edrbo-mean")
 
 
 def _check_limits(method: Method, state: State) -> None:

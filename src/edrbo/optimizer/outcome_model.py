@@ -9,6 +9,7 @@ design by context.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,24 +24,27 @@ from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.acquisition.methods import Method
 from edrbo.contexts.distributions import ContextPoints
 from edrbo.contexts.uncertainty import DistributionUncertainty
-from edrbo.errors import InvalidValueError
+from edrbo.errors import InvalidValueError, NoScaleWarning
 from edrbo.optimizer.calibration import Z95, Trust, earned_trust
 from edrbo.optimizer.candidates import ForecastOrContext
 from edrbo.optimizer.intervals import mixture_quantiles
 from edrbo.optimizer.outcome_posterior import OutcomePosterior, condition, conditioned
 from edrbo.optimizer.recommendation import Recommender, known_distribution_of
-from edrbo.optimizer.tolerance import Tolerances
+from edrbo.optimizer.tolerance import Tolerances, deviations
 from edrbo.optimizer.training_data import TrainingData
 from edrbo.records.goals import Goal, as_goal
 from edrbo.records.outcomes import Units
 from edrbo.records.sanity import LARGEST_TABLE, MAX_MAGNITUDE, Interval, OutcomeForecast
+from edrbo.records.settings import LEARNED
 from edrbo.records.state import State
 from edrbo.space import Space
 from edrbo.space.context_scale import ContextScale
 from edrbo.streams import stream_seed
-from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, advance
+from edrbo.surrogate.drift import DriftingSurrogate, asked_at
+from edrbo.surrogate.ensemble import ExpertEnsemble, FittedModel, Surrogate, advance
 from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.marginal import doubted
+from edrbo.surrogate.noise import VaryingNoiseSurrogate
 
 Array = NDArray[np.float64]
 
@@ -52,14 +56,17 @@ class OutcomeModel:
         state: The experiment as far as this outcome goes.
         method: What models it.
         stored: A fit that was made on a beginning of its data.
+        alone: Whether there is no other outcome.
     """
 
-    def __init__(self, state: State, method: Method, stored: StoredFit | None = None) -> None:
+    def __init__(self, state: State, method: Method, stored: StoredFit | None = None, *, alone: bool = True) -> None:
+        self.alone = alone
         self.state = state
         self.method = method
         self.stored = stored
         self._fitted: FittedModel | None = None
         self._digest = ""  # of what it was fitted to
+        self._before: tuple[str, ExpertEnsemble] | None = None  # of earlier studies alone, and of what it was made
 
     def go_on(self, state: State, method: Method) -> None:
         """Go on from ``state``. A surrogate of earlier data is kept and used where these data begin with its own."""
@@ -96,23 +103,49 @@ class OutcomeModel:
         rows = data.training
         n = len(rows)
         if n == 0:
-            return None
+            return self._of_earlier(data)
         fitted = self._fitted
         if fitted is not None and (fitted.rows > n or data.digest(fitted.rows) != self._digest):
             fitted = None  # something was corrected or undone
         if fitted is None or fitted.rows != n:
             fitted = advance(
-                self.method.surrogate,
+                self._surrogate,
                 fitted,
                 n,
                 data.inputs,
                 torch.from_numpy(data.outcomes[rows]),
                 data.noise_of,
                 None if self.stored is None else self.stored.usable(data),
+                None if self.state.settings.earlier is None else data.earlier,
             )
             self._digest = data.digest(n)
+        if self.state.settings.drift is not None:
+            fitted = replace(fitted, model=asked_at(fitted.model, data.now))
         self._fitted = fitted
         return fitted.model
+
+    @property
+    def _surrogate(self) -> Surrogate:
+        """The method's, of f that drifts if it does, else with noise that varies if the data say so."""
+        drift = self.state.settings.drift
+        if drift is None:
+            settings = self.state.settings  # of earlier sources each has a noise of its own
+            plain = settings.noise_model == "constant" or settings.earlier is not None
+            plain = plain or type(self.method.surrogate) is not Surrogate
+            return self.method.surrogate if plain else VaryingNoiseSurrogate.of(self.method.surrogate)
+        return DriftingSurrogate.of(self.method.surrogate, None if drift == LEARNED else float(drift))
+
+    def _of_earlier(self, data: TrainingData) -> ExpertEnsemble | None:
+        """Before anything was measured here, what earlier studies say."""
+        earlier = data.earlier(0)
+        if earlier is None:
+            return None
+        digest = data.digest(0)
+        if self._before is None or self._before[0] != digest:
+            nothing = earlier.y.new_zeros(0)
+            model = self.method.surrogate.beside(earlier).fit(earlier.x[:0], nothing)
+            self._before = digest, model
+        return self._before[1]
 
     # ---------------------------------------------------------------- posteriors
 
@@ -139,10 +172,10 @@ class OutcomeModel:
             asking: Whether a design is to be suggested.
         """
         posterior = self._of_inputs(data, context_distribution, goal, pending=pending, asking=asking)
-        tolerances = Tolerances.of(self.state.space)
+        wanted = self.goal(data) if goal is None else goal
+        tolerances = self._deviations(data, wanted)
         if tolerances is None:
             return posterior
-        wanted = self.goal(data) if goal is None else goal
         given = context_distribution[1] is not None
         return tolerances.posterior(posterior, tolerances.goal(wanted) if given else None)
 
@@ -177,14 +210,19 @@ class OutcomeModel:
             forecast=forecast is not None,
         )
 
+    def _deviations(self, data: TrainingData, goal: ModelGoal) -> Tolerances | None:
+        """What the goal is over besides contexts. Several outcomes have one distribution, which knows no noise."""
+        alone = self.alone and self.state.settings.outcomes is None
+        return deviations(self.state.space, self.surrogate(data) if alone else None, goal.goal)
+
     def known_distribution(
-        self, data: TrainingData, context_distribution: ForecastOrContext
+        self, data: TrainingData, context_distribution: ForecastOrContext, tolerances: Tolerances | None = None
     ) -> DistributionUncertainty:
-        """The distribution to answer for, as far as it is known."""
+        """The distribution to answer for, as far as it is known, with what it is over besides contexts."""
         found = known_distribution_of(
             data, self.method.context_distribution, self.state.settings.context_half_life, *context_distribution
         )
-        tolerances = Tolerances.of(self.state.space)
+        tolerances = Tolerances.of(self.state.space) if tolerances is None else tolerances
         return found if tolerances is None else tolerances.distribution(found)
 
     def forecasting(self, data: TrainingData) -> ExpertEnsemble | None:
@@ -196,8 +234,10 @@ class OutcomeModel:
         self, context_distribution: ForecastOrContext, seed: int, goal: Goal | str | None = None
     ) -> Recommender:
         """Everything an answer under this goal and distribution is made from."""
-        data, tolerances = self.data(), Tolerances.of(self.state.space)
-        posterior = self.posterior(data, context_distribution, self.goal(data, goal), pending=[], asking=False)
+        data = self.data()
+        model_goal = self.goal(data, goal)
+        tolerances = self._deviations(data, model_goal)
+        posterior = self.posterior(data, context_distribution, model_goal, pending=[], asking=False)
         model = self.surrogate(data)
         surrogate = self.method.surrogate
         if model is None:
@@ -208,7 +248,12 @@ class OutcomeModel:
             worlds = conditioned(surrogate, members, data.extras([]), points)
             worlds = worlds if tolerances is None else tolerances.model(worlds)
             trust = earned_trust(members)
-        return Recommender(data, posterior, worlds, self.known_distribution(data, context_distribution), trust, seed)
+        if trust.freedom == 0.0:
+            name = self.state.settings.outcome
+            words = f"one {name!r} says nothing of how far another may be, so its intervals are infinite"
+            warnings.warn(f"{words}; tell a second one", NoScaleWarning, stacklevel=5)  # for who called ``recommend``
+        known = self.known_distribution(data, context_distribution, tolerances)
+        return Recommender(data, posterior, worlds, known, trust, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +322,15 @@ def _check(hyper: Hyperparameters) -> None:
         and all(part.shape == experts for part in (hyper.noise_variance, hyper.mean, hyper.shape))
     )
     numbers = all(bool(part.isfinite().all()) and bool((part > 0).all()) for part in positive)
+    if hyper.correlation is not None:
+        known = (hyper.correlation, hyper.source_noise, hyper.source_mean)
+        shapes = shapes and all(part is not None and part.shape == hyper.correlation.shape for part in known)
+        shapes = shapes and hyper.correlation.shape[:1] == experts
+        numbers = numbers and bool((hyper.correlation.abs() < 1.0).all())
+        numbers = numbers and all(part is not None and bool(part.isfinite().all()) for part in known)
+        numbers = numbers and hyper.source_noise is not None and bool((hyper.source_noise > 0).all())
     power = isinstance(hyper.power, int | float) and math.isfinite(hyper.power)
+    power = power and (hyper.half_life is None or (isinstance(hyper.half_life, int | float) and hyper.half_life > 0))
     if not (shapes and numbers and power and bool(hyper.mean.isfinite().all())):
         raise InvalidValueError("the hyper-parameters of the stored fit make no sense")
 
@@ -351,7 +404,8 @@ class OutcomeForecaster:
         modelled, spread = model.gp.moments(joint)
         mean, sd = model.scaling.moments(modelled, spread)
         slope = model.scaling.slope(modelled)
-        return mean, ((reach / Z95 * sd).square() + self.trust.noise_variance[:, None] * slope.square()).sqrt()
+        noise_variance = self.trust.noise_at(model, joint)
+        return mean, ((reach / Z95 * sd).square() + noise_variance * slope.square()).sqrt()
 
     def _interval(self, mean: Tensor, sd: Tensor, weights: Tensor) -> Array:
         """Mean, low and high (N × 3) of mixtures (N × K) in the user's units."""
@@ -388,7 +442,7 @@ class OutcomeForecaster:
         return axes if np.prod([float(len(axis)) for axis in axes]) < LARGEST_TABLE else []
 
     def _named(self, axes: list[Array]) -> tuple[tuple[str, Array], ...] | None:
-        """The axes in the user's units; None if points cannot be told apart there."""
+        """The axes in the user's units; None if points cannot be distinguished there."""
         named = []
         for k, (name, axis) in enumerate(zip(self.names, axes, strict=True)):
             rows = np.zeros((len(axis), len(axes)))
@@ -406,4 +460,5 @@ class OutcomeForecaster:
         square = float(self.points.weights.numpy() @ off**2)
         middle, low, high = np.moveaxis(drawn.table, -1, 0)
         ends = [middle + side * np.sqrt((end - middle) ** 2 + Z95**2 * square) for side, end in ((-1, low), (1, high))]
-        return OutcomeForecast(drawn.overall, drawn.axes, np.stack([middle, *ends], axis=-1))
+        table = np.stack([middle, *ends], axis=-1).clip(self.units.lowest, self.units.highest)
+        return OutcomeForecast(drawn.overall, drawn.axes, table)

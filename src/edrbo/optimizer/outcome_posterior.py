@@ -43,6 +43,7 @@ from edrbo.acquisition.scores import UCB, Score
 from edrbo.contexts.distributions import ContextHistory, ContextPoints, Given, compress, smoothed
 from edrbo.records.goals import Expected
 from edrbo.streams import in_turn, stream_seed
+from edrbo.surrogate.drift import faded
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.feasibility import Feasibility, fit_feasibility
 from edrbo.surrogate.gaussian_model import pairs
@@ -83,6 +84,7 @@ class Posterior(Protocol):
 
 SPREAD_ATOMS = 4
 NONE_PENDING = torch.zeros(0, 0, dtype=torch.float64)
+NO_TIME = torch.zeros(0, dtype=torch.float64)
 OPTIMISM = 1.0  # about success where a design is asked for, in standard deviations of what it hangs on
 
 
@@ -126,6 +128,7 @@ class Extras:
     runs: Runs | None
     outcome_range: float
     partial: tuple[Spread, ...] = ()
+    time: Tensor = NO_TIME  # the run of each of those without a context, then of those with a part of one
 
 
 @dataclass(frozen=True)
@@ -302,8 +305,9 @@ def _with_missing(
     known = model.scaling.noise_variance(own, outcome)
     assert known is not None
     known = torch.where(known.isnan(), model.gp.hyper.noise_variance.mean(), known)
-    variance = (known + torch.cat(distributions).repeat_interleave(counts)) * share
-    return model.with_modelled(joint, model.scaling.standardize(outcome), variance)
+    variance = known + torch.cat(distributions).repeat_interleave(counts)
+    seen, variance = faded(model, extras.time.repeat_interleave(counts), model.scaling.standardize(outcome), variance)
+    return model.with_modelled(joint, seen, variance * share)
 
 
 def _variances(model: ExpertEnsemble, x: Tensor, contexts: Tensor, weights: Tensor) -> Tensor:
@@ -322,7 +326,8 @@ def _hallucinate(model: ExpertEnsemble, x: Tensor, atoms: Tensor, weights: Tenso
     joint = torch.cat([x, atoms[torch.searchsorted(shares[:-1], turns, right=True)]], dim=-1)
     with torch.no_grad():
         center, _ = model.barycenter(*model.gp.moments(joint))
-    return model.with_modelled(joint, center, model.gp.hyper.noise_variance.mean().expand(len(x)))
+    noise_variance, ratio = model.gp.hyper.noise_variance.mean().expand(len(x)), model.gp.noise_ratio(joint)
+    return model.with_modelled(joint, center, noise_variance if ratio is None else noise_variance * ratio)
 
 
 def _few_atoms(points: ContextPoints) -> tuple[Tensor, Tensor]:

@@ -182,12 +182,12 @@ def find_policy(
 
 @dataclass(frozen=True, eq=False)
 class _Finder:
-    """Finds the best design of a context; ``told`` (d_c) are the variables that are known of it."""
+    """Finds the best design of a context; ``observed`` (d_c) are the variables that are known of it."""
 
     known: Recommender
     candidates: CandidateSet
     least_success: float
-    told: NDArray[np.bool_]
+    observed: NDArray[np.bool_]
 
     @property
     def scale(self) -> ContextScale:
@@ -222,10 +222,10 @@ class _Finder:
 
     def _contexts(self, row: Array) -> ContextPoints:
         scale, dist = self.scale, self.seen
-        if self.told.all():
+        if self.observed.all():
             atoms = torch.from_numpy(scale.encode(row[None]))
             return ContextPoints(atoms, atoms.new_ones(1), atoms[:0], levels=dist.levels)
-        part = np.where(self.told, row, np.nan)
+        part = np.where(self.observed, row, np.nan)
         found = thinned(complete(part, scale.decode(dist.atoms.numpy()), dist.weights.numpy(), scale), COMPLETIONS)
         atoms, weights = torch.from_numpy(found.contexts), torch.from_numpy(found.weights)
         return ContextPoints(atoms, weights / weights.sum(), atoms[:0], levels=dist.levels)
@@ -256,10 +256,10 @@ class _Finder:
         spread = math.sqrt(float(shares @ (sd[:, 0].square() + (mean[:, 0] - center).square())))
         half = known.trust.reach * spread if spread > 0.0 else 0.0
         value, *ends = (float(data.units.to_user(number)) for number in (center, center - half, center + half))
-        told = [name for name, is_told in zip(data.space.context_names, self.told, strict=True) if is_told]
+        observed = [name for name, seen in zip(data.space.context_names, self.observed, strict=True) if seen]
         met = data.space.name_contexts(row[None])[0]
         return PolicyRow(
-            context={name: met[name] for name in told},
+            context={name: met[name] for name in observed},
             design=data.space.decode_designs(x.numpy())[0],
             expected=value,
             interval=(min(ends), max(ends)),
@@ -283,7 +283,7 @@ class _Finder:
                 axes.append(np.unique(np.linspace(values.min(), values.max(), count)))
         if math.prod(len(axis) for axis in axes) > MOST_ROWS:
             few = compress(self.seen.atoms, self.seen.weights, FEW_ROWS, discrete=self.seen.discrete).atoms.numpy()
-            rows = np.unique(np.where(self.told, scale.decode(few), np.nan), axis=0)
+            rows = np.unique(np.where(self.observed, scale.decode(few), np.nan), axis=0)
             return list(rows)
         return [np.array(row) for row in itertools.product(*axes)]
 

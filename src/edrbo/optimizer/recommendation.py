@@ -26,15 +26,16 @@ from edrbo.contexts.partial import Donors
 from edrbo.contexts.uncertainty import DistributionUncertainty, distribution_uncertainty, known_distribution
 from edrbo.errors import InvalidValueError
 from edrbo.html_table import html_table
-from edrbo.optimizer.answers import OutcomeAnswer, Prediction, TriedRun
+from edrbo.optimizer.answers import LikelyDesign, OutcomeAnswer, Prediction, TriedRun
 from edrbo.optimizer.calibration import Trust
 from edrbo.optimizer.candidates import CandidateSet
 from edrbo.optimizer.goal_posterior import GoalAnswers, text_of
 from edrbo.optimizer.intervals import ValueIntervals, value_intervals
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
 from edrbo.optimizer.stopping import Outlook, Rivals, outlook
-from edrbo.optimizer.tolerance import Tolerances
+from edrbo.optimizer.tolerance import Tolerances, deviations_in
 from edrbo.optimizer.training_data import TrainingData
+from edrbo.records.change_point import ProcessChange
 from edrbo.records.descriptions import heading
 from edrbo.records.goals import Expected
 from edrbo.space.variables import format_value
@@ -134,6 +135,16 @@ def known_distribution_of(
     return replace(found, groups=torch.from_numpy(groups)) if fits else found
 
 
+@dataclass(frozen=True)
+class NoiseSd:
+    """Standard deviations of single outcomes around f: of the design ``here``, and the least and the largest of those
+    tried."""
+
+    here: float
+    least: float
+    most: float
+
+
 @dataclass(frozen=True, eq=False)
 class Recommender:
     """All that an answer is made from: data, model and search distribution (``posterior``), ``worlds``, whose members
@@ -153,8 +164,8 @@ class Recommender:
 
     @cached_property
     def tolerances(self) -> Tolerances | None:
-        """Of design variables: then contexts are pairs."""
-        return Tolerances.of(self.training_data.space)
+        """Of design variables, or noise that varies: then contexts are pairs."""
+        return deviations_in(self.training_data.space, self.posterior.model)
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -204,7 +215,7 @@ class Recommender:
         designs, contexts = space.decode_designs(data.x[rows]), space.name_contexts(data.c[rows])
         return [
             TriedRun(
-                run=runs[int(row)],
+                run=int(runs[row]),
                 design=designs[i],
                 context=contexts[i] if contexts[i] else None,
                 value=float(data.y[row]),
@@ -212,6 +223,17 @@ class Recommender:
             )
             for i, row in enumerate(rows)
         ]
+
+    def noise_sd(self, x: Tensor) -> NoiseSd | None:
+        """Of outcomes of the design ``x`` (d_x), over the contexts; beside those of what was tried."""
+        model, points = self.posterior.model, self.posterior.points
+        ratio, tried = model.gp.noise_ratio(_joint(x, points.atoms)), model.gp.noise_ratio(model.inputs)
+        if ratio is None or tried is None:
+            return None
+        ratios = torch.stack([ratio @ points.weights, tried.min(), tried.max()])
+        noise_variance = model.gp.hyper.noise_variance.mean() * ratios
+        scale = model.scaling.slope(noise_variance.new_zeros(1))
+        return NoiseSd(*self.training_data.units.spread_to_user((noise_variance.sqrt() * scale).numpy()).tolist())
 
     def _box(self) -> tuple[Tensor, Tensor]:
         """The ends of the box of those contexts that the model knows."""
@@ -293,6 +315,7 @@ class Recommendation:
         admit: Admit,
         outcomes: Callable[[], dict[str, OutcomeAnswer]] = dict,
         confidences: Mapping[str, float] | None = None,
+        likely: Callable[[], LikelyDesign] | None = None,
     ) -> None:
         """From everything that is known.
 
@@ -304,9 +327,10 @@ class Recommendation:
             admit: Gives designs (n × d_x) that can be chosen near points.
             outcomes: What to expect of each of several outcomes.
             confidences: With what probability each limit is to hold, by name.
+            likely: Where that cannot be, the best design that keeps the limits as far as can be expected.
         """
         self._known, self._x, self._on_average, self._admit = known, x, on_average, admit
-        self._outcomes, self._confidences = outcomes, confidences or {}
+        self._outcomes, self._confidences, self._likely = outcomes, confidences or {}, likely
         self.design: dict[str, Any] = known.training_data.space.decode_designs(x.numpy())[0]
         self.radius = radius
         self.left_open: tuple[str, ...] = ()  # what it says nothing of, each with the reason
@@ -392,9 +416,24 @@ class Recommendation:
     def to_dict(self) -> dict[str, Any]:
         """Everything by name, with parts as dicts."""
         found = {name: getattr(self, name) for name in PARTS}
+        found["process_change"] = None if self.process_change is None else asdict(self.process_change)
+        found["noise_sd"] = None if self.noise_sd is None else asdict(self.noise_sd)
         found["nearest"] = tuple(asdict(run) for run in self.nearest)
+        found["likely"] = None if self.likely is None else asdict(self.likely)
         found["outcomes"] = {name: asdict(answer) for name, answer in self.outcomes.items()}
         return found
+
+    @property
+    def earlier(self) -> dict[str, dict[str, float]]:
+        """Of each earlier study that was learned from, by name, the ``runs`` and their ``correlation`` with this one,
+        the mean over the posterior of the experts and their hyper-parameters."""
+        runs, known = self._known.training_data.earlier_runs, self._known.worlds.correlation
+        if known is None:
+            return {}
+        return {
+            part.name: {"runs": len(part.y), "correlation": found}
+            for part, found in zip(runs, known.tolist(), strict=True)
+        }
 
     # ---------------------------------------------------------------- the goal
 
@@ -545,10 +584,37 @@ class Recommendation:
         training_data = self._known.training_data
         return bool(self._said[0].mean[0] > training_data.outcomes[training_data.kept].max())
 
+    @cached_property
+    def process_change(self) -> ProcessChange | None:
+        """Since which run outcomes come otherwise; None if there is no sign of it."""
+        return self._known.training_data.process_change
+
+    @_on_read
+    def noise_sd(self) -> NoiseSd | None:
+        """How far single outcomes scatter around the mean in their context, where that varies; None where it does not,
+        as far as the data say."""
+        return self._known.noise_sd(self._x)
+
+    @property
+    def drift_half_life(self) -> float | None:
+        """After how many runs what was known of f counts half; None where f stays."""
+        found = self._known.posterior.model.gp.hyper.half_life
+        return None if found is None or math.isinf(found) else found
+
     @property
     def observations(self) -> int:
         """How many outcomes it stands on."""
         return len(self._known.training_data.observations)
+
+    @property
+    def approximation(self) -> dict[str, float] | None:
+        """Of very many outcomes the model is that of so many ``inducing_points``, runs that stand for all; what these
+        ``leave_out`` of f at the runs is so large, a standard deviation. None where the model is exact."""
+        model, units = self._known.posterior.model, self._known.training_data.units
+        if model.approximation is None:
+            return None
+        left_out = float(units.spread_to_user(model.approximation.error))
+        return {"inducing_points": model.approximation.points, "leave_out": left_out}
 
     @property
     def distribution_error(self) -> float:
@@ -565,6 +631,12 @@ class Recommendation:
         """Of a study of several: what to expect of each, by name. Everything else is about the main one, and what is
         left to gain is so among designs that are believed to keep the limits."""
         return self._outcomes()
+
+    @_on_read
+    def likely(self) -> LikelyDesign | None:
+        """Where limits do not hold with the confidence asked for: the best design that keeps them as far as can be
+        expected."""
+        return None if self._likely is None else self._likely()
 
     @property
     def limits_hold(self) -> bool | None:
@@ -592,8 +664,9 @@ PARTS = (
         "disagreement",
         "context_effect",
         "distribution_error",
+        "approximation",
         "observations",
         "success",
     ),
-    *("outcomes", "limits_hold"),
+    *("outcomes", "limits_hold", "likely", "earlier", "process_change", "noise_sd", "drift_half_life"),
 )

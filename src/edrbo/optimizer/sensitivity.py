@@ -36,7 +36,7 @@ from edrbo.text import sensitivity_table, sensitivity_text
 
 Array = NDArray[np.float64]
 
-BASE, FEW_BASE, MANY = 1024, 512, 8  # rows of each sample; of more variables than this fewer
+BASE, FEW_BASE, MANY_VARIABLES = 1024, 512, 8  # rows of each sample; of more variables than this fewer
 INDUCING = 256  # points between which a draw of f is interpolated
 DRAWS = 128  # of f, over all members
 CLOUD = 4096  # designs that stand for all that constraints allow
@@ -153,7 +153,7 @@ class _Sampler:
         self.contexts, self.weights = known.context_distribution.contexts, known.context_distribution.weights
         self.meets = self.contexts.shape[1] > 0  # whether the model knows of contexts
         self.names: Sequence[str] = [*space.design_names, *known.varying]
-        self.count = BASE if len(self.names) <= MANY else FEW_BASE
+        self.count = BASE if len(self.names) <= MANY_VARIABLES else FEW_BASE
 
     def single(self) -> Tensor:
         """A, B, and A with each variable from B, one after the other."""

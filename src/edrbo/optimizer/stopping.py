@@ -30,13 +30,16 @@ from edrbo.surrogate.scaling import Scaling
 
 Array = NDArray[np.float64]
 
-LENGTHSCALE_FACTOR = 0.8  # of the lengthscales
-SCREENED, NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
+# of the lengthscales, for a mean; and for tails and shares, where f in single contexts counts, of which less is known
+LENGTHSCALE_FACTOR, TAIL_FACTOR = 0.8, 0.6
+SCREENED, SCREENED_NEAR = 512, 64  # designs looked at: anywhere, and around the recommended one
 REACHES = (0.02, 0.1)  # how far around, in the unit cube
 OPTIMISM = (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # standard deviations of f by which contenders are picked, and …
 PICKED, FEW_PICKED = 8, 6  # … how many by each; the few where more contexts count
 ATOMS, TAIL_ATOMS = 8, 16  # contexts that stand for the distribution, for its mean and for what hangs on its tails …
-TAIL_CONTEXTS = 64  # … where f in so many follows from these, since of a few atoms many designs have the same share
+# … where f in so many follows from these, and once smoothed in so many, since of a few atoms many designs have the
+# same share
+TAIL_CONTEXTS, SMOOTH_CONTEXTS = 64, 160
 WORLDS, TAIL_WORLDS = 1024, 512  # drawn
 DISTRIBUTIONS = 8  # drawn where a worst one has to be found beside each
 RUNS = 10  # more runs whose improvement is predicted …
@@ -58,7 +61,8 @@ class Measure:
 
     ``anywhere`` (p × d_c) are contexts without probability that it also wants to see. A ``needs_context_grid`` one
     takes the distribution from the contexts, one for all outcomes, and is asked less; one ``of_tails`` of fewer designs
-    in more contexts, of which one more may come from ``unseen`` (q × d_c).
+    in more contexts, of which one more may come from ``unseen`` (q × d_c); in a ``box`` (its lower and upper ends, d_c)
+    these are smoothed. ``lengthscale_factor`` is that of the model it is looked for in.
     """
 
     value: Value = average
@@ -66,6 +70,8 @@ class Measure:
     needs_context_grid: bool = False
     of_tails: bool = False
     unseen: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
+    box: tuple[Tensor, Tensor] | None = None
+    lengthscale_factor: float = LENGTHSCALE_FACTOR
 
     def __call__(self, outcomes: Tensor, distributions: Tensor, points: ContextPoints) -> Tensor:
         """Of outcomes (worlds × K × n), each world under a distribution of its own (worlds × n): worlds × K."""
@@ -117,8 +123,8 @@ def outlook(
     """
     if trust.freedom == 0.0:  # one outcome has no scale
         return Outlook(np.array([np.inf]), np.inf)
-    measure, screening = measure or Measure(), (fitted or model).rougher(LENGTHSCALE_FACTOR)
-    model = model.rougher(LENGTHSCALE_FACTOR)
+    measure = measure or Measure()
+    model, screening = (one.rougher(measure.lengthscale_factor) for one in (model, fitted or model))
     worlds = TAIL_WORLDS if measure.of_tails else WORLDS // 8 if measure.needs_context_grid else WORLDS
     small = (
         context_distribution.thinned_to_extremes(TAIL_ATOMS)
@@ -131,7 +137,10 @@ def outlook(
         designs = _contenders(screening, points, rivals, trust, measure)
         atoms, beside = points.all, None
         if measure.of_tails:
-            small = context_distribution.thinned_to_extremes(TAIL_CONTEXTS).with_one_more(measure.unseen)
+            small = context_distribution.thinned_to_extremes(TAIL_CONTEXTS)
+            small = small.with_one_more(measure.unseen)
+            if measure.box is not None:
+                small = small.smoothed(SMOOTH_CONTEXTS, *measure.box, stream_seed(rivals.seed, "smoothed"))
             points = ContextPoints(small.contexts, small.weights, anywhere)
             rows = spread_out(small.contexts, TAIL_ATOMS)
             atoms, beside = small.contexts[rows], _beside(model, designs, small.contexts, rows)
@@ -286,8 +295,8 @@ def _contenders(model: ExpertEnsemble, points: ContextPoints, rivals: Rivals, tr
 def _candidates(rivals: Rivals) -> Tensor:
     """Designs anywhere, around the recommended one and tried, each once; not the recommended one."""
     x, space = rivals.x, rivals.space
-    points = sobol_points(space.d_x, SCREENED + NEAR, stream_seed(rivals.seed, "contenders"))
-    reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(NEAR // len(REACHES))[:, None]
+    points = sobol_points(space.d_x, SCREENED + SCREENED_NEAR, stream_seed(rivals.seed, "contenders"))
+    reach = torch.tensor(REACHES, dtype=x.dtype).repeat_interleave(SCREENED_NEAR // len(REACHES))[:, None]
     around = (x + reach * torch.special.ndtri(points[SCREENED:].clamp(1e-6, 1.0 - 1e-6))).clamp(0.0, 1.0)
     snapped = (rivals.admit or space.admit)(torch.cat([points[:SCREENED], around, rivals.tried]).numpy())
     designs = torch.from_numpy(np.unique(snapped, axis=0))

@@ -19,10 +19,11 @@ from edrbo.acquisition.acquisition import ModelGoal
 from edrbo.contexts.distributions import ContextPoints, Levels
 from edrbo.contexts.uncertainty import DistributionUncertainty
 from edrbo.optimizer.outcome_posterior import OutcomePosterior
-from edrbo.records.goals import Robust, WorstCase
+from edrbo.records.goals import Goal, Robust, WorstCase
 from edrbo.space import Space
 from edrbo.space.context_scale import ContextScale
 from edrbo.surrogate.ensemble import ExpertEnsemble
+from edrbo.surrogate.noise import NoisyGP
 from edrbo.surrogate.tolerance import Shift
 
 PAIRED = 64  # atoms of a distribution on pairs, at least, where designs are looked for
@@ -156,6 +157,42 @@ class Tolerances:
     def _anywhere(self, count: int) -> Tensor:
         """Values of u that reach to the ends (count × t), for points that stand for all contexts."""
         return torch.stack([values.argsort().argsort() / max(count - 1, 1) for values in self.values(count).T], dim=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseDeviation(Tolerances):
+    """Noise that varies as one more deviation, standard normal: the outcome is f(x, c) + u √noise(x, c)."""
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return self.names
+
+    def goal(self, wanted: ModelGoal) -> ModelGoal:
+        return wanted
+
+    def model(self, model: ExpertEnsemble) -> ExpertEnsemble:
+        return replace(model, gp=NoisyGP.of(model.gp, self.shift))
+
+
+def noise_deviation(space: Space) -> NoiseDeviation:
+    nothing = torch.zeros(1, dtype=torch.float64)
+    return NoiseDeviation(("noise",), (False,), Shift(space.d_x, torch.zeros(1, dtype=torch.long), nothing, nothing))
+
+
+def deviations(space: Space, model: ExpertEnsemble | None, goal: Goal) -> Tolerances | None:
+    """What a goal is over besides contexts: tolerances, or noise that varies under goals that count it."""
+    varies = model is not None and model.gp.hyper.noise_profile is not None
+    return noise_deviation(space) if varies and goal.counts_noise and not space.tolerances else Tolerances.of(space)
+
+
+def deviations_in(space: Space, model: ExpertEnsemble) -> Tolerances | None:
+    """Those that ``model`` is asked by."""
+    return noise_deviation(space) if model.gp.of_outcomes else Tolerances.of(space)
+
+
+def contexts_alone(space: Space, model: ExpertEnsemble, points: ContextPoints) -> ContextPoints:
+    """The distribution that a model was asked by, without its noise."""
+    return noise_deviation(space).contexts(points) if model.gp.of_outcomes else points
 
 
 def _root(count: int) -> float:

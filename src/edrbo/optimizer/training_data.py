@@ -14,13 +14,17 @@ from torch import Tensor
 from edrbo.contexts.distributions import ContextHistory, Levels
 from edrbo.contexts.known_distribution import known_contexts
 from edrbo.contexts.partial import Donors, complete, completed, equally_likely
-from edrbo.optimizer.outcome_posterior import Extras, Runs, Spread
+from edrbo.optimizer.outcome_posterior import NO_TIME, Extras, Runs, Spread
+from edrbo.records.change_point import ProcessChange, process_change
+from edrbo.records.earlier import EarlierRuns
 from edrbo.records.outcomes import Units
 from edrbo.records.sanity import outliers
 from edrbo.records.state import Observations, State
 from edrbo.space import Space
 from edrbo.space.context_scale import ContextScale
+from edrbo.surrogate.earlier import MOST_EARLIER, EarlierRows
 from edrbo.surrogate.ensemble import fit_sizes
+from edrbo.surrogate.fit import representative
 
 
 def reconciled(inputs: Array, y: Array, noise_variance: Array) -> Array:
@@ -97,8 +101,12 @@ class TrainingData:
     def digest(self, count: int) -> str:
         """A fingerprint of the first ``count`` rows that are learned from, and of how: both can be amended."""
         rows, data, settings = self.training[:count], self.observations, self.state.settings
-        terms = repr((settings.method, settings.direction, settings.space.context)).encode()
-        parts = (data.x[rows], data.c[rows], data.y[rows], data.noise_variance[rows])
+        known = () if settings.earlier is None else (settings.earlier.digest,)
+        terms = repr((settings.method, settings.direction, settings.space.context, *known)).encode()
+        parts = [data.x[rows], data.c[rows], data.y[rows], data.noise_variance[rows]]
+        if settings.drift is not None:
+            terms += repr(settings.drift).encode()
+            parts.append(self.time[rows])
         return hashlib.sha256(terms + b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
     def scale(self, size: int | None = None) -> ContextScale:
@@ -107,7 +115,8 @@ class TrainingData:
         if size is None:
             size = fit_sizes(len(contexts))[-1] if len(contexts) else 0
         if size not in self._scales:
-            self._scales[size] = self.space.context_scale(contexts[:size] if size else self._lasting_distribution[0])
+            some = contexts[:size] if size else self._lasting_distribution[0]
+            self._scales[size] = self.space.context_scale(some if len(some) else self.earlier_contexts)
         return self._scales[size]
 
     @cached_property
@@ -118,9 +127,59 @@ class TrainingData:
     def inputs(self, size: int) -> Tensor:
         """Model inputs (n × d) of the training observations in the coding of a fit on ``size`` of them."""
         x, contexts = self.observations.x[self.training], self.observations.c[self.training]
-        if not self.uses_context or not self.space.d_c:
-            return torch.from_numpy(x.copy())
-        return torch.from_numpy(np.concatenate([x, self.scale(size).encode(contexts)], axis=1))
+        columns = [x, self.scale(size).encode(contexts)] if self.uses_context and self.space.d_c else [x.copy()]
+        if self.state.settings.drift is not None:
+            columns.append(self.time[self.training, None])
+        return torch.from_numpy(np.concatenate(columns, axis=1) if len(columns) > 1 else columns[0])
+
+    @cached_property
+    def time(self) -> Array:
+        """The number of the run that each observation comes from (n), in the order of reporting, dropped ones
+        counted."""
+        order = {key: float(number) for number, key in enumerate(self.state.reported_order)}
+        return np.array([order[key] for key in self.state.owners], dtype=np.float64)
+
+    @property
+    def process_change(self) -> ProcessChange | None:
+        """Since which run outcomes come otherwise."""
+        return process_change(self.state)
+
+    @property
+    def now(self) -> float:
+        """The number of the next run."""
+        return float(len(self.state.reported_order))
+
+    def earlier(self, size: int) -> EarlierRows | None:
+        """What earlier studies measured, in the coding of ``inputs(size)``; None without any. Of very many runs of a
+        source representative ones."""
+        if not self.earlier_runs:
+            return None
+        parts = []
+        for number, runs in enumerate(self.earlier_runs, start=1):
+            contexts = self.scale(size).encode(runs.c) if self.uses_context and self.space.d_c else runs.c[:, :0]
+            x = torch.from_numpy(np.concatenate([runs.x, contexts], axis=1))
+            some = representative(x, MOST_EARLIER // len(self.earlier_runs))
+            y = torch.from_numpy(self.units.to_model(runs.y))[some]
+            noise = torch.from_numpy(self.units.variance_to_model(runs.noise_variance))[some]
+            parts.append((x[some], y, noise, torch.full((len(some),), number)))
+        x, y, noise, source = (torch.cat(list(each)) for each in zip(*parts, strict=True))
+        return EarlierRows(x, y, noise, source)
+
+    @cached_property
+    def earlier_runs(self) -> tuple[EarlierRuns, ...]:
+        """What earlier studies say of this outcome."""
+        settings = self.state.settings
+        return () if settings.earlier is None else settings.earlier.runs(settings.outcome, settings.unit)
+
+    @cached_property
+    def earlier_contexts(self) -> Array:
+        """All that earlier runs were met with (n × d_c)."""
+        return np.concatenate([np.zeros((0, self.space.d_c)), *(runs.c for runs in self.earlier_runs)])
+
+    @property
+    def knows_contexts(self) -> bool:
+        """Whether anything is known of the distribution of contexts here, or there is none to know."""
+        return not self.space.d_c or len(self._lasting_distribution[0]) > 0
 
     def noise_of(self, size: int) -> Tensor | None:
         """Known noise variances (size) of the first training observations, as these tell; None if none is known."""
@@ -219,6 +278,7 @@ class TrainingData:
             self._runs(),
             self._outcome_range(),
             tuple(self._spread(row) for row in self.rest[~nothing].tolist()),
+            torch.from_numpy(self.time[np.concatenate([rest, self.rest[~nothing]])]) if len(self.rest) else NO_TIME,
         )
 
     def _spread(self, row: int) -> Spread:
@@ -257,6 +317,8 @@ class TrainingData:
     def _outcome_range(self) -> float:
         """How far outcomes are apart; of outcomes that are all the same, their size."""
         outcomes = self.outcomes[self.kept]
+        if not len(outcomes):
+            outcomes = np.concatenate([self.units.to_model(runs.y) for runs in self.earlier_runs])
         return float(np.ptp(outcomes)) or float(np.abs(outcomes).max()) or 1.0
 
     def starts(self) -> Tensor:

@@ -9,8 +9,10 @@ context has an expectation that moves by at most L · W₁.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,7 @@ __all__ = ["Compressed", "compress"]
 
 
 Array = NDArray[np.float64]
+ArrayOrTensor = TypeVar("ArrayOrTensor")
 
 SAMPLE_ROWS = 8192  # rows k-means sees; the whole distribution is still assigned, weighed and measured at the end
 LLOYD_STEPS = 25
@@ -31,7 +34,7 @@ ASSIGN_CHUNK = 4096  # rows whose distances to all centers are held at once: fit
 
 
 @dataclass(frozen=True, eq=False)
-class Compressed:
+class Compressed(Generic[ArrayOrTensor]):
     """A small distribution and its distance from the one it stands for.
 
     ``error`` is the Wasserstein-2 distance and ``w1`` the Wasserstein-1 distance: both exact for
@@ -39,15 +42,15 @@ class Compressed:
     bounds the distance from above.
     """
 
-    atoms: Array  # k × d_c
-    weights: Array  # k
+    atoms: ArrayOrTensor  # k × d_c
+    weights: ArrayOrTensor  # k
     error: float
     w1: float
 
 
 def compress(
     atoms: Array, weights: Array, size: int, seed: int = 0, discrete: NDArray[np.bool_] | None = None
-) -> Compressed:
+) -> Compressed[Array]:
     """At most ``size`` weighted atoms for the distribution (``atoms``: n × d_c, ``weights``: n).
 
     A distribution that has no more than ``size`` distinct atoms is kept without error. Otherwise one context
@@ -75,7 +78,7 @@ def compress(
     return Compressed(cells, small_mass, w2, w1)
 
 
-def _between_levels(points: Array, mass: Array, size: int, seed: int, discrete: NDArray[np.bool_]) -> Compressed:
+def _between_levels(points: Array, mass: Array, size: int, seed: int, discrete: NDArray[np.bool_]) -> Compressed[Array]:
     """Each combination of levels is compressed by itself, to a share of the atoms by its mass; if there are too many
     combinations, cells of k-means are replaced by the context nearest to their mean."""
     points, mass = _merged(points, mass)
@@ -112,7 +115,7 @@ def _shares(mass: Array, counts: NDArray[np.intp], size: int) -> list[int]:
     return found
 
 
-def _medoids(points: Array, mass: Array, centers: Array) -> Compressed:
+def _medoids(points: Array, mass: Array, centers: Array) -> Compressed[Array]:
     cell = _nearest(points, centers)
     means = _cell_means(points, mass, cell, centers)
     away = ((points - means[cell]) ** 2).sum(1)
@@ -234,11 +237,34 @@ class ContextBatch:
     one_run: bool = False
 
 
+def _rows_of(batches: Sequence[ContextBatch]) -> Array:
+    return np.concatenate([batch.rows for batch in batches])
+
+
+def _weights_of(batches: Sequence[ContextBatch]) -> Array:
+    return np.concatenate([batch.weights for batch in batches])
+
+
 @dataclass(frozen=True)
 class ContextLog:
     """Batches in order of arrival; immutable, so that a failed call leaves nothing behind."""
 
     batches: tuple[ContextBatch, ...] = field(default=())
+
+    def followed_by(self, more: tuple[ContextBatch, ...]) -> ContextLog:
+        """With batches that came after; what was put together is gone on from."""
+        if not more:
+            return self
+        after = ContextLog(self.batches + more)
+        if "_joined" in vars(self) and self.batches:
+            parts = zip(self._joined, (_rows_of(more), _weights_of(more)), strict=True)
+            vars(after)["_joined"] = tuple(np.concatenate(pair) for pair in parts)
+        return after
+
+    @cached_property
+    def _joined(self) -> tuple[Array, Array]:
+        """All rows (N × d_c) and the weights (N) that they came with."""
+        return _rows_of(self.batches), _weights_of(self.batches)
 
     def __len__(self) -> int:
         return sum(batch.count for batch in self.batches)
@@ -247,8 +273,7 @@ class ContextLog:
         """All rows (N × d_c) and their weights (N), each halved per ``half_life`` later contexts."""
         if not self.batches:
             return np.empty((0, d_c)), np.empty(0)
-        rows = np.concatenate([batch.rows for batch in self.batches])
-        weights = np.concatenate([batch.weights for batch in self.batches])
+        rows, weights = (part.copy() for part in self._joined)
         if half_life is None:
             return rows, weights
         ages, later = [], 0

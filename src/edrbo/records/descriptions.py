@@ -15,6 +15,7 @@ from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
 from edrbo.records.state import State, spending
+from edrbo.records.suggested_ranges import SuggestedRanges, describe_range
 from edrbo.space import Space
 from edrbo.space.variables import format_value, number_text
 
@@ -51,6 +52,26 @@ def describe_aim(name: str, part: Maximize | Minimize | Limit) -> tuple[str, str
     weight = "" if part.weight is None else f", weight {part.weight:g}"
     goal = "" if part.goal is None else f", {as_goal(part.goal).title(part.direction, name)}"
     return f"{part.kind}{weight}{goal}", part.unit
+
+
+def describe_need(name: str, limit: Limit, known: float) -> str:
+    """What is missing before a limit can be assured at all, where ``known`` conditions are; empty where nothing is."""
+    if known >= limit.contexts_needed:
+        return ""
+    share = f"{100 * limit.probability:g} % of conditions"
+    sure = f"To be {100 * limit.confidence:g} % sure that the limit on {name} holds in {share}"
+    lines = f"{sure}, {limit.contexts_needed} conditions must be known, even if none breaks it; there are {known:.0f}."
+    reach = limit.probability_within_reach(known)
+    less = f", or ask for {100 * reach:.0f} % (probability={reach:g})" if reach >= 0.5 else ", or ask for less"
+    return f"{lines} Import records of conditions, such as the weather{less}."
+
+
+def limit_needs(settings: Settings, known: float) -> list[str]:
+    """The same of every limit, before anything is worked out."""
+    if settings.outcomes is None or settings.context_distribution is not None or not settings.space.d_c:
+        return []
+    needs = (describe_need(name, limit, known) for name, limit in settings.outcomes.limits.items())
+    return [need for need in needs if need]
 
 
 def outcome_headings(settings: Settings) -> dict[str, str]:
@@ -205,32 +226,57 @@ def changes(old: Settings, new: Settings) -> list[str]:
         if choice.name == "outcomes":
             lines += _aim_changes(old, new)
             continue
-        one, two = (format_setting(getattr(settings, choice.name)) for settings in (old, new))
+        one, two = (_setting_text(settings, choice.name) for settings in (old, new))
         if one != two:
             lines.append(f"{choice.name.replace('_', ' ')}: {one} → {two}")
-    for role in ("design", "context"):
-        before, after = getattr(old.space, role), getattr(new.space, role)
-        for name, variable in after.items():
-            if name not in before:
-                lines.append(f"{name} is new: {variable.describe()}")
-            elif before[name] != variable:
-                lines.append(f"{name}: {before[name].describe()} → {variable.describe()}")
-        lines += [f"{name} is gone" for name in before if name not in after]
-    held, holds = ([constraint.describe() for constraint in settings.space.constraints] for settings in (old, new))
+    was, now = (
+        {
+            **{name: describe_range(settings.space, name) for name in settings.space.design},
+            **{name: variable.describe() for name, variable in settings.space.context.items()},
+        }
+        for settings in (old, new)
+    )
+    lines += [f"{name} is new: {words}" for name, words in now.items() if name not in was]
+    lines += [f"{name}: {was[name]} → {words}" for name, words in now.items() if was.get(name, words) != words]
+    lines += [f"{name} is gone" for name in was if name not in now]
+    held, holds = (constraint_texts(settings.space) for settings in (old, new))
     lines += [f"{words} must hold" for words in holds if words not in held]
     lines += [f"{words} need not hold any more" for words in held if words not in holds]
     return lines
 
 
+def constraint_texts(space: Space) -> list[str]:
+    """What must hold between settings, without what only narrows the range of one."""
+    functions = [constraint.describe() for constraint in space.constraints if constraint.function is not None]
+    return [*(text for text in SuggestedRanges.of(space).constraints if text not in functions), *functions]
+
+
+def _setting_text(settings: Settings, name: str) -> str:
+    """The value of a setting, a goal by its sentence."""
+    if name == "goal":
+        return settings.goal.title(settings.direction, settings.outcome)
+    return format_setting(getattr(settings, name))
+
+
 def _aim_changes(old: Settings, new: Settings) -> list[str]:
     """What outcomes are for, one text each."""
     before, after = (
-        {name: ", ".join(filter(None, describe_aim(name, part))) for name, part in (settings.outcomes or {}).items()}
-        for settings in (old, new)
+        {name: aim_text(name, part) for name, part in (settings.outcomes or {}).items()} for settings in (old, new)
     )
-    lines = [f"{name} is measured too: {words}" for name, words in after.items() if name not in before]
+    known = before.keys() | ({old.outcome} if old.outcomes is None else set())
+    lines = [
+        f"{name}: {words}" if name in known else f"{name} is measured too: {words}"
+        for name, words in after.items()
+        if name not in before
+    ]
     lines += [f"{name}: {before[name]} → {words}" for name, words in after.items() if before.get(name, words) != words]
     return lines + [f"{name} is gone" for name in before if name not in after]
+
+
+def aim_text(name: str, part: Maximize | Minimize | Limit) -> str:
+    """What an outcome is for with its unit, which a limit says itself."""
+    words, unit = describe_aim(name, part)
+    return words if isinstance(part, Limit) or not unit else f"{words}, {unit}"
 
 
 def describe_purpose(settings: Settings) -> str:
@@ -286,13 +332,19 @@ def context_asked_for(state: State, key: int) -> dict[str, Any]:
     return {}
 
 
+def notes_of(state: State) -> list[e.Noted]:
+    """What people wrote about the study, newest first, without what was taken back."""
+    gone = undone(state.history)
+    return [x for x in reversed(state.history) if isinstance(x, e.Noted) and x.id is None and x.ref not in gone]
+
+
 def remarks_of(state: State) -> dict[int, list[str]]:
     """What people wrote about each run, and whether they corrected it; not what was taken back."""
     gone, found = undone(state.history), dict[int, list[str]]()
     for event in state.history:
         number = getattr(event, "id", None)
         if number is None or event.ref in gone:
-            continue
+            continue  # of the study, or taken back
         words = found.setdefault(number, [])
         if isinstance(event, e.Corrected):
             words.append(f"corrected ({event.why})" if event.why else "corrected")

@@ -8,7 +8,7 @@
     Cancelled      a suggestion that will not be run
     Corrected      a run's value, noise, context, cost or design was other than was reported
     Dropped        a run is not to be learned from; Restored takes that back
-    Noted          words about a run
+    Noted          words about a run, or about the study
     Undone         an earlier event is taken back
     Amended        the settings have changed
 
@@ -158,7 +158,7 @@ class Restored(Event):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Noted(Event):
     kind = "noted"
-    id: int
+    id: int | None = None  # None: about the study
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -98,7 +98,7 @@ def columns_of_frame(given: Any) -> Columns | None:
     """The columns of a data frame, or of one of its rows; None for anything else."""
     if hasattr(given, "columns") and hasattr(given, "to_numpy"):
         if not given.index.is_unique:
-            hint = "rows of one run are told by tell(design, contexts=…, values=…)"
+            hint = "rows of one run are reported by tell(design, contexts=…, values=…)"
             raise InvalidValueError("the index of the data frame names a run twice", hint)
         return {str(name): given[name].to_numpy() for name in given.columns}
     if hasattr(given, "index") and hasattr(given, "to_numpy") and all(isinstance(name, str) for name in given.index):
@@ -106,7 +106,7 @@ def columns_of_frame(given: Any) -> Columns | None:
     return None
 
 
-def told_by_frame(state: State, columns: Columns, stamp: Mapping[str, Any]) -> list[e.Event]:
+def reported_by_frame(state: State, columns: Columns, stamp: Mapping[str, Any]) -> list[e.Event]:
     """An event for each row: a design of the user's own, what it met, and its outcome.
 
     Columns are named as ``frame_of`` names them, outcomes also by their own names. A row without an outcome failed; a

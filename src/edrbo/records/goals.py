@@ -32,7 +32,8 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
-from edrbo.errors import InvalidValueError, UnknownNameError
+from edrbo.errors import InvalidValueError, NotStorableError, UnknownNameError
+from edrbo.space.point_tables import close_match
 
 __all__ = [
     "CVaR",
@@ -143,14 +144,21 @@ class Goal(ABC):
     found. ``of_shares`` says that the value hangs on which contexts are bad or good, so that a distribution of few
     contexts makes it jump; ``of_outcomes`` that it is in units of the outcome and moves with them; ``has_kinks`` that
     its optimism has no gradient everywhere.
+
+    A form asks for the goal by its ``sentence`` with a gap {} for each number; ``usual`` stands in the gaps at first,
+    and ``per_cent`` says that these are hundredths. Without a sentence forms do not offer it.
     """
 
     name: ClassVar[str] = ""
+    sentence: ClassVar[str] = ""
+    usual: ClassVar[tuple[float, ...]] = ()
+    per_cent: ClassVar[bool] = False
     kind: ClassVar[Kind] = "outcome"
     monotone: ClassVar[bool] = True
     in_turn: ClassVar[bool] = False
     of_shares: ClassVar[bool] = False
     of_outcomes: ClassVar[bool] = False
+    counts_noise: ClassVar[bool] = False  # whether noise that varies counts as what varies with contexts does
     has_kinks: ClassVar[bool] = True
 
     @property
@@ -160,7 +168,13 @@ class Goal(ABC):
 
     @abstractmethod
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
-        """``outcomes`` (... × m) in contexts of probability ``weights`` (m or ... × m) to the goal's value (...)."""
+        """The value of the goal (...), from outcomes in contexts.
+
+        Args:
+            outcomes: Outcomes in m contexts (... × m), NumPy arrays or torch tensors.
+            weights: The probabilities of the contexts (m or ... × m).
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+        """
 
     @property
     def over_box(self) -> bool:
@@ -168,13 +182,24 @@ class Goal(ABC):
         return False
 
     def sense(self, direction: Direction) -> float:
-        """+1 where a larger value of the goal is better, −1 where a smaller one is."""
+        """+1 where a larger value of the goal is better, −1 where a smaller one is.
+
+        Args:
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+        """
         return sign_of(direction)
 
     def optimistic(self, mean: Array, sd: Array, gain: Array, weights: Array, direction: Direction) -> Array:
         """The best value (...) while each f stays within ``mean`` ± ``gain`` (... × m).
 
         A negative gain is caution: then f is that much worse than its mean, whichever way that is.
+
+        Args:
+            mean: The posterior mean of f in m contexts (... × m).
+            sd: The posterior standard deviation (... × m).
+            gain: What optimism adds to the mean (... × m).
+            weights: The probabilities of the contexts (m or ... × m).
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
         """
         if not self.monotone:
             raise InvalidValueError(
@@ -184,21 +209,43 @@ class Goal(ABC):
         return self.value(mean + sign_of(direction) * gain, weights, direction)
 
     def expected(self, mean: Array, sd: Array, weights: Array, direction: Direction) -> Array | None:
-        """The posterior expectation (...) of the value if it takes the marginals of f alone (... × m), else None."""
+        """The posterior expectation (...) of the value if it takes the marginals of f alone, else None.
+
+        Args:
+            mean: The posterior mean of f in m contexts (... × m).
+            sd: The posterior standard deviation (... × m).
+            weights: The probabilities of the contexts (m or ... × m).
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+        """
         return None
 
     def title(self, direction: Direction = "maximize", outcome: str = "outcome") -> str:
-        """What the value is, in words: "mean of the worst 10 % of conditions"."""
+        """What the value is, in words: "mean of the worst 10 % of conditions".
+
+        Args:
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+            outcome: The name of the outcome.
+        """
         return self.name or type(self).__name__
 
     def unit(self, outcome_unit: str = "") -> str:
-        """The unit of the value."""
+        """The unit of the value.
+
+        Args:
+            outcome_unit: The unit of the outcome.
+        """
         return {"outcome": outcome_unit, "probability": "", "squared outcome": outcome_unit and f"{outcome_unit}²"}[
             self.kind
         ]
 
     def axis(self, direction: Direction = "maximize", outcome: str = "outcome", outcome_unit: str = "") -> str:
-        """The label of an axis that shows the value."""
+        """The label of an axis that shows the value.
+
+        Args:
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+            outcome: The name of the outcome.
+            outcome_unit: The unit of the outcome.
+        """
         title, unit = self.title(direction, outcome), self.unit(outcome_unit)
         words = f"{outcome}, {title}" if self.kind == "outcome" else title
         return f"{words} ({unit})" if unit else words
@@ -237,7 +284,12 @@ class Utility(Goal):
 
     @abstractmethod
     def utility(self, outcomes: Array, direction: Direction) -> Array:
-        """Elementwise."""
+        """The utility of each outcome by itself.
+
+        Args:
+            outcomes: Outcomes in your units, NumPy arrays or torch tensors.
+            direction: ``"maximize"`` or ``"minimize"``, that of the study.
+        """
 
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
         return (weights * self.utility(outcomes, direction)).sum(-1)
@@ -309,6 +361,11 @@ def _is_goal_class(candidate: object) -> bool:
     return isinstance(candidate, type) and issubclass(candidate, Goal) and is_dataclass(candidate)
 
 
+def goal_classes() -> list[type[Goal]]:
+    """The registered classes, in the order of their registration."""
+    return list(_REGISTERED.values())
+
+
 def goal_names() -> list[str]:
     """The registered names, as ``parse_goal`` takes them."""
     return list(_REGISTERED)
@@ -319,7 +376,7 @@ def goal_class(name: str) -> type[Goal]:
     if name not in _REGISTERED:
         raise UnknownNameError(
             f"no goal is called {name!r}",
-            f"choose from {', '.join(_REGISTERED)}; a goal of your own must be registered first (edrbo.register)",
+            " ".join(filter(None, [close_match(name, _REGISTERED, ""), f"They are {', '.join(_REGISTERED)}"])),
         )
     return _REGISTERED[name]
 
@@ -339,7 +396,8 @@ def parse_goal(text: str) -> Goal:
     names = [field.name for field in fields(_class_of(name))]
     if len(words) > len(names):
         raise InvalidValueError(f"the goal {text!r} has {len(words)} arguments", f"{name} takes {_signature(name)}")
-    return _make(name, {field: _read(word.strip()) for field, word in zip(names, words, strict=False)})
+    share = name in SHARES
+    return _make(name, {field: _read(word.strip(), share) for field, word in zip(names, words, strict=False)})
 
 
 def as_goal(goal: Goal | str | Mapping[str, Any]) -> Goal:
@@ -353,7 +411,9 @@ def _make(name: str, arguments: Mapping[str, Any]) -> Goal:
     try:
         goal: Goal = _class_of(name)(**arguments)
     except TypeError:
-        raise InvalidValueError(f"{name} does not take {dict(arguments)}", f"it takes {_signature(name)}") from None
+        example = EXAMPLES.get(name, f"it takes {_signature(name)}")
+        missing = "more must be said" if not arguments else f"{', '.join(arguments)} cannot be what is said"
+        raise InvalidValueError(f"of the goal {name} {missing}", example) from None
     return goal
 
 
@@ -363,7 +423,7 @@ def _class_of(name: str) -> Any:  # a dataclass, which the type of a class does 
 
 def _registered_name(goal: Goal) -> str:
     if not goal.registered:
-        raise InvalidValueError(
+        raise NotStorableError(
             f"the goal {type(goal).__name__} has no registered name, so it cannot be stored",
             "give its class a name and decorate it with edrbo.register",
         )
@@ -382,8 +442,23 @@ def _signature(name: str) -> str:
     return ", ".join(field.name for field in fields(_class_of(name))) or "no arguments"
 
 
-def _read(word: str) -> float | str:
+EXAMPLES = {  # of goals that need a number, as people write them
+    "cvar": "write cvar:0.1, the mean of the worst 10 % of conditions",
+    "quantile": "write quantile:0.1, what is reached in all but the worst 10 % of conditions",
+    "robust": "write robust:0.1, the mean even if conditions shift by 10 % of their range",
+    "reach": "write reach:5, how often the result is better than 5",
+    "within": "write within:3,5, how often the result lies from 3 to 5",
+    "hit": "write hit:5, how close the result is to 5",
+}
+
+
+SHARES = ("cvar", "quantile", "robust")  # of which a number is a share, and may be written in per cent
+
+
+def _read(word: str, share: bool) -> float | str:
     try:
+        if share and word.endswith("%"):
+            return float(f"{float(word[:-1]) / 100:.15g}")
         return float(word)
     except ValueError:
         return word
@@ -405,6 +480,7 @@ class Expected(Goal):
     """The mean over contexts."""
 
     name: ClassVar[str] = "expected"
+    sentence: ClassVar[str] = "the average over all conditions"
     of_outcomes: ClassVar[bool] = True
 
     def value(self, outcomes: Array, weights: Array, direction: Direction) -> Array:
@@ -417,10 +493,17 @@ class Expected(Goal):
 @register_goal
 @dataclass(frozen=True)
 class CVaR(Goal):
-    """Conditional value at risk: the mean over the worst ``level`` of contexts."""
+    """Conditional value at risk: the mean over the worst ``level`` of contexts.
+
+    Args:
+        level: The share of contexts that count, 0.1 for the worst tenth.
+    """
 
     level: float
     name: ClassVar[str] = "cvar"
+    sentence: ClassVar[str] = "the average of the worst {} % of conditions"
+    usual: ClassVar[tuple[float, ...]] = (10.0,)
+    per_cent: ClassVar[bool] = True
     of_outcomes: ClassVar[bool] = True
     of_shares: ClassVar[bool] = True
 
@@ -441,10 +524,17 @@ class CVaR(Goal):
 @register_goal
 @dataclass(frozen=True)
 class Quantile(Goal):
-    """The value that is reached in all but the worst ``level`` of contexts."""
+    """The value that is reached in all but the worst ``level`` of contexts.
+
+    Args:
+        level: The share of contexts in which the value may be missed.
+    """
 
     level: float
     name: ClassVar[str] = "quantile"
+    sentence: ClassVar[str] = "what is reached in all but the worst {} % of conditions"
+    usual: ClassVar[tuple[float, ...]] = (10.0,)
+    per_cent: ClassVar[bool] = True
     of_outcomes: ClassVar[bool] = True
     of_shares: ClassVar[bool] = True
 
@@ -469,10 +559,15 @@ class Quantile(Goal):
 @register_goal
 @dataclass(frozen=True)
 class WorstCase(Goal):
-    """The worst outcome over the context box, or over the contexts that were ``seen``, whatever their weight."""
+    """The worst outcome over the context box, or over the contexts that were ``seen``, whatever their weight.
+
+    Args:
+        over: ``"box"``, the bounds of the contexts, or ``"seen"``, those that were seen.
+    """
 
     over: Literal["box", "seen"] = "box"
     name: ClassVar[str] = "worst-case"
+    sentence: ClassVar[str] = "the worst of all conditions"
     of_outcomes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -498,11 +593,18 @@ class Robust(Goal):
 
     The Wasserstein distance (of order 1) is a fraction of the context ranges: how far contexts move on average. Total
     variation is Σ|q − p|. KL and χ² re-weigh the contexts seen; the others reach the whole box.
+
+    Args:
+        radius: How far the distribution may move, in units of the distance; for Wasserstein a share of the ranges.
+        distance: ``"wasserstein"``, ``"kl"``, ``"chi-square"``, ``"total-variation"`` or ``"mmd"``.
     """
 
     radius: float
     distance: Distance = "wasserstein"
     name: ClassVar[str] = "robust"
+    sentence: ClassVar[str] = "the average, even if conditions shift by {} % of their range"
+    usual: ClassVar[tuple[float, ...]] = (10.0,)
+    per_cent: ClassVar[bool] = True
     of_outcomes: ClassVar[bool] = True
     in_turn: ClassVar[bool] = True
 
@@ -534,10 +636,17 @@ class Robust(Goal):
 @register_goal
 @dataclass(frozen=True)
 class MeanSd(Goal):
-    """The mean, made worse by ``k`` standard deviations over contexts. Not monotone in f: variation is penalized."""
+    """The mean, made worse by ``k`` standard deviations over contexts. Not monotone in f: variation is penalized.
+
+    Args:
+        k: How many standard deviations over contexts the mean is made worse by.
+    """
 
     k: float
     name: ClassVar[str] = "mean-sd"
+    counts_noise: ClassVar[bool] = True
+    sentence: ClassVar[str] = "the average, made worse by {} standard deviations"
+    usual: ClassVar[tuple[float, ...]] = (1.0,)
     of_outcomes: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
@@ -604,16 +713,23 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.6g} %"
 
 
-SOFTNESS = 0.5  # of Hit's optimism, in standard deviations of f
+SOFTNESS = 0.5  # of TargetLoss's optimism, in standard deviations of f
 
 
 @register_goal
 @dataclass(frozen=True)
 class ProbabilityBetterThan(Utility):
-    """The share of contexts in which the outcome is at least ``spec`` (at most, with "minimize")."""
+    """The share of contexts in which the outcome is at least ``spec`` (at most, with "minimize").
+
+    Args:
+        spec: What the outcome is to reach, in its units.
+    """
 
     spec: float
     name: ClassVar[str] = "reach"
+    counts_noise: ClassVar[bool] = True
+    sentence: ClassVar[str] = "how often the result is {better} than {}"
+    usual: ClassVar[tuple[float, ...]] = (5.0,)
     of_shares: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "probability"
@@ -640,11 +756,19 @@ class ProbabilityBetterThan(Utility):
 @register_goal
 @dataclass(frozen=True)
 class ProbabilityWithin(Utility):
-    """The share of contexts in which the outcome lies from ``low`` to ``high``."""
+    """The share of contexts in which the outcome lies from ``low`` to ``high``.
+
+    Args:
+        low: The lower end, in units of the outcome.
+        high: The upper end.
+    """
 
     low: float
     high: float
     name: ClassVar[str] = "within"
+    counts_noise: ClassVar[bool] = True
+    sentence: ClassVar[str] = "how often the result lies from {} to {}"
+    usual: ClassVar[tuple[float, ...]] = (3.0, 5.0)
     of_shares: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "probability"
@@ -670,10 +794,16 @@ class ProbabilityWithin(Utility):
 @register_goal
 @dataclass(frozen=True)
 class TargetLoss(Utility):
-    """The mean squared distance from ``target``; the smaller the better, whatever the direction."""
+    """The mean squared distance from ``target``; the smaller the better, whatever the direction.
+
+    Args:
+        target: The value to hit, in units of the outcome.
+    """
 
     target: float
     name: ClassVar[str] = "hit"
+    sentence: ClassVar[str] = "how close the result is to {}"
+    usual: ClassVar[tuple[float, ...]] = (5.0,)
     has_kinks: ClassVar[bool] = False
     kind: ClassVar[Kind] = "squared outcome"
 

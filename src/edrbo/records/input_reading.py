@@ -21,19 +21,34 @@ from edrbo.space import Space
 from edrbo.space.point_tables import close_match
 
 Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
-def spell_checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+ELSEWHERE = {  # what other libraries call an argument, and what it is called here
+    **dict.fromkeys(("n_trials", "n_calls", "n_iter", "iterations", "budget", "max_evals", "trials"), "evaluations"),
+    **dict.fromkeys(("random_state", "rng"), "seed"),
+    **dict.fromkeys(("n_startup_trials", "n_initial_points", "init_points"), "initial"),
+    **dict.fromkeys(("algorithm", "sampler", "acquisition", "strategy"), "method"),
+    **dict.fromkeys(("objective", "func", "function"), "f"),
+    **dict.fromkeys(("bounds", "search_space", "dimensions"), "space"),
+    **dict.fromkeys(("batch_size", "q", "n_points", "num_points", "count"), "n"),
+    "n_jobs": "workers",
+    "risk_measure": "goal",
+}
+
+
+def spell_checked(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """A function whose TypeError for an argument that it does not have says which one is spelled alike."""
     names = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
     title = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
-    def checked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+    def checked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Returned:
         for name in named:
             if name not in names:
-                hint = close_match(name, names, f"its arguments are {', '.join(names)}")
+                meant = ELSEWHERE.get(name)
+                hint = f"did you mean {meant!r}?" if meant in names else ""
+                hint = hint or close_match(name, names, f"its arguments are {', '.join(names)}")
                 raise TypeError(f"{title}() has no argument {name!r} (hint: {hint})")
         return function(*arguments, **named)
 

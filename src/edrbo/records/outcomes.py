@@ -178,6 +178,11 @@ class Maximize(Wanted):
     """An outcome that is to be large: the main one, or with a ``weight`` beside it.
 
     ``goal`` is what that means when the context varies; None: the goal of the study.
+
+    Args:
+        weight: What a unit of it is worth in units of the main outcome; None for the main one.
+        goal: What that means when the context varies, as ``"cvar:0.1"``.
+        unit: The unit of the outcome.
     """
 
     kind = "maximize"
@@ -185,7 +190,13 @@ class Maximize(Wanted):
 
 @dataclass(frozen=True)
 class Minimize(Wanted):
-    """An outcome that is to be small: the main one, or with a ``weight`` beside it; ``goal`` as in ``Maximize``."""
+    """An outcome that is to be small: the main one, or with a ``weight`` beside it; ``goal`` as in ``Maximize``.
+
+    Args:
+        weight: What a unit of it is worth in units of the main outcome; None for the main one.
+        goal: What that means when the context varies, as ``"cvar:0.1"``.
+        unit: The unit of the outcome.
+    """
 
     kind = "minimize"
     direction = "minimize"
@@ -198,6 +209,13 @@ class Limit:
     A design is recommended if that is so with a posterior probability of ``confidence``, given the data: what is not
     known of the outcome counts, and what is not known of the distribution of contexts. By default they are 0.95 and
     0.9.
+
+    Args:
+        lower: The lower end, in units of the outcome; None: there is none.
+        upper: The upper end.
+        probability: The share of contexts in which it is to hold.
+        confidence: How sure that is to be before a design is recommended.
+        unit: The unit of the outcome.
     """
 
     lower: float | None = None
@@ -238,6 +256,17 @@ class Limit:
             return ProbabilityWithin(self.lower, self.upper)
         return ProbabilityBetterThan(self.lower if self.upper is None else self.upper)  # type: ignore[arg-type]
 
+    @property
+    def contexts_needed(self) -> int:
+        """How many contexts must be known before anyone can be as sure as that, even if none of them breaks it: the
+        share that breaks it is then Beta(1, n)."""
+        return math.ceil(math.log(1.0 - self.confidence) / math.log(self.probability) - 1e-9)
+
+    def probability_within_reach(self, contexts: float) -> float:
+        """The largest share, in steps of 5 %, of which that many contexts can make one so sure; zero if of none."""
+        most = (1.0 - self.confidence) ** (1.0 / contexts) if contexts > 0 else 0.0
+        return min(math.floor(20.0 * most + 1e-9) / 20.0, 0.95)
+
     def describe(self, name: str) -> str:
         """roughness ≤ 2 µm in 95 % of conditions"""
         after = self.unit and f" {self.unit}"
@@ -259,8 +288,8 @@ class Outcomes(Mapping[str, Aimed]):
     def __post_init__(self) -> None:
         main, weighted = self.mains, [name for name, part in self.wanted.items() if not part.main]
         if not main:
-            hint = "one is Maximize() or Minimize() without a weight: the main one"
-            raise InvalidValueError("no outcome is to be maximized or minimized", hint)
+            hint = "name the main one too, as gloss=maximize"
+            raise InvalidValueError("there are only limits or weights, and no main result", hint)
         if len(main) > MOST_MAIN:
             raise InvalidValueError(f"{len(main)} main outcomes", f"a front has at most {MOST_MAIN}; weigh the others")
         if len(main) > 1 and weighted:

@@ -17,9 +17,9 @@ from edrbo.charts import Axis, Chart, Line, Points, chart_image, span
 from edrbo.errors import ImplausibleWarning, InvalidContextError, InvalidEventError, InvalidValueError
 from edrbo.html_table import html_table
 from edrbo.records import events as e
+from edrbo.records.change_point import ProcessChange, process_change
 from edrbo.records.context_log import ContextBatch, ContextLog, read_weights, summarized
 from edrbo.records.descriptions import heading
-from edrbo.records.frame import Columns, columns_of_frame, frame_of, told_by_frame
 from edrbo.records.input_reading import (
     Reported,
     identify,
@@ -48,6 +48,8 @@ from edrbo.space import Space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from edrbo.records.frame import Columns
 
 Array = NDArray[np.float64]
 Make = Callable[[State], e.Event]
@@ -112,6 +114,8 @@ class Recorder(ABC):
 
     def to_frame(self) -> DataFrame:
         """Every run as a row of a pandas data frame."""
+        from edrbo.records.frame import frame_of
+
         return frame_of(self.state)
 
     def __str__(self) -> str:
@@ -142,6 +146,11 @@ class Recorder(ABC):
     def implausible(self) -> list[ImplausibleRun]:
         """Runs reported that look wrong beside the others or beside what was expected of them, with the reasons."""
         return implausible(self.state)
+
+    def process_change(self) -> ProcessChange | None:
+        """Since which run outcomes come otherwise than before, by forecasts one step ahead; None if there is no sign
+        of it."""
+        return process_change(self.state)
 
     # ---------------------------------------------------------------- tell
 
@@ -192,14 +201,14 @@ class Recorder(ABC):
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
-        columns = columns_of_frame(suggestion)
+        columns = _columns_of_frame(suggestion)
         if columns is not None and set(columns) != set(self.space.design_names):
             if any(part is not None for part in (context, value, contexts, values, noise_variance, cost, design, why)):
                 hint = "tell(frame) reads contexts and outcomes from its columns"
                 raise InvalidValueError("a data frame of runs is reported with something beside it", hint)
             self._tell_frame(columns, {"note": note, "by": by, "at": at, "key": key})
             return
-        told: Reported = _only_design(columns, suggestion)
+        given: Reported = _only_design(columns, suggestion)
         stamp: dict[str, Any] = {"cost": cost, "note": note, "by": by, "at": at, "key": key}
         found: list[Warning] = []
 
@@ -209,7 +218,7 @@ class Recorder(ABC):
             if context is not None and not state.space.d_c:
                 hint = "tell(suggestion, value=…); contexts are named in Space(context=...)"
                 raise InvalidContextError("this space has no context variables", hint)
-            key, x = identify(state, told)
+            key, x = identify(state, given)
             if design is not None:
                 x = really_set(state, key, x, design)
             if several:
@@ -240,11 +249,13 @@ class Recorder(ABC):
 
     def _tell_frame(self, columns: Columns, stamp: Mapping[str, Any]) -> None:
         """Every row at once; what looks odd is said once."""
-        told = self.record_all(lambda state: told_by_frame(state, columns, stamp))
-        numbers = {event.id for event in told if isinstance(event, e.Reported)}
+        from edrbo.records.frame import reported_by_frame
+
+        events = self.record_all(lambda state: reported_by_frame(state, columns, stamp))
+        numbers = {event.id for event in events if isinstance(event, e.Reported)}
         odd = [str(one.run) for one in self.implausible() if one.run in numbers]
         if odd:
-            words = f"{len(odd)} of {len(told)} rows look odd beside the others: {', '.join(odd[:MOST_NAMED])}"
+            words = f"{len(odd)} of {len(events)} rows look odd beside the others: {', '.join(odd[:MOST_NAMED])}"
             more = ", …" * (len(odd) > MOST_NAMED)
             warn([ImplausibleWarning(f"{words}{more}; `implausible()` says why")], deeper=1)
 
@@ -443,23 +454,23 @@ class Recorder(ABC):
 
     def note(
         self,
-        run: Suggestion | int,
+        run: Suggestion | int | None,
         text: str,
         *,
         by: str | None = None,
         at: float | None = None,
         key: str | None = None,
     ) -> None:
-        """Words about a run.
+        """Words about a run, or about the study.
 
         Args:
-            run: The run, or its id.
+            run: The run, or its id; None for the study.
             text: The words.
             by: Who says so.
             at: When, in seconds since 1970.
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
-        number = number_of(run)
+        number = None if run is None else number_of(run)
         self._record(lambda state: e.Noted(id=number, note=text, by=by, at=at, key=key))
 
     def undo(
@@ -492,6 +503,10 @@ class Recorder(ABC):
         self._record(make)
         return found[0]
 
+    def _complete(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``settings`` that are to be stored, with all that they name elsewhere."""
+        return settings
+
     def amend(
         self,
         settings: Mapping[str, Any],
@@ -513,6 +528,8 @@ class Recorder(ABC):
             key: Your own name for the record, by which it is recognized if it is sent twice.
         """
 
+        settings = self._complete(settings)
+
         def make(state: State) -> e.Event:
             if settings.get("context_distribution") is not None:
                 new = state.settings.changed(settings)
@@ -532,6 +549,15 @@ def results_chart(state: State) -> Chart | None:
     axes = Axis.of("runs, in their order", span(order), whole=True), heading(settings.outcome, settings.unit)
     marks = (Line(order, best.tolist(), "grey", "best so far"), Points(order, values, label="result", faint=True))
     return Chart("Results", axes[0], Axis.of(axes[1], span(values)), marks)
+
+
+def _columns_of_frame(given: Any) -> Columns | None:
+    """Those of a data frame, or of one of its rows; None for anything else, of which nothing more is loaded."""
+    if not hasattr(given, "to_numpy"):
+        return None
+    from edrbo.records.frame import columns_of_frame
+
+    return columns_of_frame(given)
 
 
 def _only_design(columns: Columns | None, given: Any) -> Any:

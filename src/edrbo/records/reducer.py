@@ -29,6 +29,7 @@ from edrbo.records.reported import check_control, keep_outcomes, measured
 from edrbo.records.run import Amendment, Checkpoint, Contents, Run, corrected_row, merged, series_of, set_to
 from edrbo.records.validation import plain, read_context, read_contexts, read_design, read_id, read_version
 from edrbo.space import Space
+from edrbo.space.point_tables import close_match
 
 Array = NDArray[np.float64]
 Step = tuple[Space, Space, Mapping[str, Any]]  # the space before, after, and the values of what is new
@@ -47,7 +48,7 @@ def recode_design(x: Array, steps: Sequence[Step]) -> Array:
         values = {**before, **defaults, **design}
         missing = [name for name in new.design if name not in values]
         if missing:
-            raise InvalidSpaceError(f"{missing[0]!r} is new", "say which value the runs so far had: its default")
+            raise InvalidSpaceError(f"{missing[0]!r} is new", _hint_for_new(missing[0], old.design_names))
         values = {name: values[name] for name in new.design}
         try:
             x = new.encode_designs(values)[0]
@@ -71,10 +72,16 @@ def recode_contexts(rows: Array, steps: Sequence[Step]) -> Array:
                 continue
             value = defaults[name] if defaults.get(name) is not None else new.context[name].default
             if value is None:
-                raise InvalidContextError(f"{name!r} is new", "say which value the runs so far had: its default")
+                raise InvalidContextError(f"{name!r} is new", _hint_for_new(name, old.context_names))
             columns.append(np.full(len(rows), new.context_numbers({name: value})[name]))
         rows = np.stack(columns, axis=1)
     return rows
+
+
+def _hint_for_new(name: str, known: Sequence[str]) -> str:
+    was = f"say which value the runs so far had, its default: --was {name}=…"
+    alike = close_match(name, known, "")
+    return f"{alike} Otherwise {was}" if alike else was
 
 
 def same_positions(old: Space, new: Space) -> bool:
@@ -273,18 +280,32 @@ class Draft:
         self.runs[run.id] = replace(run, dropped=False, why=None)
 
     def _noted(self, event: e.Noted) -> None:
-        self._known(event.id)
+        if event.id is not None:
+            self._known(event.id)
         if not event.note:
             raise InvalidEventError("the note is empty", "say something, or nothing at all")
 
     def _undone(self, event: e.Undone) -> None:
+        self._take_back([event])
+
+    def take_back(self, events: Sequence[e.Undone]) -> None:
+        """Take in several events that take others back: the rest is gone through once and not once for each."""
+        kept: list[Any] = [plain(event) for event in events]
+        self._take_back(kept)
+        self.history += kept
+        self.refs |= {event.ref for event in kept}
+
+    def _take_back(self, events: Sequence[e.Undone]) -> None:
         """Everything again without what is taken back, from the last checkpoint before it. Numbers that were given out
         are not given out again."""
-        if not isinstance(event.of, str) or not event.of or all(past.ref != event.of for past in self.history):
-            raise InvalidEventError("there is no such event to undo", "look at the history")
-        if event.of in undone(self.history):
-            raise InvalidEventError("this was undone already", "nothing needs to be done")
-        gone = undone([*self.history, event])
+        known, before = {past.ref for past in self.history}, undone(self.history)
+        for event in events:
+            if not isinstance(event.of, str) or not event.of or event.of not in known:
+                raise InvalidEventError("there is no such event to undo", "look at the history")
+            if event.of in before:
+                raise InvalidEventError("this was undone already", "nothing needs to be done")
+            before.add(event.of)
+        gone = undone([*self.history, *events])
         kept = [point for point in self.checkpoints if gone & point.contents.refs == point.gone]
         first = self.amendments[0].before if self.amendments else self.settings
         fresh = Draft(kept[-1].contents if kept else Contents(first))
@@ -347,7 +368,9 @@ class Draft:
             words = {"reported": "was reported already", "failed": "was reported already", "cancelled": "was cancelled"}
             raise UnknownSuggestionError(
                 f"suggestion {key!r} {'was never asked' if run is None else words[run.status]}",
-                "look at the list of runs, or say what was set" if run is None else "correct it, or undo that first",
+                "look at the list of runs, or say what was set"
+                if run is None
+                else f"correct it (edrbo edit {key}), or undo that first",
             )
         return run
 

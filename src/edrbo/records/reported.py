@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,17 @@ ReportedOutcomes = dict[str, Any]  # value, noise, others and others_noise, as e
 NUMBER = "it is one number; the context comes first: tell(suggestion, context, value)"
 LONGEST_REASON = 200  # characters of an error that are kept with the run
 Function = Callable[[dict[str, Any]], Any]
+
+
+def check_function(f: Function) -> None:
+    """InvalidValueError for what cannot be called with a design, before anything is asked for."""
+    try:
+        inspect.signature(f).bind({})
+    except ValueError:
+        return  # of a builtin, which says nothing of its arguments
+    except TypeError as problem:
+        hint = "it takes one argument, the design as a dict: def f(design): x = design['x']"
+        raise InvalidValueError(f"the function cannot be called with a design: {problem}", hint) from None
 
 
 def reported(settings: Settings, value: Any, noise_variance: Any, control: Any = None) -> ReportedOutcomes:
@@ -235,7 +247,7 @@ def _variances(noise_variance: Any, count: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class FunctionResult:
     """What a function gave for a design; ``problem`` says why there is no value."""
 
     context: Any = None
@@ -249,7 +261,7 @@ class Evaluation:
         return None if words is None else words[:LONGEST_REASON]
 
 
-def evaluate(f: Function, design: Mapping[str, Any], space: Space) -> Evaluation:
+def evaluate(f: Function, design: Mapping[str, Any], space: Space) -> FunctionResult:
     """Call ``f``, which gives ``(context, value)``, or the value alone where there are no contexts.
 
     An exception, and a number that is NaN or infinite, are problems; another answer is an InvalidValueError.
@@ -257,11 +269,11 @@ def evaluate(f: Function, design: Mapping[str, Any], space: Space) -> Evaluation
     try:
         answer = f(dict(design))
     except Exception as raised:
-        return Evaluation(problem=raised)
+        return FunctionResult(problem=raised)
     context, value = _read_answer(answer, space)
     if holds_unusable(context):
-        return Evaluation(problem=f"the context is {context!r}")
-    return Evaluation(context, value, f"the value is {value!r}" if holds_unusable(value) else None)
+        return FunctionResult(problem=f"the context is {context!r}")
+    return FunctionResult(context, value, f"the value is {value!r}" if holds_unusable(value) else None)
 
 
 def _read_answer(answer: Any, space: Space) -> tuple[Any, Any]:

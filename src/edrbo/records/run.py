@@ -224,6 +224,12 @@ class Suggestion(Mapping[str, Any]):
 
     ``outcome_forecast`` is what is believed of its outcome, if a model chose it (``records/outcome_forecast.py``);
     ``cost`` what its run will cost, as far as that is known.
+
+    Args:
+        id: Its number, by which it is reported.
+        design: Names to values.
+        outcome_forecast: What was believed of its outcome; None if no model chose it.
+        cost: What the run is expected to cost, where that is known.
     """
 
     id: int

@@ -28,11 +28,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
 from edrbo.errors import ImplausibleWarning, NarrowContextsWarning
 from edrbo.records.context_log import ContextBatch
 from edrbo.records.descriptions import format_outcome
@@ -134,12 +136,19 @@ def _apart(y: Array) -> NDArray[np.intp]:
     """The fewest rows that are far beyond all others; none twice the same, which would be meant."""
     y = y / (float(np.abs(y).max(initial=0.0)) or 1.0)  # so that nothing overflows
     order = np.argsort(-np.abs(y - np.quantile(y, 0.5)), kind="stable") if len(y) else np.zeros(0, dtype=np.intp)
-    for count in range(1, min(max(1, len(y) // SHARE), len(y) - MIN_OTHERS) + 1):
+    most = min(max(1, len(y) // SHARE), len(y) - MIN_OTHERS)
+    if most < 1:
+        return order[:0]
+    outward = y[order]
+    lows, highs = (end.accumulate(outward[::-1])[::-1][1 : most + 1] for end in (np.minimum, np.maximum))
+    last = outward[:most]  # of those taken away the one nearest to the others: mostly it is too near
+    apart = np.maximum(lows - last, last - highs) > FAR_RANGES * (highs - lows)
+    for count in (np.flatnonzero(apart & (highs > lows)) + 1).tolist():
         away, body = order[:count], y[order[count:]]
         low, high = float(body.min()), float(body.max())
         gap = np.maximum(low - y[away], y[away] - high)
         # less is needed of none, and quantiles take time
-        if not (high > low and (gap > FAR_RANGES * (high - low)).all()):
+        if not (gap > FAR_RANGES * (high - low)).all():
             continue
         if (gap > _needed(body) * (high - low)).all() and len(np.unique(y[away])) == count:
             return away
@@ -299,7 +308,7 @@ FAR_VALUE, BEYOND_VALUE = 8.0, 3.0  # of an outcome, as FAR and BEYOND of a cont
 # Half-widths of a 95 % interval from what was expected, and spreads of all outcomes: 21 of 30,000 outcomes of the
 # benchmark's runs are so far.
 FAR_EXPECTED, SURPRISING = 3.0, 3.0
-FEWEST_TOLD = 5  # outcomes that have such a spread
+FEWEST_REPORTED = 5  # outcomes that have such a spread
 UNLEARNED = 'it is so far from all others that it is not learned from (outliers = "keep" changes that)'
 SCALES = (100.0, 10.0, 0.1, 0.01)  # a slip of the point, or percent for a share
 
@@ -395,6 +404,7 @@ def newly_doubtful(before: State, after: State, keys: Iterable[int]) -> Iterator
     """The runs ``keys`` that look wrong beside what was known before they came, or else beside all that came."""
     known, everything = Others.of(before), Others.of(after)
     for key in keys:
+        checkpoint()
         reasons = _reasons(after, known, key) or _doubts_about(after, everything, key)
         if reasons:
             yield ImplausibleRun(key, tuple(reasons))
@@ -437,8 +447,8 @@ class Others:
         """Contexts of runs with an outcome stand in a table already; the others are looked for."""
         reported, met = state.reported, state.observations.c
         known = ~np.isnan(met).all(axis=1)
-        rows, owners = [met[known]], [np.array(state.owners, dtype=np.intp)[known]]
-        for entry in [entry for entry in state.seen if entry not in reported]:
+        rows, owners = [met[known]], [state.owners[known]]
+        for entry in filterfalse(reported.__contains__, state.seen):
             if isinstance(entry, ContextBatch):
                 rows.append(entry.rows)
                 owners.append(np.full(len(entry.rows), -1, dtype=np.intp))
@@ -484,7 +494,7 @@ class Others:
     def _value_doubt(self, run: Run | None, value: float, context: Mapping[str, float] | None) -> list[str]:
         reported, settings = self.reported, self.settings
         outcome_forecast = None if run is None else read_outcome_forecast(run.outcome_forecast)
-        if outcome_forecast is not None and len(reported) >= FEWEST_TOLD:
+        if outcome_forecast is not None and len(reported) >= FEWEST_REPORTED:
             near = outcome_forecast.at(context)
             away = abs(value - near.value)
             if not (near.half > 0 and away > FAR_EXPECTED * near.half and away > SURPRISING * spread_of(reported)[1]):
@@ -656,8 +666,9 @@ def newly_narrow(state: State, row: Array | None) -> list[str]:
     if row is None or not state.space.d_c or np.isnan(row).any():
         return []
     data = state.observations
-    before, rows = narrow_contexts(state), np.concatenate([data.c[data.complete], row[None]])
-    return [text for name, text in narrow_contexts(state, rows).items() if name not in before]
+    found = narrow_contexts(state, np.concatenate([data.c[data.complete], row[None]]))
+    before = narrow_contexts(state) if found else {}
+    return [text for name, text in found.items() if name not in before]
 
 
 def narrow_with(state: State, key: int) -> list[str]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edrbo.cancellation import checkpoint
 from edrbo.errors import InvalidValueError
 from edrbo.records.known_distribution import KnownDistribution, Named
 from edrbo.space import Space
@@ -59,6 +62,7 @@ def check_named(variable: str, part: Named) -> None:
 Array = NDArray[np.float64]
 
 MOST_SECONDS = 10  # of CPU, for what is asked of one distribution at a time, the start of a process included
+LOOK = 0.2  # seconds between two looks whether anybody waits
 PATIENCE = 6  # times as long may pass on a machine that does other things
 MOST_MEMORY = 2 * 2**30  # bytes
 MOST_VALUES = 20_000  # of a discrete distribution, one by one
@@ -107,18 +111,30 @@ def _asked(
         raise InvalidValueError("it can only be worked out by a process of its own", SAMPLES)
     question = json.dumps([name, positional, dict(named), levels, MOST_SECONDS, MOST_MEMORY])
     words = [sys.executable, "-m", "edrbo.records.scipy_distributions"]
+    said, code = _said(words, question)
     try:
-        limit = PATIENCE * MOST_SECONDS
-        done = subprocess.run(words, input=question, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        raise InvalidValueError(TOO_LONG, SAMPLES) from None
-    try:
-        answer = json.loads(done.stdout)
+        answer = json.loads(said)
     except ValueError:  # it ran out of time or of memory
-        raise InvalidValueError(TOO_LONG if done.returncode < 0 else TOO_MUCH, SAMPLES) from None
+        raise InvalidValueError(TOO_LONG if code < 0 else TOO_MUCH, SAMPLES) from None
     if "error" in answer:
         raise InvalidValueError(answer["error"], answer["hint"])
     return tuple(answer["values"]), tuple(answer["mass"])
+
+
+def _said(words: list[str], question: str) -> tuple[str, int]:
+    """What a process of its own says to ``question``, and how it ended; it is ended when nobody waits for it."""
+    end, quiet = time.monotonic() + PATIENCE * MOST_SECONDS, subprocess.DEVNULL
+    given: str | None = question
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, text=True) as asked:
+        try:
+            while time.monotonic() < end:
+                checkpoint()
+                with suppress(subprocess.TimeoutExpired):
+                    return asked.communicate(given, timeout=LOOK)[0], asked.returncode
+                given = None  # it has begun to be sent
+        finally:
+            asked.kill()
+    raise InvalidValueError(TOO_LONG, SAMPLES)
 
 
 def worked_out(

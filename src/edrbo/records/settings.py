@@ -1,7 +1,7 @@
 """What an experiment is about: everything that is decided before it begins, as one value.
 
 Python, JSON, TOML, the command line, studies and the Optuna sampler all loop over the fields of ``Settings``. A new
-setting is one field here (and one line in ``SettingsOptions``, which tells type checkers what ``**choices`` may be).
+setting is one field here, and an argument of each public signature, which a test compares with the fields.
 Each is read from what people give by a reader of its own: checked, in plain types, with an error that says what to
 write.
 """
@@ -12,16 +12,20 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
-from edrbo.errors import EdrboError, InvalidSpaceError, InvalidValueError, StudyError, UnknownNameError
+from edrbo.errors import (
+    InvalidSpaceError,
+    InvalidValueError,
+    NotStorableError,
+    StudyError,
+    UnknownNameError,
+)
+from edrbo.records.earlier import EarlierStudies, as_earlier
 from edrbo.records.goals import Expected, Goal, as_goal
 from edrbo.records.known_distribution import KnownDistribution, as_known_distribution
 from edrbo.records.outcomes import (
     Direction,
-    Limit,
-    Maximize,
-    Minimize,
     OutcomeRange,
     Outcomes,
     read_outcome_range,
@@ -83,12 +87,27 @@ def read_evaluations(given: Any) -> int | None:
     return None if given is None else read_integer("evaluations", 1, hint)(given)
 
 
-def read_forgetting(given: Any) -> float | None:
+def read_half_life(given: Any) -> float | None:
     if given is None:
         return None
     number = plain_number(given)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidValueError(f"forgetting is {given!r}", "give a half-life in contexts, above zero")
+        raise InvalidValueError(f"context_half_life is {given!r}", "give a half-life in contexts, above zero")
+    return number
+
+
+def read_drift(given: Any) -> Drift:
+    """A half-life in runs, "learned", or None."""
+    if given is None:
+        return None
+    if given == "learned":
+        return "learned"
+    hint = f'give a half-life in runs, above zero, or "{LEARNED}"'
+    if isinstance(given, str):
+        raise InvalidValueError(f"drift is {given!r}", hint)
+    number = plain_number(given)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidValueError(f"drift is {given!r}", hint)
     return number
 
 
@@ -111,34 +130,16 @@ def read_text(name: str) -> Callable[[Any], str]:
     return read
 
 
+LEARNED = "learned"  # of a setting that the data are to choose
 FORMAT = 1  # of all records of a study; a newer one is refused, an older one is read
 DEFAULT = "edrbo-mean"  # the method chosen by evidence, with and without noise (research/journal.md)
 INITIAL = 5  # quasi-random designs before the model takes over, as in the paper
 LEAST_SUCCESS = 0.8  # designs that succeed less often are not recommended
 
 Outliers = Literal["robust", "keep"]
+NoiseModel = Literal["auto", "constant"]
+Drift = float | Literal["learned"] | None
 Purpose = Literal["operate", "identify"]
-
-
-class SettingsOptions(TypedDict, total=False):
-    """The settings besides the space and the method, as keyword arguments."""
-
-    direction: Direction
-    seed: int
-    context_half_life: float | None
-    initial: int
-    goal: Goal | str
-    aim: Purpose
-    evaluations: int | None
-    outliers: Outliers
-    least_success: float
-    outcome: str
-    unit: str
-    title: str
-    outcome_range: OutcomeRange | str | tuple[float | None, float | None] | None
-    outcomes: Mapping[str, Maximize | Minimize | Limit] | None
-    context_distribution: Any
-    cost: str | Callable[[dict[str, Any]], float] | None
 
 
 def _about(read: Callable[[Any], Any], about: str, kind: type = str) -> dict[str, Any]:
@@ -152,7 +153,7 @@ class Settings:
 
     space: Space
     method: Any = field(
-        default=DEFAULT, metadata=_about(read_method, "How designs are chosen: a name of edrbo.method_names().")
+        default=DEFAULT, metadata=_about(read_method, f"How settings are chosen: {', '.join(METHOD_NAMES)}.")
     )
     direction: Direction = field(
         default="maximize",
@@ -166,13 +167,13 @@ class Settings:
     )
     context_half_life: float | None = field(
         default=None,
-        metadata=_about(read_forgetting, "A context's weight halves with every so many later ones.", float),
+        metadata=_about(read_half_life, "The weight of conditions halves with every so many later ones.", float),
     )
     initial: int = field(
         default=INITIAL,
         metadata=_about(
             read_integer("initial", 1, "a whole number: at least one design must come before the model"),
-            "Quasi-random designs before the model takes over.",
+            "Spread-out runs before the model takes over.",
             int,
         ),
     )
@@ -189,7 +190,7 @@ class Settings:
                 get_args(Purpose),
                 'write "operate" if every run counts, "identify" if only the design in the end does',
             ),
-            "operate: every run counts; identify: only the design in the end does.",
+            "operate: every run counts; identify: only the settings in the end do.",
         ),
     )
     evaluations: int | None = field(
@@ -200,7 +201,7 @@ class Settings:
     least_success: float = field(
         default=LEAST_SUCCESS,
         metadata=_about(
-            read_probability("least_success"), "Designs that succeed with less probability are not recommended.", float
+            read_probability("least_success"), "Settings that succeed with less probability are not recommended.", float
         ),
     )
 
@@ -208,7 +209,21 @@ class Settings:
         default="robust",
         metadata=_about(
             read_choice("outliers", get_args(Outliers), 'write "robust" or "keep"'),
-            "robust: single outcomes absurdly far from all others are not learned from; keep.",
+            "robust: single results absurdly far from all others are not learned from; keep.",
+        ),
+    )
+
+    drift: Drift = field(
+        default=None,
+        metadata=_about(
+            read_drift, "f itself changes: what it was counts half as much after so many runs; or learned."
+        ),
+    )
+    noise_model: NoiseModel = field(
+        default="auto",
+        metadata=_about(
+            read_choice("noise_model", get_args(NoiseModel), 'write "auto" or "constant"'),
+            "auto: noise may be larger here than there if the data say so; constant.",
         ),
     )
 
@@ -216,23 +231,30 @@ class Settings:
     unit: str = field(default="", metadata=_about(read_text("unit"), "The unit of what is measured."))
     outcome_range: OutcomeRange | None = field(
         default=None,
-        metadata=_about(read_outcome_range, "What the outcome can be: '0:100', or '0:' if never negative."),
+        metadata=_about(read_outcome_range, "What the result can be: '0:100', or '0:' if never negative."),
     )
     title: str = field(default="", metadata=_about(read_text("title"), "A name for people, in place of the study's."))
     outcomes: Outcomes | None = field(
-        default=None, metadata=_about(read_outcomes, "What each of several outcomes is for; none: there is one.", dict)
+        default=None, metadata=_about(read_outcomes, "What each of several results is for; none: there is one.", dict)
     )
 
     context_distribution: KnownDistribution | None = field(
         default=None,
         metadata=_about(
-            lambda given: given, "The distribution of contexts, if you know it: 'humidity = norm(55, 12)'."
+            lambda given: given, "The distribution of conditions, if you know it: 'humidity = norm(55, 12)'."
         ),
     )
 
     cost: Cost | None = field(
         default=None,
         metadata=_about(lambda given: given, "What a run costs, in what you set: '10 + 2 * dose'."),
+    )
+
+    earlier: EarlierStudies | None = field(
+        default=None,
+        metadata=_about(
+            lambda given: given, "Studies of related machines, campaigns or a simulator: 'line1.db, line2.db'."
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -248,8 +270,14 @@ class Settings:
             object.__setattr__(self, "context_distribution", known)
         if self.cost is not None:
             object.__setattr__(self, "cost", as_cost(self.cost, self.space))
+        if self.drift is not None and self.earlier is not None:
+            hint = "leave one of them out: what was measured elsewhere has no time here"
+            raise InvalidValueError("both drift and earlier studies are given", hint)
         if self.outcomes is not None:
             self._agree_with(self.outcomes)
+        if self.earlier is not None:
+            measured = [self.outcome, *([] if self.outcomes is None else self.outcomes.others)]
+            object.__setattr__(self, "earlier", as_earlier(self.earlier, self.space, measured, self.unit))
 
     def _agree_with(self, outcomes: Outcomes) -> None:
         """Outcome, direction, unit and goal are those of the main outcome; what says otherwise is an error."""
@@ -273,9 +301,10 @@ class Settings:
         return self.outcomes is not None and len(self.outcomes.mains) > 1
 
     @classmethod
-    def of(cls, space: Space, method: Any, choices: Mapping[str, Any]) -> Settings:
-        """From what people give, a goal by its text for instance."""
-        return cls(space, method, **choices)
+    def of_call(cls, arguments: Mapping[str, Any], **others: Any) -> Settings:
+        """From the arguments of a call, as ``locals()`` has them, with ``others`` in their place."""
+        given = {**arguments, **others}
+        return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
 
     @classmethod
     def choices(cls) -> tuple[Field[Any], ...]:
@@ -319,6 +348,7 @@ class Settings:
             for name, mine, theirs in pairs
             if mine != theirs
             and _stored(mine) != _stored(theirs)  # a method may be as it was given, or as it is stored
+            and not (isinstance(mine, EarlierStudies) and isinstance(theirs, EarlierStudies) and mine.same(theirs))
         ]
         for role in ("design", "context"):
             lines += _variable_differences(role, getattr(self.space, role), getattr(other.space, role))
@@ -355,4 +385,4 @@ def _stored(value: Any) -> Any:
         return value.to_dict()
     if value is None or isinstance(value, str | int | float | dict):
         return value
-    raise EdrboError(f"a {type(value).__name__} of your own cannot be stored", "use one that edrbo knows by name")
+    raise NotStorableError(f"a {type(value).__name__} of your own cannot be stored", "use one that edrbo knows by name")

@@ -58,6 +58,10 @@ class DerivedTables:
             last = next(reversed(self.reported), None)
             first = 0 if last is None else self.reported[last] + count_of(self._runs[last])
             yield "reported", self.reported | _first_rows(new, runs, first)
+        if "owners" in known:
+            yield "owners", np.concatenate([self.owners, _owners(new, runs)]) if new else self.owners
+        if "training_order" in known and (order := self._grown_order(after, new)) is not None:
+            yield "training_order", order
         if "observations" in known:
             more = _observations([runs[key] for key in new], self._space)
             yield "observations", self.observations.followed_by(more) if new else self.observations
@@ -68,9 +72,27 @@ class DerivedTables:
         # a context of which more is reported goes to the end
         if "log" in known and after.seen[: len(self._seen)] == self._seen:
             met = tuple(_batches(after.seen[len(self._seen) :], runs))
-            yield "log", ContextLog(self.log.batches + met) if met else self.log
+            yield "log", self.log.followed_by(met)
         if "failed" in known and not any(isinstance(event, e.Failed) for event in events):
             yield "failed", self.failed
+
+    def _grown_order(self, after: Contents, new: Sequence[int]) -> NDArray[np.intp] | None:
+        """``training_order`` with the runs that are complete since, where these are the ``new`` ones; else None."""
+        complete = after.complete_order[len(self._complete_order) :]
+        grown = after.complete_order[: len(self._complete_order)] == self._complete_order
+        if not grown or not set(complete) <= set(new):
+            return None
+        if not complete:
+            return self.training_order
+        rows = _first_rows(new, after.runs, len(self.owners))
+        order = [rows[key] + k for key in complete for k in range(count_of(after.runs[key]))]
+        contexts = _observations([after.runs[key] for key in new], self._space).complete
+        first = len(self.owners)
+        return np.concatenate([self.training_order, [row for row in order if contexts[row - first]]]).astype(np.intp)
+
+    @cached_property
+    def owners(self) -> NDArray[np.intp]:
+        return _owners(self.reported, self._runs)
 
     @cached_property
     def observations(self) -> Observations:
@@ -111,6 +133,13 @@ def _first_rows(keys: Sequence[int], runs: Mapping[int, Run], first: int) -> dic
     for key in keys:
         found[key] = first
         first += count_of(runs[key])
+    return found
+
+
+def _owners(keys: Iterable[int], runs: Mapping[int, Run]) -> NDArray[np.intp]:
+    """The run of each row of the observations of ``keys``."""
+    found = np.array([key for key in keys for _ in range(count_of(runs[key]))], dtype=np.intp)
+    found.setflags(write=False)
     return found
 
 
@@ -185,6 +214,10 @@ class State(Contents):
     def apply(self, *events: Event) -> State:
         """The state after ``events``; if one of them cannot be, an error and no change."""
         draft = Draft(self)
+        taking_back = [event for event in events if isinstance(event, Undone)]
+        if 1 < len(taking_back) == len(events):
+            draft.take_back(taking_back)
+            return self.after(draft, events)
         for event in events:
             draft.apply(event)
         return self.after(draft, events)
@@ -266,9 +299,9 @@ class State(Contents):
         return replace(self, settings=settings, runs=runs)
 
     @property
-    def owners(self) -> list[int]:
-        """The run of each row of the observations."""
-        return [key for key in self.reported for _ in range(count_of(self.runs[key]))]
+    def owners(self) -> NDArray[np.intp]:
+        """The run of each row of the observations (n)."""
+        return self._tables.owners
 
     def rows_of(self, key: int) -> range:
         """The rows of a run among the observations; none if it is not there."""
@@ -312,7 +345,7 @@ class Observations:
     x: (n, d_x) designs, coded in the unit cube.
     c: (n, d_c) contexts in the user's units; NaN is what is not known of them.
     y: (n,) outcomes, finite.
-    noise: (n,) known variances of the outcomes' noise; NaN where it is not known.
+    noise_variance: (n,) known variances of the outcomes' noise; NaN where it is not known.
 
     The arrays are read-only copies.
     """

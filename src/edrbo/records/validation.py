@@ -267,7 +267,8 @@ def _flag(name: str, given: Any) -> bool:
 
 
 READERS: dict[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(("id", "count", "version"), lambda name, given: read_id(given)),
+    "id": lambda name, given: None if given is None else read_id(given),
+    **dict.fromkeys(("count", "version"), lambda name, given: read_id(given)),
     **dict.fromkeys(("x", "context", "rows", "weights", "contexts", "values", "noise_variances"), _array),
     "row": lambda name, given: None if given is None else read_id(given),
     **dict.fromkeys(("outcome_forecast", "settings", "defaults"), _object),

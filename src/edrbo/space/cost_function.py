@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edrbo.errors import InvalidSpaceError, InvalidValueError
+from edrbo.errors import InvalidSpaceError, InvalidValueError, NotStorableError
 from edrbo.space.expressions import Expression, FunctionMargin, Number, Operation, variable_reader
 from edrbo.space.point_tables import Array
 from edrbo.space.space import Space
@@ -54,7 +54,7 @@ class Cost:
     def stored(self) -> str:
         """As it is kept; a function has no text."""
         if self.function is not None:
-            raise InvalidSpaceError(
+            raise NotStorableError(
                 f"the cost is {self.text}, which is Python code and cannot be stored",
                 'write it as text, as in "10 + 2 * dose", to keep it in a study or in JSON',
             )

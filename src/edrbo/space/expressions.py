@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from edrbo.errors import InvalidSpaceError
+from edrbo.errors import InvalidSpaceError, NotStorableError
 from edrbo.space.point_tables import Array, close_match
 from edrbo.space.variables import Variable
 
@@ -343,6 +343,40 @@ class Constraint:
         return self.text
 
 
+@dataclass(frozen=True)
+class LevelMargin(Expression):
+    """One where a variable without numbers has one level, else minus one."""
+
+    index: int
+    level: int
+
+    def evaluate(self, point: Array) -> Dual:
+        return np.where(np.round(point[:, self.index]) == self.level, 1.0, -1.0), np.zeros(point.shape)
+
+    def affine(self, width: int) -> None:
+        return None
+
+    def uses(self) -> set[int]:
+        return {self.index}
+
+
+NOT_LEVEL = re.compile(r"\s*(`?)(?P<name>.+?)\1\s*(?:!=|≠)\s*(?P<level>.+?)\s*")
+
+
+def _read_level(text: str, design: Mapping[str, Variable], index: int) -> tuple[Constraint, list[Relation]] | None:
+    """A level that is not to be chosen, as in primer != C; None if the text says something else."""
+    found = NOT_LEVEL.fullmatch(text)
+    if found is None or found["name"] not in design or design[found["name"]].numeric:
+        return None
+    name, labels = found["name"], design[found["name"]].labels() or []
+    level = found["level"].strip("\"'") if found["level"] not in labels else found["level"]
+    if level not in labels:
+        raise InvalidSpaceError(f"{level!r} is no level of {name}", close_match(level, labels, ", ".join(labels)))
+    margin = LevelMargin(list(design).index(name), labels.index(level))
+    shown = name if name.isidentifier() else f"`{name}`"
+    return Constraint(f"{shown} != {level}"), [Relation(margin, False, False, index)]
+
+
 @dataclass(frozen=True, eq=False)
 class FunctionMargin(Expression):
     """Minus what a function of the user's says; slopes by differences, none of True and False."""
@@ -401,7 +435,9 @@ class FunctionMargin(Expression):
 def variable_reader(design: Mapping[str, Variable], context: Iterable[str], example: str = "x1 + x2 <= 1") -> Reader:
     """Reads arithmetic in the design variables, by their places."""
     places = {name: k for k, name in enumerate(design) if design[name].numeric}
-    reasons = {name: "is categorical: it has no arithmetic" for name in design if name not in places}
+    reasons = {
+        name: "is categorical: name != LEVEL is all that can be said of it" for name in design if name not in places
+    }
     reasons |= {name: "is a context, which nobody can choose" for name in context}
     return Reader(places, reasons, example)
 
@@ -435,6 +471,8 @@ def _read(
     if isinstance(item, Constraint):
         item = item.text if item.function is None else item.function
     if isinstance(item, str):
+        if (level := _read_level(item, design, index)) is not None:
+            return level
         try:
             text, comparisons = reader.comparisons(item)
         except InvalidSpaceError as problem:
@@ -451,7 +489,7 @@ def stored_constraints(constraints: Sequence[Constraint]) -> list[str]:
     """As text; a function has none."""
     for constraint in constraints:
         if constraint.function is not None:
-            raise InvalidSpaceError(
+            raise NotStorableError(
                 f"the constraint {constraint.describe()} is Python code and cannot be stored",
                 'write it as text, as in "x1 + x2 <= 1", to keep it in a study or in JSON',
             )

@@ -135,7 +135,10 @@ def close_match(label: object, names: Iterable[str], otherwise: str) -> str:
     """A hint that names the known spelling nearest to ``label``, or ``otherwise`` where none is near."""
     from difflib import get_close_matches
 
-    match = get_close_matches(str(label), list(names), n=1)
+    known = list(names)
+    match = get_close_matches(str(label), known, n=1) or [
+        name for name in known if name.casefold() == str(label).casefold()
+    ]
     return f"did you mean {match[0]!r}?" if match else otherwise
 
 

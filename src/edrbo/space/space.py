@@ -163,6 +163,11 @@ class Space:
     bounds; those of contexts may be absent. Without context variables this is plain Bayesian
     optimization. The order of naming is the order everywhere. ``constraints`` are what every suggestion must satisfy,
     in the user's units: ``["x1 + x2 <= 1", "0.2 <= a * b <= 80", "a + b + c == 1"]``, or functions of a design.
+
+    Args:
+        design: What you set: names to variables, pairs of numbers or lists of choices.
+        context: What the world sets, likewise; None in a pair is an absent bound.
+        constraints: What every suggestion satisfies: comparisons as text, or functions of a design.
     """
 
     _design: tuple[tuple[str, Variable], ...]

@@ -165,8 +165,8 @@ def check_log_flag(log: Any) -> None:
 def check_range(lower: float, upper: float) -> None:
     if not 0 < upper - lower < math.inf:
         raise InvalidSpaceError(
-            f"the bounds ({lower!r}, {upper!r}) enclose no usable range",
-            "the upper bound must exceed the lower one by a finite amount; leave a constant out of the space",
+            f"the lower end ({number_text(lower, None)}) must be below the upper one ({number_text(upper, None)})",
+            "what never changes is left out",
         )
 
 
@@ -174,9 +174,12 @@ def check_inside(name: str, numbers: Array, lower: float, upper: float) -> None:
     outside = (numbers < lower) | (numbers > upper)
     if outside.any():
         value = float(numbers[np.argmax(outside)])
+        said = number_text(value, None)
+        if said in (number_text(lower, None), number_text(upper, None)):
+            said = repr(value)  # outside by less than is shown
         raise InvalidDesignError(
-            f"design variable {name!r} is {value!r}, outside its bounds [{lower!r}, {upper!r}]",
-            "move it inside, or widen the space",
+            f"{name} is {said}, outside {number_text(lower, None)} to {number_text(upper, None)}",
+            f"correct it, or widen the range: edrbo amend -d {name}=LOW:HIGH",
         )
 
 
@@ -342,6 +345,12 @@ class Categorical(Variable):
     """One of two or more ``choices``, in no order; coded as a one-hot row.
 
     ``ordered`` choices (small, medium, large) stand in one column at equal distances, so that neighbors are alike.
+
+    Args:
+        choices: The levels: strings, numbers or bools.
+        unit: The unit that is shown.
+        ordered: Whether the choices have an order, in which neighbors are alike.
+        default: What runs had before the variable came.
     """
 
     choices: tuple[Scalar, ...]
@@ -400,7 +409,7 @@ class Categorical(Variable):
         position = {choice: index for index, choice in enumerate(self.choices)}
         indices = np.zeros(len(values), dtype=np.intp)
         for row, value in enumerate(map(_plain, values)):
-            # bool and number are told apart: True is not the choice 1, though Python calls them equal.
+            # bool and number are distinguished: True is not the choice 1, though Python calls them equal.
             index = position.get(value) if isinstance(value, Scalar) else None
             if index is None or isinstance(value, bool) != isinstance(self.choices[index], bool):
                 strings = [choice for choice in self.choices if isinstance(choice, str)]
@@ -536,6 +545,16 @@ class Real(NumericVariable):
     ``None`` is an absent bound, which only context variables may have. Suggestions are multiples of ``step`` from the
     lower bound; values are shown in their ``unit`` with ``digits`` after the point. ``tolerance`` is how far what comes
     out may be off what is set: a standard deviation as 1.0 or "2 %", a half-width as "±1.5" or "±2 %".
+
+    Args:
+        lower: The least value; None for a context without bounds.
+        upper: The largest value.
+        log: Whether the logarithm is coded.
+        unit: The unit that is shown.
+        digits: How many digits after the point are shown.
+        step: Suggestions are multiples of it from the lower bound.
+        default: What runs had before the variable came.
+        tolerance: How far what comes out may be off: 1.0 or "2 %" (standard deviation), "±1.5" (half-width).
     """
 
     lower: float | None = None
@@ -632,7 +651,7 @@ class Real(NumericVariable):
     def bounds(self) -> tuple[float, float]:
         """(lower, upper) of a bounded variable."""
         if self.lower is None or self.upper is None:
-            raise InvalidSpaceError(f"{self!r} is not bounded", "give both bounds")
+            raise InvalidSpaceError("a setting needs a range: both of its ends", "as speed=10:80")
         return self.lower, self.upper
 
     def encode(self, name: str, values: AnyArray) -> Array:
@@ -681,7 +700,15 @@ class Real(NumericVariable):
 
 @dataclass(frozen=True, repr=False)
 class Integer(NumericVariable):
-    """An integer variable from ``lower`` to ``upper``, both included; ``log=True`` codes its logarithm."""
+    """An integer variable from ``lower`` to ``upper``, both included; ``log=True`` codes its logarithm.
+
+    Args:
+        lower: The least value.
+        upper: The largest value.
+        log: Whether the logarithm is coded.
+        unit: The unit that is shown.
+        default: What runs had before the variable came.
+    """
 
     lower: int
     upper: int

@@ -20,14 +20,15 @@ replayed; and a model whose last fit was stored costs a factorization, not a rep
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from edrbo.surrogate.exact_gp import ExactGP
+from edrbo.surrogate.earlier import EarlierRows, beside_priors, row_noise
+from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
 from edrbo.surrogate.fit import (
     MOST_FITTED,
     Likelihood,
@@ -36,11 +37,30 @@ from edrbo.surrogate.fit import (
     fit_experts,
     pack,
     profile_mean,
+    profile_means,
     representative,
     unpack,
 )
 from edrbo.surrogate.gaussian_model import Differentiable, GaussianModel, PairedModel, Pullback
-from edrbo.surrogate.kernels import EXPERTS, Hyperparameters, Priors, dimension_scaled, ensemble_priors, get_kernel
+from edrbo.surrogate.inducing_gp import (
+    MIN_ROWS,
+    MOST_EXACT,
+    MOST_POINTS,
+    TOLERABLE,
+    InducingGP,
+    find_inducing_points,
+    least_noise,
+)
+from edrbo.surrogate.kernels import (
+    EXPERTS,
+    Hyperparameters,
+    Kernel,
+    Priors,
+    dimension_scaled,
+    ensemble_priors,
+    get_kernel,
+    noise_ratio,
+)
 from edrbo.surrogate.paired_gp import PairedGP
 from edrbo.surrogate.replicates import Replicates
 from edrbo.surrogate.scaling import Scaling, Warping
@@ -115,15 +135,36 @@ Weighting = Literal["equal", "evidence"]
 class Surrogate:
     """What to fit: which experts, under which priors. ``fit`` makes an ``ExpertEnsemble`` of it.
 
-    The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood.
+    The barycenter takes the experts alike, or each by its ``evidence``: its share of the marginal likelihood. Of
+    ``sparse_from`` different inputs or more the posterior is that of at most so many ``inducing_points``, where these
+    leave little out (surrogate/inducing_gp.py).
+
+    Args:
+        experts: The kernels, by name.
+        priors: The priors of hyper-parameters, from the number of inputs.
+        weighting: ``"equal"``, or by ``"evidence"``.
+        sparse_from: The number of different inputs from which few may stand for all.
+        inducing_points: How many these are at most.
     """
 
     fits: ClassVar[bool] = True  # whether hyper-parameters are chosen by the data, and so in doubt
     warm: ClassVar[bool] = True  # whether a fit goes on from the one before
+    learns_from_earlier: ClassVar[bool] = True  # whether it looks at ``earlier``
 
     experts: tuple[str, ...] = EXPERTS
     priors: Callable[[int], Priors] = ensemble_priors
     weighting: Weighting = "equal"
+    sparse_from: int = MIN_ROWS
+    inducing_points: int = MOST_POINTS
+    earlier: EarlierRows | None = field(default=None, init=False, repr=False, compare=False)
+
+    def beside(self, earlier: EarlierRows | None) -> Surrogate:
+        """The same for an f of which earlier sources tell (``surrogate.earlier``)."""
+        if earlier is None:
+            return self
+        beside = replace(self)
+        object.__setattr__(beside, "earlier", earlier)
+        return beside
 
     def fit(
         self,
@@ -140,7 +181,15 @@ class Surrogate:
         search begins at ``start``, the hyper-parameters of an earlier fit, and, if ``cold`` or without one, at the
         priors' modes.
         """
-        return self._fit(X, Y, Yvar, Scaling.of(Y), start, cold)
+        return self._fit(X, Y, Yvar, Scaling.of(self._with_spread(Y)), start, cold)
+
+    def fit_hyperparameters(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None, *, start: Hyperparameters | None, cold: bool
+    ) -> Hyperparameters:
+        """Those of ``fit``, but for the means; without a model of all the data where the fit needs none."""
+        if type(self).fit is not Surrogate.fit:
+            return self.fit(X, Y, Yvar, start=start, cold=cold).gp.hyper
+        return self._hyperparameters(X, Y, Yvar, Scaling.of(self._with_spread(Y)), start, cold)
 
     def at(self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters) -> ExpertEnsemble:
         """Condition on the data at given covariance parameters; the constant mean is profiled."""
@@ -157,28 +206,46 @@ class Surrogate:
         Hyper-parameters stay; equals ``at`` on all the data to rounding, at O(n²) a row. Known noise is in units of y,
         so with the standardization the old rows of the factors change too: then they are rebuilt.
         """
-        scaling = model.scaling.again(Y)
+        if isinstance(model.gp, InducingGP):
+            return _absorbed(model, model.gp, X, Y, Yvar)
+        scaling = model.scaling.again(self._with_spread(Y))
         if Yvar is not None and not bool(Yvar.isnan().all()):
             return self._at(X, Y, Yvar, model.gp.hyper, scaling)
         old, standardized = model.observations, scaling.standardize(Y)
+        if self.earlier is not None:
+            whole = torch.cat([model.gp.y[: model.gp.earlier], standardized])
+            replicates = None if model.replicates is None else model.replicates.and_more(len(Y) - old)
+            return self._with_mean(model.gp.extend(X[old:], standardized[old:]), whole, scaling, replicates)
         replicates = None if model.replicates is None else model.replicates.and_more(len(Y) - old)
         return self._with_mean(model.gp.extend(X[old:], standardized[old:]), standardized, scaling, replicates)
 
     def _fit(
         self, X: Tensor, Y: Tensor, Yvar: Tensor | None, scaling: Scaling, start: Hyperparameters | None, cold: bool
     ) -> ExpertEnsemble:
+        return self._at(X, Y, Yvar, self._hyperparameters(X, Y, Yvar, scaling, start, cold), scaling)
+
+    def _hyperparameters(
+        self, X: Tensor, Y: Tensor, Yvar: Tensor | None, scaling: Scaling, start: Hyperparameters | None, cold: bool
+    ) -> Hyperparameters:
         kernels = tuple(get_kernel(name) for name in self.experts)
         priors = self.priors(X.shape[-1])
-        some, known = _fitted_rows(X), scaling.noise_variance(Yvar, Y)
+        some, known = fitted_rows(X), scaling.noise_variance(Yvar, Y)
         x, y, noise_variance, replicates = _as_rows(
             X[some], scaling.standardize(Y)[some], None if known is None else known[some]
         )
-        likelihood = Likelihood(x, y, noise_variance, priors, replicates)
+        source = None
+        if self.earlier is not None:
+            priors = beside_priors(priors)
+            x, y, noise_variance, source = self._below_earlier(x, y, noise_variance, scaling)
+        likelihood = Likelihood(x, y, noise_variance, priors, replicates, source)
         if start is not None and not cold:
-            return self._at(X, Y, Yvar, fit_experts(kernels, likelihood, pack(start)), scaling)
-        default = default_theta(kernels, X.shape[-1], priors)
+            return fit_experts(kernels, likelihood, pack(start))
+        default = default_theta(kernels, X.shape[-1], priors, likelihood.sources)
         starts = default if start is None else torch.cat([pack(start), default])
-        return self._at(X, Y, Yvar, fit_cold(kernels, likelihood, starts, default), scaling)
+        if likelihood.sources:
+            unrelated = default_theta(kernels, X.shape[-1], priors, likelihood.sources, related=0.0)
+            starts = torch.cat([starts, unrelated])
+        return fit_cold(kernels, likelihood, starts, default)
 
     def _at(
         self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling
@@ -186,20 +253,93 @@ class Surrogate:
         kernels = tuple(get_kernel(name) for name in self.experts)
         standardized = scaling.standardize(Y)
         x, y, noise_variance, replicates = _as_rows(X, standardized, scaling.noise_variance(Yvar, Y))
-        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, None if replicates is None else replicates.count)
+        count, source = None if replicates is None else replicates.count, None
+        if hyper.noise_profile is not None:  # a row of much noise is worth less than one observation
+            count = (1.0 if count is None else count) / noise_ratio(hyper.noise_profile, x)
+        points = self._inducing_points(kernels, hyper, x)
+        if points is not None:
+            noise_rows = noise_per_expert(hyper.noise_variance, len(x), noise_variance, count)
+            mean_sd = self.priors(x.shape[-1]).mean_sd
+            sparse = InducingGP.of(kernels, hyper, x, y, noise_rows, points, mean_sd)
+            return ExpertEnsemble(sparse, scaling, self.weighting, replicates)
+        if self.earlier is not None:
+            x, y, noise_variance, source = self._below_earlier(x, y, noise_variance, scaling)
+            standardized = torch.cat([y[: len(self.earlier.y)], standardized])
+            count = None if count is None else torch.cat([count.new_ones(len(self.earlier.y)), count])
+        gp = ExactGP.condition(kernels, hyper, x, y, noise_variance, count, source)
         return self._with_mean(gp, standardized, scaling, replicates)
+
+    def _inducing_points(self, kernels: tuple[Kernel, ...], hyper: Hyperparameters, x: Tensor) -> Tensor | None:
+        """The numbers of the rows of ``x`` (n × d) that tell of all others; None where the model is to be exact: of few
+        rows, of not so many where too much would be left out, and beside earlier sources."""
+        if len(x) < self.sparse_from or self.earlier is not None:
+            return None
+        points, left_out = find_inducing_points(kernels, hyper, x, self.inducing_points)
+        most_exact = MOST_EXACT * self.sparse_from // MIN_ROWS
+        return points if left_out <= TOLERABLE or len(x) > most_exact else None
 
     def _with_mean(
         self, gp: ExactGP, standardized: Tensor, scaling: Scaling, replicates: Replicates | None
     ) -> ExpertEnsemble:
+        """``standardized`` are the outcomes of earlier sources and then those of f."""
         if replicates is not None:
-            replicates, standardized = replicates.with_outcomes(standardized), replicates.mean(standardized)
-        mean = profile_mean(gp.chol, standardized, self.priors(gp.x.shape[-1]).mean_sd)
-        return ExpertEnsemble(gp.with_outcomes(standardized, mean), scaling, self.weighting, replicates)
+            own = standardized[gp.earlier :]
+            replicates = replicates.with_outcomes(own)
+            standardized = torch.cat([standardized[: gp.earlier], replicates.mean(own)])
+        if isinstance(gp, InducingGP):
+            return ExpertEnsemble(gp.with_outcomes(standardized), scaling, self.weighting, replicates)
+        gp = with_profiled_mean(gp, standardized, self.priors(gp.x.shape[-1]).mean_sd)
+        return ExpertEnsemble(gp, scaling, self.weighting, replicates)
+
+    def _with_spread(self, Y: Tensor) -> Tensor:
+        """Outcomes ``Y`` (n) by which to scale: few say little, and the earlier sources' spread is like that of f."""
+        return Y if self.earlier is None else self.earlier.pseudo_outcomes(Y)
+
+    def _below_earlier(
+        self, x: Tensor, y: Tensor, noise_variance: Tensor | None, scaling: Scaling
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+        """Rows of f below those of the earlier sources, each standardized by itself, and of which source each is."""
+        earlier = self.earlier
+        assert earlier is not None
+        outcomes, known = torch.empty_like(earlier.y), torch.full_like(earlier.y, torch.nan)
+        for source in range(1, earlier.sources + 1):
+            rows, own = earlier.source == source, scaling.alike(earlier.of(source))
+            outcomes[rows] = own.standardize(earlier.y[rows])
+            variance = own.noise_variance(earlier.noise_variance[rows], earlier.y[rows])
+            assert variance is not None
+            known[rows] = variance
+        all_known = torch.cat([known, torch.full_like(y, torch.nan) if noise_variance is None else noise_variance])
+        return (
+            torch.cat([earlier.x, x]),
+            torch.cat([outcomes, y]),
+            None if bool(all_known.isnan().all()) else all_known,
+            torch.cat([earlier.source, earlier.source.new_zeros(len(y))]),
+        )
 
     def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
         """What belongs to the outcomes of a fit with these hyper-parameters."""
-        return Scaling.of(Y)
+        return Scaling.of(self._with_spread(Y))
+
+
+def with_profiled_mean(gp: ExactGP, y: Tensor, mean_sd: float) -> ExactGP:
+    """``gp`` with outcomes ``y`` of its rows and the constant means that fit them best."""
+    if gp.source is None:
+        return gp.with_outcomes(y, profile_mean(gp.past_factor()[0], y, mean_sd))
+    means = profile_means(gp.chol, y, gp.source, mean_sd)
+    return gp.with_outcomes(y, means[:, 0], means[:, 1:])
+
+
+def _absorbed(model: ExpertEnsemble, gp: InducingGP, X: Tensor, Y: Tensor, Yvar: Tensor | None) -> ExpertEnsemble:
+    """``model`` with the observations of ``X`` (n × d) it lacks. Its standardization stays: of so many outcomes a few
+    more move it by next to nothing."""
+    old, profile = model.observations, gp.hyper.noise_profile
+    standardized, known = model.scaling.standardize(Y[old:]), None
+    if Yvar is not None:
+        known = model.scaling.noise_variance(Yvar[old:], Y[old:])
+    count = None if profile is None else 1.0 / noise_ratio(profile, X[old:])
+    noise_rows = noise_per_expert(gp.hyper.noise_variance, len(Y) - old, known, count)
+    replicates = None if model.replicates is None else model.replicates.and_more(len(Y) - old)
+    return replace(model, gp=gp.absorb(X[old:], standardized, noise_rows), replicates=replicates)
 
 
 def _as_rows(
@@ -214,7 +354,7 @@ def _as_rows(
     )
 
 
-def _fitted_rows(X: Tensor) -> Tensor:
+def fitted_rows(X: Tensor) -> Tensor:
     """The numbers of the observations (n × d) that hyper-parameters are fitted to: of very many different inputs some,
     with all that was observed there."""
     if len(X) <= MOST_FITTED:
@@ -255,6 +395,19 @@ def radius(mean: Tensor, sd: Tensor, weights: Tensor | None = None) -> Tensor:
     return torch.where(positive, torch.where(positive, largest, 1.0).sqrt(), 0.0)
 
 
+@dataclass(frozen=True)
+class Approximation:
+    """A posterior of so many inducing ``points``.
+
+    What these leave out of f at the data is the ``error``, a standard deviation in units of y. As a variance it is
+    ``left_out`` times that of the noise, or of a thousandth of f's where there is hardly any noise.
+    """
+
+    points: int
+    error: float
+    left_out: float
+
+
 @dataclass(frozen=True, eq=False)
 class ExpertEnsemble(GaussianModel):
     """M experts fitted to one data set. ``replicates`` tells which observations share a row of ``gp``, if some do."""
@@ -267,21 +420,49 @@ class ExpertEnsemble(GaussianModel):
     @property
     def observations(self) -> int:
         """How many it has seen."""
-        return self.gp.x.shape[-2] if self.replicates is None else len(self.replicates.rows)
+        return self.gp.count if self.replicates is None else len(self.replicates.rows)
 
     @property
     def inputs(self) -> Tensor:
         """Those of every observation (... × n × d)."""
-        return self.gp.x if self.replicates is None else self.gp.x[..., self.replicates.rows, :]
+        own = self.gp.observed
+        return own if self.replicates is None else own[..., self.replicates.rows, :]
+
+    @property
+    def rows_count(self) -> Tensor | None:
+        """Observations in each row of ``gp`` (n); None where it is one."""
+        if self.replicates is None:
+            return None
+        count = self.replicates.count
+        return torch.cat([count.new_ones(self.gp.earlier), count]) if self.gp.earlier else count
+
+    @property
+    def correlation(self) -> Tensor | None:
+        """Of f with each earlier source, the experts' mean (S); None without any."""
+        found = self.gp.hyper.correlation
+        return None if found is None else found.mean(0)
 
     def log_evidence(self) -> Tensor:
         """Log marginal likelihood of the standardized outcomes (... × M)."""
-        evidence = self.gp.log_evidence()
-        return (
-            evidence
-            if self.replicates is None
-            else evidence + self.replicates.log_density(self.gp.hyper.noise_variance)[0]
-        )
+        evidence, gp = self.gp.log_evidence(), self.gp
+        if self.replicates is None:
+            return evidence
+        return evidence + self.replicates.log_density(gp.hyper.noise_variance, gp.noise_ratio(gp.x))[0]
+
+    @property
+    def exposure(self) -> Tensor | None:
+        """How many observations of ``noise_variance`` each row (n) is worth; None: one each."""
+        count, ratio = self.rows_count, self.gp.noise_ratio(self.gp.x)
+        return count if ratio is None else (1.0 if count is None else count) / ratio
+
+    @property
+    def known_noise(self) -> Tensor | None:
+        """Variances (n) of rows whose noise is not that of the hyper-parameters, NaN for the others; None without."""
+        gp = self.gp
+        own = gp.hyper.noise_variance if gp.source is None else row_noise(gp.hyper, gp.source)
+        own = noise_per_expert(own, len(gp.y), None, self.exposure)
+        free = (gp.noise_variance == own).all(0)
+        return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise_variance[0])
 
     @cached_property
     def weights(self) -> Tensor | None:
@@ -360,30 +541,45 @@ class ExpertEnsemble(GaussianModel):
         replicates = None if self.replicates is None else self.replicates.and_more(X.shape[-2])
         return replace(self, gp=self.gp.extend(X, y, noise_variance), replicates=replicates)
 
-    def leave_one_out(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Each standardized outcome (n) as predicted from all others: mean and standard deviation, M × n.
+    def leave_one_out(self, some: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Each standardized outcome (n), or of ``some`` (q), as predicted from all others: mean and standard deviation,
+        M × n.
 
         In closed form. With A = (K + noise)⁻¹ and α = A(y − mean), a row is predicted from the other rows as y − α/A_ii
         with variance 1/A_ii; where it is a mean, the rest of its own observations count as well.
         """
-        gp = self.gp
-        precision = torch.cholesky_inverse(gp.chol).diagonal(dim1=-2, dim2=-1)  # M × k
-        mean = gp.y - gp.alpha / precision
+        gp, each = self.gp, slice(None) if some is None else some
         if self.replicates is None:
-            return gp.y, mean, precision.rsqrt()
-        rows, share = self.replicates.rows, self.replicates.share
-        y = gp.y[rows] + self.replicates.deviation
-        noise_variance, signal = (
-            gp.noise_variance[:, rows],
-            (1.0 / precision - gp.noise_variance).clamp_min(0.0)[:, rows],
-        )
+            if some is None and not gp.earlier:
+                alpha, precision = gp.held_out()  # M × n each
+                return gp.y, gp.y - alpha / precision, precision.rsqrt()
+            rows = torch.arange(gp.earlier, len(gp.y))[each]
+            alpha, precision = gp.held_out(rows)
+            return gp.y[rows], gp.y[rows] - alpha / precision, precision.rsqrt()
+        rows, share = gp.earlier + self.replicates.rows[each], self.replicates.share[each]
+        alpha, precision = gp.held_out(rows)
+        y = gp.y[rows] + self.replicates.deviation[each]
+        mean, noise_variance = gp.y[rows] - alpha / precision, gp.noise_variance[:, rows]
+        signal = (1.0 / precision - noise_variance).clamp_min(0.0)
         certain = signal * (1.0 - share) + noise_variance
         gain = signal * (1.0 - share) / certain
-        predicted = mean[:, rows] * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
+        predicted = mean * (1.0 - gain) + signal * (gp.y[rows] - share * y) / certain
         return y, predicted, (signal * (1.0 - gain) + noise_variance / share).sqrt()
+
+    @property
+    def approximation(self) -> Approximation | None:
+        """How the posterior is approximated; None where it is exact."""
+        gp = self.gp
+        while isinstance(gp, ShiftedGP):
+            gp = gp.unshifted
+        if not isinstance(gp, InducingGP):
+            return None
+        error = gp.residual.mean().sqrt() * self.scaling.slope(gp.residual.new_zeros(()))
+        return Approximation(gp.prior.shape[-1], float(error), float((gp.residual / least_noise(gp.hyper)).mean()))
 
 
 GROWTH = 1.05  # the next fit comes when the data have grown by this factor
+FRESH_FROM = 512  # observations from which on a fit to doubled data knows nothing of those before it: they say no more
 
 
 def fit_sizes(n: int) -> list[int]:
@@ -399,6 +595,11 @@ def _is_new_scale(size: int) -> bool:
     """Whether to search from the priors' modes as well: for small data, and each time the data have doubled."""
     sizes = fit_sizes(size)
     return size <= 10 or size.bit_length() > sizes[-2].bit_length()
+
+
+def _is_fresh(size: int) -> bool:
+    """Whether a fit forgets those before it, so that who begins here ends like who went on."""
+    return size > FRESH_FROM and _is_new_scale(size)
 
 
 def _is_recoded(before: Tensor, after: Tensor) -> bool:
@@ -429,28 +630,39 @@ def advance(
     Y: Tensor,
     noise_variance: Callable[[int], Tensor | None],
     start: tuple[int, Hyperparameters] | None = None,
+    earlier: Callable[[int], EarlierRows | None] | None = None,
 ) -> FittedModel:
     """The model of all ``n`` ≥ 1 observations, from a model of fewer, from stored hyper-parameters, or from nothing.
 
     ``inputs(size)`` gives the n × d inputs in the coding that belongs to a fit on ``size`` observations,
     ``noise_variance(size)`` what is known of the noise of the first ``size``, from these alone. ``start`` is (size,
-    hyper-parameters) of an earlier fit whose factors are gone, say after loading from a file.
+    hyper-parameters) of an earlier fit whose factors are gone, say after loading from a file. ``earlier(size)`` are the
+    observations of earlier sources, in the coding of ``inputs(size)``.
     """
+
+    def at(size: int) -> Surrogate:
+        return surrogate if earlier is None else surrogate.beside(earlier(size))
+
     sizes = fit_sizes(n)
     base, fitted, hyper = None, 0, None
     if previous is not None:
         base, fitted, hyper = previous.base, previous.fitted, previous.hyper
     elif start is not None and start[0] <= sizes[-1]:
         fitted, hyper = start
-    for size in sizes if surrogate.warm else sizes[-1:]:
+    first = max((size for size in sizes if _is_fresh(size)), default=1)
+    for size in [size for size in sizes if size >= first] if surrogate.warm else sizes[-1:]:
         if size > fitted:
             X = inputs(size)[:size]
             cold = _is_new_scale(size) or (fitted > 0 and _is_recoded(inputs(fitted)[:fitted], X[:fitted]))
-            base = surrogate.fit(X, Y[:size], noise_variance(size), start=hyper, cold=cold)
-            fitted, hyper = size, base.gp.hyper
+            data, start_at = (X, Y[:size], noise_variance(size)), None if _is_fresh(size) else hyper
+            if size == sizes[-1]:
+                base = at(size).fit(*data, start=start_at, cold=cold)
+                fitted, hyper = size, base.gp.hyper
+            else:
+                fitted, hyper = size, at(size).fit_hyperparameters(*data, start=start_at, cold=cold)
     X = inputs(fitted)
     if base is None:
         assert hyper is not None
-        base = surrogate.at(X[:fitted], Y[:fitted], noise_variance(fitted), hyper)
-    model = base if n == fitted else surrogate.extend(base, X[:n], Y[:n], noise_variance(n))
+        base = at(fitted).at(X[:fitted], Y[:fitted], noise_variance(fitted), hyper)
+    model = base if n == fitted else at(fitted).extend(base, X[:n], Y[:n], noise_variance(n))
     return FittedModel(base, model, fitted, n)

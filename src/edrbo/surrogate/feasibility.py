@@ -29,6 +29,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -37,7 +38,7 @@ from edrbo.surrogate.gaussian_model import pairs
 from edrbo.surrogate.kernels import Matern52
 
 DAMPING = 0.6  # from 0.9 on, sites of a "no" taken for an accident swing to and fro
-SWEEPS, TOLERANCE = 60, 1e-3  # probabilities end within a few thousandths of the fixed point
+SWEEPS, TOLERANCE = 20, 1e-3  # probabilities end within a few thousandths of the fixed point
 LEAST_PRECISION = 1e-10  # of a site. That of a "no" taken for an accident would be negative: then the mean alone fits
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -74,25 +75,36 @@ def propagate(
     start: Tensor | None = None,
 ) -> EPPosterior:
     """``covariance`` H × n × n, ``mean`` and ``luck`` (ε) H, ``yes`` n; ``start`` are the sites of an earlier end."""
-    if start is None:
-        start = covariance.new_zeros(2, *covariance.shape[:2])
-    tau, nu = start
+    sites = covariance.new_zeros(2, *covariance.shape[:2]) if start is None else start.clone()
+    moving = torch.arange(len(covariance))  # problems whose sites still move: each ends by itself
     for _ in range(sweeps):
-        chol, root, center, marginal = _moments(covariance, tau, nu)
-        precision = (marginal.reciprocal() - tau).clamp_min(LEAST_PRECISION)  # of the cavity
-        cavity = (center / marginal - nu) / precision
-        tilted = _tilt(cavity, precision.reciprocal(), mean[:, None], luck[:, None], yes)
-        evidence = _log_evidence(tilted, chol, nu, center, tau, precision, cavity)
-        sites = torch.stack([tau, nu])
+        some = slice(None) if len(moving) == len(covariance) else moving
+        tau, nu = sites[:, some]
+        _, _, center, marginal = _moments(covariance[some], tau, nu)
+        precision, cavity, tilted = _leave_out(center, marginal, tau, nu, mean[some], luck[some], yes)
         new_tau = (tilted.variance.reciprocal() - precision).clamp_min(LEAST_PRECISION)
         new_nu = tilted.mean * (precision + new_tau) - precision * cavity
         change = torch.maximum((new_tau - tau).abs() / (1.0 + tau), (new_nu - nu).abs() / (1.0 + nu.abs()))
-        if float(change.max()) < TOLERANCE:
+        sites[:, some] = torch.stack([tau + DAMPING * (new_tau - tau), nu + DAMPING * (new_nu - nu)])
+        moving = moving[change.amax(-1) >= TOLERANCE]
+        if not len(moving):
             break
-        tau, nu = tau + DAMPING * (new_tau - tau), nu + DAMPING * (new_nu - nu)
+    tau, nu = sites
+    chol, root, center, marginal = _moments(covariance, tau, nu)
+    precision, cavity, tilted = _leave_out(center, marginal, tau, nu, mean, luck, yes)
+    evidence = _log_evidence(tilted, chol, nu, center, tau, precision, cavity)
     inverse = root.unsqueeze(-1) * torch.cholesky_inverse(chol) * root.unsqueeze(-2)
-    alpha = sites[1] - (inverse @ (covariance @ sites[1].unsqueeze(-1))).squeeze(-1)
+    alpha = nu - (inverse @ (covariance @ nu.unsqueeze(-1))).squeeze(-1)
     return EPPosterior(alpha, inverse, evidence, sites)
+
+
+def _leave_out(
+    center: Tensor, marginal: Tensor, tau: Tensor, nu: Tensor, mean: Tensor, luck: Tensor, yes: Tensor
+) -> tuple[Tensor, Tensor, _Tilted]:
+    """Precision and mean of each cavity, and the likelihood put in place of the site."""
+    precision = (marginal.reciprocal() - tau).clamp_min(LEAST_PRECISION)
+    cavity = (center / marginal - nu) / precision
+    return precision, cavity, _tilt(cavity, precision.reciprocal(), mean[:, None], luck[:, None], yes)
 
 
 def _moments(covariance: Tensor, tau: Tensor, nu: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -141,8 +153,9 @@ LUCK = (0.01, 0.05, 0.2)  # ε
 PLANE = 0.5  # share of the plane in the variance of g
 USUAL = 0.82  # probability that g is above zero where nothing is known; at 0.9 middling chances are optimistic
 NEGLIGIBLE = 0.02  # members that weigh less than this beside the heaviest are left out
-FIRST_SWEEPS = 10  # of all members; then the heavy ones go on
+FIRST_SWEEPS = 6  # of all members; then the heavy ones go on
 LEAST_VARIANCE = 1e-9  # of g, so that its standard deviation has a gradient
+ROUGH_MEMBERS = 3  # that designs are screened by
 MOST_RUNS = 96  # of more, the last failures and the successes next to them are kept
 CHUNK = 2**18  # elements of the largest temporary (members × queries × points): stays in cache
 
@@ -173,24 +186,37 @@ class Members:
 
     def covariance(self, a: Tensor, b: Tensor) -> Tensor:
         """Of g at ``a`` (N × d) with g at ``b`` (P × d): H × N × P."""
-        return self._combine(_matern.value(self._sqdist(a, b), self.size), _plane(a, b))
+        lengthscales, which = self._lengthscales
+        correlation = self._combine(_matern.value(_sqdist(a, b, lengthscales), self.size), _plane(a, b))
+        return self.size.square()[:, None, None] * correlation[which]
 
     def covariance_and_slopes(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         """``covariance``, and s²(1 − share) 2 g'(r²)/ℓ²: what (a − b) is multiplied by in its gradient in a."""
-        value, slope = _matern.value_and_slope(self._sqdist(a, b), self.size)
+        lengthscales, which = self._lengthscales
+        value, slope = _matern.value_and_slope(_sqdist(a, b, lengthscales), self.size)
         factor = 2.0 * (1.0 - PLANE) * (self.size / self.lengthscale).square()
-        return self._combine(value, _plane(a, b)), factor[:, None, None] * slope
+        correlation = self._combine(value, _plane(a, b))[which]
+        return self.size.square()[:, None, None] * correlation, factor[:, None, None] * slope[which]
+
+    @cached_property
+    def _lengthscales(self) -> tuple[Tensor, Tensor]:
+        """The different ones, and which of them each member has: kernels are worked out once for each."""
+        found: tuple[Tensor, Tensor] = torch.unique(self.lengthscale, return_inverse=True)
+        return found
 
     def variance(self, a: Tensor) -> Tensor:
         """Of g at ``a`` (N × d) before anything is known: H × N."""
         plane = 12.0 / a.shape[1] * (a - 0.5).square().sum(-1)
         return self.size.square()[:, None] * (1.0 - PLANE + PLANE * plane)
 
-    def _combine(self, matern: Tensor, plane: Tensor) -> Tensor:
-        return self.size.square()[:, None, None] * ((1.0 - PLANE) * matern + PLANE * plane)
+    @staticmethod
+    def _combine(matern: Tensor, plane: Tensor) -> Tensor:
+        return (1.0 - PLANE) * matern + PLANE * plane
 
-    def _sqdist(self, a: Tensor, b: Tensor) -> Tensor:
-        return (a.unsqueeze(-2) - b).square().sum(-1) / self.lengthscale[:, None, None].square()
+
+def _sqdist(a: Tensor, b: Tensor, lengthscales: Tensor) -> Tensor:
+    """r² for each lengthscale (k × N × P)."""
+    return (a.unsqueeze(-2) - b).square().sum(-1) / lengthscales[:, None, None].square()
 
 
 def _plane(a: Tensor, b: Tensor) -> Tensor:
@@ -213,6 +239,13 @@ class Feasibility:
     precision: Tensor
     atoms: Tensor
     weights: Tensor
+
+    def rough(self) -> Feasibility:
+        """A cheap approximation that ranks designs much alike: the members that weigh most, in the middle context."""
+        heavy = self.weight.argsort(descending=True, stable=True)[:ROUGH_MEMBERS]
+        weight = self.weight[heavy]
+        parts = self.members[heavy], weight / weight.sum(), self.points, self.alpha[heavy], self.precision[heavy]
+        return Feasibility(*parts, (self.weights @ self.atoms)[None], self.weights.new_ones(1))
 
     def probability(self, x: Tensor, optimism: float | None = None) -> Tensor:
         """P(success) of the designs ``x`` (N × d_x): N. Differentiable.

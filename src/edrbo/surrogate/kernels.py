@@ -187,6 +187,19 @@ def gram_and_slope(
     return value, slope
 
 
+def noise_ratio(profile: Tensor, points: Tensor) -> Tensor:
+    """By how much the noise variance at ``points`` (... × d) is larger than ``noise_variance`` says (...), where it has
+    this ``profile`` (d × J)."""
+    return (noise_features(points, profile.shape[-1]) * profile).sum((-2, -1)).exp()
+
+
+def noise_features(points: Tensor, cosines: int) -> Tensor:
+    """What the log noise at ``points`` (... × d) is a sum of: the first cosines of each input, ... × d × J;
+    beyond the unit cube as at its border."""
+    order = torch.arange(1, cosines + 1, dtype=points.dtype)
+    return torch.cos(math.pi * order * points.clamp(0.0, 1.0).unsqueeze(-1))
+
+
 @dataclass(frozen=True)
 class LogNormal:
     """log θ ~ N(loc, scale²)."""
@@ -237,21 +250,44 @@ class Hyperparameters:
     mean: Tensor  # M
     shape: Tensor  # M: α of the rational quadratic, unused by the others
     power: float = 1.0  # of the outcomes' warping, of all experts together
+    half_life: float | None = None  # of f itself, in runs, of all experts together; None: f stays
+    noise_profile: Tensor | None = None  # d × J: how the noise varies over the inputs (``noise``); None: it does not
+    noise_doubt: Tensor | None = None  # d·J × d·J: the covariance of what is not known of that
+    correlation: Tensor | None = None  # M × S: of f with what each of S earlier sources measured
+    source_noise: Tensor | None = None  # M × S: variance, in units of the source's own spread
+    source_mean: Tensor | None = None  # M × S
+
+    @property
+    def sources(self) -> int:
+        """S."""
+        return 0 if self.correlation is None else self.correlation.shape[-1]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types; ``from_dict`` gives the same numbers back exactly."""
-        return {name: getattr(self, name).tolist() for name in _PER_EXPERT} | {"power": self.power}
+        names = (*_PER_EXPERT, *(_PER_SOURCE if self.sources else ()))
+        drift = {} if self.half_life is None else {"half_life": None if math.isinf(self.half_life) else self.half_life}
+        both = {"noise_profile": self.noise_profile, "noise_doubt": self.noise_doubt}
+        varies = {name: part.tolist() for name, part in both.items() if part is not None}
+        return {name: getattr(self, name).tolist() for name in names} | {"power": self.power} | drift | varies
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Hyperparameters:
         named = {"noise_variance" if name == "noise" else name: value for name, value in record.items()}  # of 0.2
-        tensors = {name: torch.tensor(named[name], dtype=torch.float64) for name in _PER_EXPERT}
-        return cls(**tensors, power=record.get("power", 1.0))  # records of earlier versions have none
+        names = (*_PER_EXPERT, *(_PER_SOURCE if "correlation" in named else ()))
+        tensors: dict[str, Any] = {name: torch.tensor(named[name], dtype=torch.float64) for name in names}
+        half_life = record.get("half_life", 0.0)
+        half_life = math.inf if half_life is None else half_life or None  # JSON knows no infinity
+        for name in ("noise_profile", "noise_doubt"):
+            part = record.get(name)
+            tensors[name] = None if part is None else torch.tensor(part, dtype=torch.float64)
+        return cls(**tensors, power=record.get("power", 1.0), half_life=half_life)  # earlier records lack them
 
     def expert(self, m: int) -> Hyperparameters:
         """Those of expert m alone, M = 1."""
         row = slice(m, m + 1 or None)
-        return replace(self, **{name: getattr(self, name)[row] for name in _PER_EXPERT})
+        names = (*_PER_EXPERT, *(_PER_SOURCE if self.sources else ()))
+        return replace(self, **{name: getattr(self, name)[row] for name in names})
 
 
 _PER_EXPERT = ("lengthscale", "outputscale", "noise_variance", "mean", "shape")
+_PER_SOURCE = ("correlation", "source_noise", "source_mean")

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edrbo.streams import stream
-from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
-from edrbo.surrogate.exact_gp import ExactGP, noise_per_expert
-from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, profile_mean, unpack
+from edrbo.surrogate.earlier import beside_priors
+from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate, with_profiled_mean
+from edrbo.surrogate.fit import LARGEST_BATCH, Likelihood, bounds_of, noisy_theta, pack, unpack
 from edrbo.surrogate.kernels import Hyperparameters, Kernel, Priors
 from edrbo.surrogate.quasi_newton import minimize_newton
 
@@ -47,40 +47,37 @@ def doubted(surrogate: Surrogate, model: ExpertEnsemble) -> ExpertEnsemble:
 def marginalized(model: ExpertEnsemble, priors: Priors, members: int = MEMBERS) -> ExpertEnsemble:
     """The experts of ``model``, each as ``members`` draws of its hyper-parameters given the same data."""
     gp = model.gp
+    if model.approximation is not None:  # of so many observations there is little doubt
+        return model
     n, experts = len(gp.y), len(gp.kernels)
     proposed = min(PROPOSED, int(LARGEST_WORK / (2.0 * experts * n**3)))
     if proposed < FEWEST_PROPOSED or gp.x.ndim > 2:
         return model
-    known = _known_noise(model)
+    known, sources = model.known_noise, gp.hyper.sources
+    priors = beside_priors(priors) if sources else priors
     if priors.noise_variance is not None:
         priors = replace(
             priors, noise_variance=replace(priors.noise_variance, scale=NOISE_DOUBT * priors.noise_variance.scale)
         )
-    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates)
+    together = gp.pair_correlation(torch.tril_indices(n, n, offset=-1))
+    ratio = gp.noise_ratio(gp.x)
+    likelihood = Likelihood(gp.x, gp.y, known, priors, model.replicates, gp.source, together, ratio)
     theta = _drawn(likelihood, gp.kernels, pack(gp.hyper), proposed, members)  # M × members × p
     shares = None if model.weights is None else model.weights.numpy()
     rows = _members(shares, experts, members)
     kernels = tuple(gp.kernels[m] for m, _ in rows)
-    hyper = replace(unpack(torch.stack([theta[m, k] for m, k in rows])), power=gp.hyper.power)
-    return _conditioned(model, kernels, hyper, known, priors)
+    hyper = unpack(torch.stack([theta[m, k] for m, k in rows]), sources)
+    own, doubt = gp.hyper, gp.hyper.noise_doubt
+    hyper = replace(hyper, power=own.power, half_life=own.half_life, noise_profile=own.noise_profile, noise_doubt=doubt)
+    return _conditioned(model, kernels, hyper, likelihood)
 
 
 def _conditioned(
-    model: ExpertEnsemble, kernels: tuple[Kernel, ...], hyper: Hyperparameters, known: Tensor | None, priors: Priors
+    model: ExpertEnsemble, kernels: tuple[Kernel, ...], hyper: Hyperparameters, likelihood: Likelihood
 ) -> ExpertEnsemble:
-    count = None if model.replicates is None else model.replicates.count
-    gp = ExactGP.condition(kernels, hyper, model.gp.x, model.gp.y, known, count)
-    gp = gp.with_outcomes(gp.y, profile_mean(gp.chol, gp.y, priors.mean_sd))
+    gp = model.gp.conditioned(kernels, hyper, likelihood.known_noise, likelihood.count)
+    gp = with_profiled_mean(gp, gp.y, likelihood.priors.mean_sd)
     return ExpertEnsemble(gp, model.scaling, "equal", model.replicates)
-
-
-def _known_noise(model: ExpertEnsemble) -> Tensor | None:
-    """Variances (n) of rows whose noise is not that of the hyper-parameters, NaN for the others."""
-    gp = model.gp
-    count = None if model.replicates is None else model.replicates.count
-    own = noise_per_expert(gp.hyper.noise_variance, len(gp.y), None, count)
-    free = (gp.noise_variance == own).all(0)
-    return None if bool(free.all()) else torch.where(free, torch.nan, gp.noise_variance[0])
 
 
 def _members(shares: Array | None, experts: int, members: int) -> list[tuple[int, int]]:
@@ -97,7 +94,8 @@ def _drawn(likelihood: Likelihood, kernels: tuple[Kernel, ...], fitted: Tensor, 
     experts, p = fitted.shape
     free = _free(likelihood, kernels)
     lower, upper = bounds_of(likelihood)
-    ends = _tops(likelihood, kernels * 2, torch.cat([fitted, noisy_theta(fitted)]), free.repeat(2, 1), lower, upper)
+    starts = torch.cat([fitted, noisy_theta(fitted, likelihood.sources)])
+    ends = _tops(likelihood, kernels * 2, starts, free.repeat(2, 1), lower, upper)
     curvature = _evaluated(likelihood, kernels * 2, ends, curved=True)[1]
     factors = [_spread(curvature[row], free[row % experts]) for row in range(2 * experts)]
     random = stream(0, "hyper-parameters", len(likelihood.y))
@@ -117,7 +115,7 @@ def _drawn(likelihood: Likelihood, kernels: tuple[Kernel, ...], fitted: Tensor, 
         tried = torch.stack([_log_t(both, ends[row], factors[row], free[m]) for row in (m, m + experts)])
         weights = (target - tried.logsumexp(0)).softmax(0).numpy()
         steps = (np.arange(members) + 0.5) / members  # along the noise, so that little and much are both there
-        order = np.argsort(both[:, -2].numpy(), kind="stable")
+        order = np.argsort(both[:, likelihood.x.shape[1] + 1].numpy(), kind="stable")
         below = np.cumsum(weights[order])
         found[m] = both[torch.from_numpy(order[np.searchsorted(below / below[-1], steps).clip(0, len(order) - 1)])]
     return found
@@ -125,10 +123,19 @@ def _drawn(likelihood: Likelihood, kernels: tuple[Kernel, ...], fitted: Tensor, 
 
 def _free(likelihood: Likelihood, kernels: tuple[Kernel, ...]) -> Tensor:
     """Which hyper-parameters (M × p) of each expert are not fixed."""
-    free = torch.ones(len(kernels), likelihood.x.shape[1] + 3, dtype=torch.bool)
-    free[:, -3] = likelihood.priors.outputscale is not None
-    free[:, -1] = torch.tensor([kernel.has_shape for kernel in kernels])
+    d = likelihood.x.shape[1]
+    free = torch.ones(len(kernels), likelihood.parameters, dtype=torch.bool)
+    free[:, d] = likelihood.priors.outputscale is not None
+    free[:, d + 2] = torch.tensor([kernel.has_shape for kernel in kernels])
     return free
+
+
+def _logarithmic(likelihood: Likelihood, free: Tensor) -> Tensor:
+    """Which of the ``free`` columns of θ are logarithms: all but those of correlations."""
+    first = likelihood.x.shape[1] + 3
+    found = free.clone()
+    found[:, first : first + likelihood.sources] = False
+    return found
 
 
 def _tops(
@@ -140,8 +147,9 @@ def _tops(
         some = tuple(kernels[row] for row in rows)
         value, gradient, curvature = likelihood.evaluate(torch.from_numpy(theta), some, curved=curved)
         kept = free[rows].double()
-        value = value + (torch.from_numpy(theta) * kept).sum(-1)
-        slope = (gradient + kept) * kept
+        logs = _logarithmic(likelihood, free[rows]).double()
+        value = value + (torch.from_numpy(theta) * logs).sum(-1)
+        slope = (gradient + logs) * kept
         return -value.numpy(), -slope.numpy(), None if curvature is None else curvature.numpy()
 
     ends, _ = minimize_newton(negative, start.numpy(), lower.numpy(), upper.numpy(), max_evaluations=40, tolerance=NATS)
@@ -163,7 +171,7 @@ def _evaluated(
         values.append(value)
         curvatures.append(theta.new_zeros(0) if curvature is None else curvature)
     free = _free(likelihood, tuple(kernels))
-    return torch.cat(values) + (theta * free).sum(-1), torch.cat(curvatures)
+    return torch.cat(values) + (theta * _logarithmic(likelihood, free)).sum(-1), torch.cat(curvatures)
 
 
 def _spread(curvature: Tensor, free: Tensor) -> Tensor:

@@ -131,13 +131,13 @@ class Triangular:
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class DenseWhitening:
     """W itself."""
 
     matrix: Tensor
 
-    def __getitem__(self, m: int) -> Product:
-        return Product(self.matrix[m])
+    def __getitem__(self, m: int) -> DenseWhitening:
+        return DenseWhitening(self.matrix[m])
 
     @property
     def rows(self) -> int:

@@ -150,7 +150,7 @@ def _side_by_side(evaluate: Evaluate, searches: list[_Search], enough: Callable[
 
 
 class _Enough(Exception):
-    """Ends a search that cannot be told to end."""
+    """Ends a search that cannot be asked to end."""
 
 
 def _one_by_one(evaluate: Evaluate, start: Array, problems: list[_Problem], enough: Callable[[int], bool]) -> None:
@@ -200,7 +200,7 @@ EvaluateCurved = Callable[[Array, list[int], bool], tuple[Array, Array, Array | 
 
 MAX_STEP = 2.0  # longest step in any variable
 LONG_STEP = 0.5  # a step after which the curvature is asked for again
-ENOUGH = 1e-3  # of what the slope predicts, that a step must gain
+SUFFICIENT_DECREASE = 1e-3  # of what the slope predicts, that a step must gain
 MIN_STEP = 1e-3  # fraction of a step at which a search gives up
 
 
@@ -253,7 +253,7 @@ class _NewtonSearch:
         """Take what was found at ``x + step``, and the curvature there if the step was long."""
         slope = float(self.gradient @ self.step)
         finite = np.isfinite(value) and np.isfinite(gradient).all()
-        if not finite or value > self.value + ENOUGH * slope:
+        if not finite or value > self.value + SUFFICIENT_DECREASE * slope:
             self._shorten(value - self.value if finite else np.inf, slope)
             return
         if curvature is None:

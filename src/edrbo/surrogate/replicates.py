@@ -85,13 +85,17 @@ class Replicates:
         """Which observations have noise that is not known (n)."""
         return torch.ones_like(self.rows, dtype=torch.bool) if self.known is None else self.known.isnan()
 
-    def log_density(self, noise_variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the scatter, by each expert with its own variance ``noise_variance`` (M); its derivative by log noise and
-        minus the second one (M each)."""
+    def log_density(self, noise_variance: Tensor, ratio: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the scatter, by each expert with its own variance ``noise_variance`` (M), at each row (k) ``ratio`` times
+        that; its derivative by log noise and minus the second one (M each)."""
         unknown = self._unknown
         free = float(unknown.sum()) - float(unknown[self.first].sum())  # observations beyond the first of their row
-        square = float(self.deviation[unknown].square().sum())
-        value = -0.5 * (free * (LOG_2PI + noise_variance.log()) + square / noise_variance) + self._constant
+        if ratio is None:
+            square, level = float(self.deviation[unknown].square().sum()), 0.0
+        else:
+            square = float((self.deviation.square() / ratio[self.rows])[unknown].sum())
+            level = float(ratio.log()[self.rows][unknown].sum()) - float(ratio.log()[unknown[self.first]].sum())
+        value = -0.5 * (free * (LOG_2PI + noise_variance.log()) + level + square / noise_variance) + self._constant
         return value, 0.5 * (square / noise_variance - free), 0.5 * square / noise_variance
 
     @cached_property

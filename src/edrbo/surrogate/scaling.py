@@ -42,6 +42,10 @@ class Scaling:
         """The same kind of scaling, for more outcomes."""
         return Scaling.of(Y)
 
+    def alike(self, Y: Tensor) -> Scaling:
+        """The same kind of scaling, of other outcomes by themselves."""
+        return self.again(Y)
+
     def standardize(self, Y: Tensor) -> Tensor:
         return (Y - self.shift) / self.scale
 
@@ -95,6 +99,9 @@ class Warping(Scaling):
 
     def again(self, Y: Tensor) -> Warping:
         return self._standardized(Y)
+
+    def alike(self, Y: Tensor) -> Warping:
+        return Warping.warped(Y, self.power)
 
     def standardize(self, Y: Tensor) -> Tensor:
         return (self._warp(Y) - self.shift) / self.scale

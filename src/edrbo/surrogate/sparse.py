@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edrbo.surrogate.earlier import between_sources, row_factor
 from edrbo.surrogate.exact_gp import ExactGP, safe_cholesky
 from edrbo.surrogate.kernels import Hyperparameters, Kernel, gram, scaled_sqdist
-from edrbo.surrogate.paired_gp import PairedGP, Product
+from edrbo.surrogate.paired_gp import DenseWhitening, PairedGP
 
 INDUCING_POINTS = 48  # inducing points, which carry the variance
 MIN_OBSERVATIONS = 96  # observations from which on that is less work
@@ -45,16 +46,25 @@ class SparseGP:
         order, scale = torch.cat([rows, others.nonzero().squeeze(-1)]), gp.hyper.outputscale[:, None]
         sqdist = scaled_sqdist(gp.x[rows], gp.x, gp.hyper.lengthscale)  # M × k × n
         cross = gram(gp.kernels, sqdist, gp.hyper.outputscale, gp.hyper.shape)
+        weights, factor = scale * gp.alpha[:, order], None
+        if gp.source is not None:  # what is asked is of f, what was measured may not be
+            cross *= between_sources(gp.hyper)[:, gp.source[rows][:, None], gp.source]
+            factor = row_factor(gp.hyper, gp.source)
+            weights *= factor[:, order]
         own = cross[..., rows]
-        own.diagonal(dim1=-2, dim2=-1).copy_((1.0 + JITTER) * scale.expand(-1, len(rows)))
-        chol, noise_variance = safe_cholesky(own), torch.maximum(gp.noise_variance, JITTER * scale)
-        reported = torch.linalg.solve_triangular(chol, cross, upper=False)  # L_S⁻¹ K_Sn
+        variance = scale.expand(-1, len(rows))
+        if gp.source is not None:
+            variance = variance * between_sources(gp.hyper).diagonal(dim1=-2, dim2=-1)[:, gp.source[rows]]
+        own.diagonal(dim1=-2, dim2=-1).copy_((1.0 + JITTER) * variance)
+        chol = safe_cholesky(own)
         identity = torch.eye(len(rows), dtype=own.dtype).expand_as(own)
-        inner = identity + (reported / noise_variance[:, None]) @ reported.mT  # L_S⁻¹ A L_S⁻ᵀ
+        inner = identity + gp.whitened_information(chol, cross, JITTER * scale)  # L_S⁻¹ A L_S⁻ᵀ
         root = safe_cholesky(identity - torch.cholesky_inverse(safe_cholesky(inner)))
         inverse = torch.linalg.solve_triangular(chol, identity, upper=False)
         whitening = scale[..., None] * (root.mT @ inverse)
-        return cls(gp.kernels, gp.hyper, gp.x[order], whitening, scale * gp.alpha[:, order])
+        if factor is not None:
+            whitening *= factor[:, None, rows]
+        return cls(gp.kernels, gp.hyper, gp.x[order], whitening, weights)
 
     def expert(self, m: int) -> SparseGP:
         """Expert m alone, M = 1."""
@@ -68,7 +78,7 @@ class SparseGP:
         )
 
     def paired_with(self, contexts: Tensor) -> PairedGP:
-        return PairedGP(self.kernels, self.hyper, self.x, Product(self.whitening), self.scaled_weights, contexts)
+        return PairedGP(self.kernels, self.hyper, self.x, DenseWhitening(self.whitening), self.scaled_weights, contexts)
 
 
 def inducing_points(gp: ExactGP, size: int = INDUCING_POINTS) -> Tensor:

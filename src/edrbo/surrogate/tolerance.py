@@ -12,8 +12,8 @@ else is as it was; inputs of this kind have the columns x, then u, then c.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -70,32 +70,54 @@ class Shift:
 class ShiftedGP(ExactGP):
     """``ExactGP`` whose points, data included, are queries: data stand at what came out, u = ½."""
 
-    shift: Shift
+    shift: Shift = field(kw_only=True)
+    unshifted: ExactGP = field(kw_only=True)  # on inputs
     sparse: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, gp: ExactGP, shift: Shift) -> ShiftedGP:
+    def of(cls, gp: ExactGP, shift: Shift) -> Self:
         """``gp`` on inputs, asked by queries."""
         x = shift.beside(gp.x, gp.x.new_full((*gp.x.shape[:-1], shift.count), 0.5))
         own = gp.hyper.lengthscale[:, shift.columns] / (shift.offset + 0.5 * shift.slope)
         hyper = replace(gp.hyper, lengthscale=shift.beside(gp.hyper.lengthscale, own))
-        return cls(gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, shift)
+        parts = gp.kernels, hyper, x, gp.y, gp.noise_variance, gp.chol, gp.alpha, gp.source
+        return cls(*parts, shift=shift, unshifted=gp)
 
     @property
-    def unshifted(self) -> ExactGP:
-        """On inputs."""
-        hyper = replace(self.hyper, lengthscale=self.shift.without(self.hyper.lengthscale))
-        x = self.shift.inputs(self.x)
-        return ExactGP(self.kernels, hyper, x, self.y, self.noise_variance, self.chol, self.alpha)
+    def observed(self) -> Tensor:
+        data = self.unshifted.observed
+        return self.shift.beside(data, data.new_full((*data.shape[:-1], self.shift.count), 0.5))
+
+    @property
+    def count(self) -> int:
+        return self.unshifted.count
+
+    def past_factor(self) -> tuple[Tensor, Tensor]:
+        return self.unshifted.past_factor()
+
+    def log_evidence(self) -> Tensor:
+        return self.unshifted.log_evidence()
+
+    def held_out(self, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return self.unshifted.held_out(rows)
+
+    def one_step_ahead(self) -> tuple[Tensor, Tensor]:
+        return self.unshifted.one_step_ahead()
+
+    def noise_doubt(self, points: Tensor) -> Tensor:
+        return self.unshifted.noise_doubt(self.shift.inputs(points))
+
+    def noise_ratio(self, points: Tensor) -> Tensor | None:
+        return self.unshifted.noise_ratio(self.shift.inputs(points))
 
     def expert(self, m: int) -> ShiftedGP:
-        return ShiftedGP.of(self.unshifted.expert(m), self.shift)
+        return self.of(self.unshifted.expert(m), self.shift)
 
     def with_lengthscale(self, lengthscale: Tensor) -> ShiftedGP:
-        return ShiftedGP.of(self.unshifted.with_lengthscale(self.shift.without(lengthscale)), self.shift)
+        return self.of(self.unshifted.with_lengthscale(self.shift.without(lengthscale)), self.shift)
 
-    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> ShiftedGP:
-        return ShiftedGP.of(self.unshifted.extend(self.shift.inputs(x), y, noise_variance), self.shift)
+    def extend(self, x: Tensor, y: Tensor, noise_variance: Tensor | None = None) -> Self:
+        return self.of(self.unshifted.extend(self.shift.inputs(x), y, noise_variance), self.shift)
 
     def _gram(self, a: Tensor, b: Tensor) -> Tensor:
         lengthscale = self.shift.without(self.hyper.lengthscale)

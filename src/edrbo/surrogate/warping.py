@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from edrbo.surrogate.earlier import EarlierRows
 from edrbo.surrogate.ensemble import ExpertEnsemble, Surrogate
 from edrbo.surrogate.kernels import Hyperparameters
 from edrbo.surrogate.scaling import Scaling, Warping
@@ -38,17 +39,21 @@ class WarpedSurrogate(Surrogate):
         cold: bool = True,
     ) -> ExpertEnsemble:
         power = 1.0 if start is None else start.power
-        best = self._fit(X, Y, Yvar, Warping.warped(Y, power), start, cold)
-        others = COARSE if cold and len(Y) > FEW_OUTCOMES else self._promising(best, Y, power)
-        fits = [self._fit(X, Y, Yvar, Warping.warped(Y, p), best.gp.hyper, False) for p in others if p != power]
-        return max([best, *fits], key=lambda model: _log_evidence(model, Y))
+        scaled_by = self._with_spread(Y)
+        best = self._fit(X, Y, Yvar, Warping.warped(scaled_by, power), start, cold)
+        others = COARSE if cold and len(Y) > FEW_OUTCOMES else self._promising(best, X, Y, power)
+        fits = [self._fit(X, Y, Yvar, Warping.warped(scaled_by, p), best.gp.hyper, False) for p in others if p != power]
+        return max([best, *fits], key=lambda model: _log_evidence(model, Y, self.earlier))
 
-    def _promising(self, model: ExpertEnsemble, Y: Tensor, power: float) -> tuple[float, ...]:
+    def _promising(self, model: ExpertEnsemble, X: Tensor, Y: Tensor, power: float) -> tuple[float, ...]:
         """The better of the neighbouring powers, if it is worth a fit."""
 
         def with_power(other: float) -> float:
-            scaling = Warping.warped(Y, other)
-            return _log_evidence(self._with_mean(model.gp, scaling.standardize(Y), scaling, model.replicates), Y)
+            scaling = Warping.warped(self._with_spread(Y), other)
+            standardized = scaling.standardize(Y)
+            if self.earlier is not None:
+                standardized = self._below_earlier(X, standardized, None, scaling)[1]
+            return _log_evidence(self._with_mean(model.gp, standardized, scaling, model.replicates), Y, self.earlier)
 
         known = {
             other: with_power(other)
@@ -56,7 +61,7 @@ class WarpedSurrogate(Surrogate):
             if MIN_POWER <= other <= MAX_POWER
         }
         other = max(known, key=lambda p: known[p])
-        return (other,) if known[other] > _log_evidence(model, Y) - EVIDENCE_MARGIN else ()
+        return (other,) if known[other] > _log_evidence(model, Y, self.earlier) - EVIDENCE_MARGIN else ()
 
     def _at(
         self, X: Tensor, Y: Tensor, Yvar: Tensor | None, hyper: Hyperparameters, scaling: Scaling
@@ -65,11 +70,16 @@ class WarpedSurrogate(Surrogate):
         return super()._at(X, Y, Yvar, replace(hyper, power=scaling.power), scaling)
 
     def _scaling(self, Y: Tensor, hyper: Hyperparameters) -> Scaling:
-        return Warping.warped(Y, hyper.power)
+        return Warping.warped(self._with_spread(Y), hyper.power)
 
 
-def _log_evidence(model: ExpertEnsemble, Y: Tensor) -> float:
-    """Log marginal likelihood of ``Y``, mean over the experts, and the log prior of the power."""
+def _log_evidence(model: ExpertEnsemble, Y: Tensor, earlier: EarlierRows | None) -> float:
+    """Log marginal likelihood of ``Y`` and of what ``earlier`` sources measured, mean over the experts, and the log
+    prior of the power."""
     assert isinstance(model.scaling, Warping)
     evidence = model.log_evidence().mean() + model.scaling.log_slope(Y).sum()
+    for source in range(1, 1 if earlier is None else earlier.sources + 1):
+        assert earlier is not None
+        outcomes = earlier.of(source)
+        evidence = evidence + model.scaling.alike(outcomes).log_slope(outcomes).sum()
     return float(evidence) - 0.5 * ((model.scaling.power - 1.0) / POWER_SD) ** 2

@@ -64,6 +64,8 @@ class Functional(ABC):
     # Whether the worst-case weights stay the same under small changes of the row, so that an integrated score under
     # them has an exact gradient.
     locally_linear: ClassVar[bool] = False
+    # Whether hills of nearly one height are usual (benchmarks/search_misses.py)
+    multimodal: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, values: Tensor, points: ContextPoints, slope: Tensor | None = None) -> Tensor:

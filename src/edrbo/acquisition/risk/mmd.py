@@ -247,6 +247,7 @@ class MMD(WorstCaseFunctional):
     lengthscale: float = 0.2
     support_size: int = 0
     has_kinks: ClassVar[bool] = False
+    multimodal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_radius(self.radius)

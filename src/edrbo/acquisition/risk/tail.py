@@ -58,6 +58,7 @@ class VaR(Functional):
 
     alpha: float
     support_size: int = 0
+    multimodal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -113,6 +114,7 @@ class SoftVaR(_Soft):
     alpha: float
     softness: float = SOFTNESS
     support_size: int = 0
+    multimodal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

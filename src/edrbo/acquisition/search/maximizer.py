@@ -38,6 +38,8 @@ from edrbo.contexts.distributions import sobol_points
 from edrbo.space import Region, Space
 from edrbo.surrogate.quasi_newton import minimize_lbfgs
 
+OVERSAMPLED = 3  # times as many quasi-random designs as are wanted inside of constraints
+BORDER = 1e-3  # of the range of a constraint
 WALL = 2.0  # a bound counts as tried at so many times its distance: corners are far from all, but seldom good
 
 
@@ -115,9 +117,17 @@ class SearchRegion:
     def constrained(self) -> bool:
         return self.region is not None and self.region.constrained
 
+    def at_border(self, x: Tensor) -> bool:
+        """Whether a constraint holds with next to nothing to spare at ``x`` (d_x): there climbs may stall."""
+        if self.region is None or not self.constrained:
+            return False
+        margin = self.region.margins(x.numpy()[None])[0][0]
+        return bool((self.region.equal | ~(margin < -BORDER)).any())
+
     def cloud(self, count: int, seed: int) -> Tensor:
         """Quasi-random designs (N × d_x), in a region at most ``count``."""
-        points = sobol_points(self.space.d_x, count, seed)
+        more = OVERSAMPLED if self.constrained else 1  # most regions are large enough to be filled by drawing on
+        points = sobol_points(self.space.d_x, more * count, seed)
         if self.region is None:
             return self.admit(points)
         return torch.from_numpy(self.region.points(points.numpy(), count, seed))
@@ -150,7 +160,8 @@ class Budget:
     line_search: int = 5  # evaluations of one line search at most,
     last_line_search: int = 3  # and once the hill is known: what fails then is a kink
     finalists: int = 3  # ends on different hills that go on with the objective itself,
-    grid_finalists: int = 2  # and of one that needs a grid of contexts
+    grid_finalists: int = 2  # of one that needs a grid of contexts, and
+    multimodal_finalists: int = 5  # where several are nearly as high
     tolerance: float = 1e-4  # of the objective's spread, at which a climb ends,
     first_tolerance: float = 1e-3  # and the first one, on an approximation
     patience: int | None = None  # evaluations in a row that may bring less than that before a climb ends as well,
@@ -227,7 +238,9 @@ def maximize(
         first = replace(first, patience=budget.expensive_patience, apart=MERGE_DISTANCE)
     ends, values = _climb(fair, starts, search_region, units, first)
     # searches that ended at one place would climb on together, and the hills that they left out might be higher
-    best = select_diverse(ends, values, budget.grid_finalists if on_grid else budget.finalists, apart=0.01)
+    finalists = budget.grid_finalists if on_grid else budget.finalists
+    finalists = budget.multimodal_finalists if objective.multimodal else finalists
+    best = select_diverse(ends, values, finalists, apart=0.01)
     objective = objective.near(ends[best])
     if fair is not objective:
         last = replace(budget, line_search=budget.last_line_search)
@@ -236,7 +249,7 @@ def maximize(
     x, value = ends[winner], float(values[winner])
     if not space.continuous:
         x, value = _exchanged(objective, fair, search_region, x, value, units, budget)
-    if (kinks or search_region.constrained) and bool(search_region.free.any()):
+    if (kinks or search_region.at_border(x)) and bool(search_region.free.any()):
         x, value = _probe(objective, search_region, x, value, seed, budget)
     return Maximum(x, value) if search_region.region is None else _settle(objective, search_region.region, x, budget)
 
@@ -281,12 +294,16 @@ def _climb(
     if not bool(free.any()):
         with torch.no_grad():
             return start, objective(start)
+    if search_region.constrained:
+        return _climb_inside(objective, start, search_region, units, budget)
+    return _climb_anywhere(objective, start, free, units, budget, guide)
 
+
+def _climb_anywhere(
+    objective: Objective, start: Tensor, free: Tensor, units: _Units, budget: Budget, guide: Objective | None = None
+) -> tuple[Tensor, Tensor]:
+    """The same where nothing limits the ``free`` columns."""
     negative = _negative(objective, free, units)
-    if search_region.region is not None and search_region.constrained:
-        limits = budget.iterations, budget.tolerance
-        inside = climb_inside(negative, start.numpy(), free.numpy(), search_region.region, *limits)
-        return _better(objective, start, torch.from_numpy(inside))
     if guide is not None:
         guiding = _negative(guide, free, units)
         ends, costs = trust_region_climbs(negative, guiding, start.numpy(), free.numpy(), budget.tolerance)
@@ -305,6 +322,31 @@ def _climb(
             apart=budget.apart,
         )
     return torch.from_numpy(ends), torch.from_numpy(units.level - costs * units.spread)
+
+
+def _climb_inside(
+    objective: Objective, start: Tensor, search_region: SearchRegion, units: _Units, budget: Budget
+) -> tuple[Tensor, Tensor]:
+    """The same under constraints. Most hills have their top inside: all starts climb together as if nothing were
+    limited, and only those that leave the region climb again, one by one, from where they come back to it."""
+    region, free = search_region.region, search_region.free
+    assert region is not None
+    negative, begun = _negative(objective, free, units), start
+    outside = np.ones(len(start), dtype=np.bool_)
+    if not region.equal.any():  # of equations nothing lies inside
+        ends = _climb_anywhere(objective, start, free, units, budget)[0].numpy()
+        outside = ~region.inside(ends)
+        back = ends.copy()
+        if outside.any():
+            back[outside] = region.onto(ends[outside], free.numpy())
+        fine = region.inside(back)
+        begun = _better(objective, start, torch.from_numpy(np.where(fine[:, None], back, start.numpy())))[0]
+    if outside.any():
+        limits = budget.iterations, budget.tolerance
+        climbed = climb_inside(negative, begun.numpy()[outside], free.numpy(), region, *limits)
+        begun = begun.clone()
+        begun[torch.from_numpy(outside)] = torch.from_numpy(climbed)
+    return _better(objective, start, begun)
 
 
 def _negative(objective: Objective, free: Tensor, units: _Units) -> Callable[..., tuple[Array, Array]]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edrbo.palette import BLACK, LIGHT, OKABE_ITO, Look
+from edrbo.bench.analysis.results import base_name
+from edrbo.palette import BLACK, LIGHT, OKABE_ITO, Theme
 
 DASHES = ("", "6 3", "2 2")  # as SVG writes them
 # The order decides the colors; it never changes, so that a method looks the same whatever it is compared with. The
@@ -19,16 +20,12 @@ FIXED = (
 )
 
 
-def base_name(method: str) -> str:
-    """Published runs share the color of the method."""
-    return method.partition(" (")[0]
-
-
-def style(method: str, methods: Sequence[str], look: Look = LIGHT) -> tuple[str, str]:
-    """Color and dashes of a method; ``methods`` are all that are shown, to place those of a plugin."""
+def style(method: str, methods: Sequence[str], theme: Theme = LIGHT) -> tuple[str, str]:
+    """Color and dashes of a method; ``methods`` are all that are shown, to place those of a plugin. Published runs
+    share the color of the method."""
     name = base_name(method)
     others = sorted({base_name(other) for other in methods} - set(FIXED))
     place = FIXED.index(name) if name in FIXED else len(FIXED) + others.index(name)
     dashes = "1 3" if name != method else DASHES[place // len(OKABE_ITO) % len(DASHES)]
     color = OKABE_ITO[place % len(OKABE_ITO)]
-    return look.ink if color == BLACK else color, dashes
+    return theme.ink if color == BLACK else color, dashes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy as np
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.bench.run.journal import Failure, Record, journal_paths, read_journal
 from edrbo.bench.run.replicate import ROBUST_REGRETS
-from edrbo.errors import EdrboError, InvalidValueError
+from edrbo.errors import EdrboError, InvalidValueError, UnknownNameError
 
 AT = "@"  # between goal and number of evaluations in the name of a look
 PUBLISHED = " (published)"  # added to the name of a method whose runs are not ours
@@ -54,7 +54,7 @@ class FailedRun:
 class Results:
     """``unfinished`` replicates have a journal without an end; ``headers`` are those of all journals.
 
-    Regrets are those under ``goal``, as text.
+    Regrets are those under ``goal``, as text. ``names`` are what tables and figures call problems and methods.
     """
 
     runs: tuple[ReplicateRun, ...]
@@ -62,6 +62,11 @@ class Results:
     unfinished: int = 0
     headers: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     goal: str = "expected"
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def label(self, name: str) -> str:
+        """What a table or figure calls a problem or a method; published runs keep their mark."""
+        return self.names.get(name) or self.names.get(base_name(name), base_name(name)) + name[len(base_name(name)) :]
 
     @property
     def problems(self) -> list[str]:
@@ -105,6 +110,36 @@ def load_published(path: Path) -> Results:
 
 def only_problems(results: Results, problems: Sequence[str]) -> Results:
     return replace(results, runs=tuple(run for run in results.runs if run.problem in problems))
+
+
+def base_name(method: str) -> str:
+    """The method of published runs, whose name is marked; any other as it is."""
+    return method.removesuffix(PUBLISHED)
+
+
+def choose(
+    results: Results,
+    problems: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Results:
+    """What a table or figure shows, in the order that is given; None: all, in their own order.
+
+    Args:
+        results: All runs.
+        problems: Those to show.
+        methods: Those to show; published runs of a method follow it.
+        names: What to call problems and methods.
+    """
+    known = [*results.problems, *dict.fromkeys(map(base_name, results.methods))]
+    for name in (*(problems or ()), *(methods or ()), *(names or ())):
+        if name not in known:
+            raise UnknownNameError(f"there are no runs of {name!r}", f"there are some of {', '.join(known)}")
+    first, second = problems or results.problems, methods or list(dict.fromkeys(map(base_name, results.methods)))
+    places = {(problem, method): (i, j) for i, problem in enumerate(first) for j, method in enumerate(second)}
+    chosen = [run for run in results.runs if (run.problem, base_name(run.method)) in places]
+    chosen.sort(key=lambda run: places[run.problem, base_name(run.method)])
+    return replace(results, runs=tuple(chosen), names=dict(names or {}))
 
 
 def _in_order(runs: Iterable[ReplicateRun]) -> list[ReplicateRun]:

@@ -23,7 +23,7 @@ from functools import cache
 import numpy as np
 
 from edrbo.bench.analysis.results import AT, PUBLISHED, ReplicateRun, Results
-from edrbo.bench.analysis.table import Entry, Row, Table
+from edrbo.bench.analysis.table import Entry, Table, TableRow
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.errors import InvalidValueError, UnknownNameError
 from edrbo.records.goals import parse_goal
@@ -214,7 +214,7 @@ def rank(cells: dict[tuple[str, str], Cell], problems: list[str], methods: list[
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedComparison:
     """``method`` against ``other`` on ``pairs`` common seeds.
 
     ``ratio`` is the median of other/method (above 1: ``method`` is better); ``p`` of the two-sided Wilcoxon signed-rank
@@ -231,7 +231,7 @@ class Comparison:
     holm: float
 
 
-def compare(results: Results, name: str, method: str, problem: str | None = None) -> list[Comparison]:
+def compare(results: Results, name: str, method: str, problem: str | None = None) -> list[PairedComparison]:
     """``method`` against every other, on one problem or pooled over all.
 
     Log ratios make problems of different scales comparable; for a test of signs and ranks within one problem they are
@@ -253,7 +253,7 @@ def compare(results: Results, name: str, method: str, problem: str | None = None
             p_of_problems = _wilcoxon(medians) if len(medians) > 1 else float("nan")
             found.append((other, len(ratios), float(np.exp(np.median(ratios))), _wilcoxon(ratios), p_of_problems))
     corrected = holm(np.array([row[3] for row in found]))
-    return [Comparison(method, *row, holm=float(h)) for row, h in zip(found, corrected, strict=True)]
+    return [PairedComparison(method, *row, holm=float(h)) for row, h in zip(found, corrected, strict=True)]
 
 
 def _log_ratios(results: Results, name: str, method: str, other: str, problem: str) -> Array:
@@ -342,8 +342,8 @@ class Significance:
 
     title: str
     method: str
-    pooled: list[Comparison]
-    by_problem: dict[str, list[Comparison]]
+    pooled: list[PairedComparison]
+    by_problem: dict[str, list[PairedComparison]]
 
     def counts(self, other: str) -> tuple[int, int, int]:
         """Problems where ``method`` is significantly better, not different, significantly worse."""
@@ -352,11 +352,12 @@ class Significance:
         worse = sum(c.holm < SIGNIFICANT and c.ratio < 1 for c in found)
         return better, len(found) - better - worse, worse
 
-    def table(self) -> Table:
-        rows = tuple(Row(one.other, self._entries(one)) for one in self.pooled)
-        return Table(self.title, COLUMNS, rows, corner=f"{self.method} against", note=NOTE)
+    def table(self, label: Callable[[str], str] = str) -> Table:
+        """A row for each other method; ``label`` says what methods are called."""
+        rows = tuple(TableRow(label(one.other), self._entries(one)) for one in self.pooled)
+        return Table(self.title, COLUMNS, rows, corner=f"{label(self.method)} against", note=NOTE)
 
-    def _entries(self, one: Comparison) -> tuple[Entry, ...]:
+    def _entries(self, one: PairedComparison) -> tuple[Entry, ...]:
         counts = "/".join(map(str, self.counts(one.other)))
         of_problems = one.p_of_problems
         return (

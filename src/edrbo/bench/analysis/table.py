@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """``apart`` rows have a line above them where the form has lines."""
 
     name: str
@@ -64,9 +64,14 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     corner: str = ""
     note: str = ""
+
+    def named(self, label: Callable[[str], str]) -> Table:
+        """With other names of its rows and columns."""
+        rows = tuple(replace(row, name=label(row.name)) for row in self.rows)
+        return replace(self, columns=tuple(map(label, self.columns)), rows=rows)
 
     def to_markdown(self) -> str:
         def show(entry: Entry) -> str:

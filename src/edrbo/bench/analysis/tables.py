@@ -27,7 +27,7 @@ from edrbo.bench.analysis.stats import (
     summarize,
     title_of,
 )
-from edrbo.bench.analysis.table import Entry, Row, Table, mean_entry, with_places, write_csv
+from edrbo.bench.analysis.table import Entry, Table, TableRow, mean_entry, with_places, write_csv
 from edrbo.bench.problems.oracle.distributions import Array
 from edrbo.errors import InvalidValueError, UnknownNameError
 
@@ -88,10 +88,11 @@ def relative_table(results: Results, name: str, reference: str, methods: list[st
     shown = [one for one in methods or results.methods if one != reference]
     rows = tuple(_row(relative(results, name, method, reference), results.problems) for method in shown)
     columns = (*results.problems, "geometric mean (95 %)", "seeds")
-    return Table(f"{title_of(name, results.goal)}, relative to {reference}", columns, rows, note=NOTE)
+    title = f"{title_of(name, results.goal)}, relative to {results.label(reference)}"
+    return Table(title, columns, rows, note=NOTE).named(results.label)
 
 
-def _row(one: Relative, problems: list[str]) -> Row:
+def _row(one: Relative, problems: list[str]) -> TableRow:
     cells = [
         Entry(f"{one.ratios[problem]:.2f}", value=one.ratios[problem]) if problem in one.ratios else Entry("–")
         for problem in problems
@@ -100,7 +101,7 @@ def _row(one: Relative, problems: list[str]) -> Row:
     mean = Entry(f"{one.mean:.2f} ({low:.2f} … {high:.2f})", value=one.mean)
     fewest, most = one.seeds
     seeds = str(most) if fewest == most else f"{fewest}–{most}"
-    return Row(one.method, (*cells, mean, Entry(seeds, value=seeds)))
+    return TableRow(one.method, (*cells, mean, Entry(seeds, value=seeds)))
 
 
 RANK_ROW = "average rank"
@@ -113,7 +114,7 @@ def regret_table(results: Results, statistic: str, title_suffix: str = "") -> Ta
         return None
     methods = [method for method in results.methods if any((p, method) in cells for p in results.problems)]
     rows = [
-        Row(problem, with_places(_entry(cells.get((problem, method))) for method in methods))
+        TableRow(problem, with_places(_entry(cells.get((problem, method))) for method in methods))
         for problem in results.problems
         if any((problem, method) in cells for method in methods)
     ]
@@ -121,8 +122,9 @@ def regret_table(results: Results, statistic: str, title_suffix: str = "") -> Ta
     if ranks.problems:
         pairs = zip(ranks.mean, ranks.std, strict=True)
         means = (mean_entry(float(mean), float(std), len(ranks.problems)) for mean, std in pairs)
-        rows.append(Row(RANK_ROW, with_places(means), apart=True))
-    return Table(title_of(statistic, results.goal) + title_suffix, tuple(methods), tuple(rows))
+        rows.append(TableRow(RANK_ROW, with_places(means), apart=True))
+    title = title_of(statistic, results.goal) + title_suffix
+    return Table(title, tuple(methods), tuple(rows)).named(results.label)
 
 
 def _entry(cell: Cell | None) -> Entry:
@@ -141,7 +143,7 @@ def all_tables(results: Results, published: Results | None, statistic: str, agai
         if published is not None and (theirs := regret_table(published, name, ", published runs")):
             yield theirs
         if tests := significance(results, name, against):
-            yield tests.table()
+            yield tests.table(results.label)
 
 
 def _chosen(results: Results, statistic: str) -> list[str]:

@@ -23,7 +23,7 @@ from edrbo.errors import ImplausibleWarning
 from edrbo.optimizer.optimizer import Optimizer
 from edrbo.records.events import Asked
 from edrbo.records.goals import Expected, Goal
-from edrbo.records.settings import Purpose, SettingsOptions
+from edrbo.records.settings import Purpose
 from edrbo.space import Space
 from edrbo.streams import stream_seed
 
@@ -91,10 +91,15 @@ class OptimizerLearner(Learner):
     """edrbo's own methods."""
 
     def __init__(self, setup: Setup, method: str | Method, aim: Purpose = "operate") -> None:
-        choices: SettingsOptions = {"goal": setup.goal, "seed": setup.seed, "initial": setup.initial, "aim": aim}
-        if aim == "identify" and setup.evaluations is not None:
-            choices["evaluations"] = setup.evaluations
-        self._optimizer = Optimizer(setup.space, method, **choices)
+        self._optimizer = Optimizer(
+            setup.space,
+            method,
+            goal=setup.goal,
+            seed=setup.seed,
+            initial=setup.initial,
+            aim=aim,
+            evaluations=setup.evaluations if aim == "identify" else None,
+        )
 
     def suggest(self) -> Array:
         # as it was coded, not decoded and coded again: a run that is gone on with holds the very same numbers

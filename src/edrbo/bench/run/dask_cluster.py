@@ -47,7 +47,7 @@ def connect(address: str) -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class WorkerResult:
     """What a worker sends back: its own header, the new evaluations, and how the replicate ended."""
 
     header: dict[str, Any]
@@ -55,7 +55,7 @@ class Answer:
     end: ReplicateResult | Failure
 
 
-def compute(replicate: Replicate, begun: Record | None) -> Answer:
+def compute(replicate: Replicate, begun: Record | None) -> WorkerResult:
     """Run on a worker. An error of the replicate is an answer; only a dying worker is Dask's to deal with."""
     header, new = make_header(replicate), list[Evaluation]()
     past = begun.evaluations if begun is not None and continues(begun.header, header) else []
@@ -65,7 +65,7 @@ def compute(replicate: Replicate, begun: Record | None) -> Answer:
             end = run_replicate(replicate, past, new.append)
     except Exception as problem:
         end = describe_failure(problem)
-    return Answer(header, tuple(new), end)
+    return WorkerResult(header, tuple(new), end)
 
 
 def run_on_dask(replicates: Sequence[Replicate], directory: Path, client: Any) -> Generator[SweepEvent]:
@@ -87,7 +87,7 @@ def run_on_dask(replicates: Sequence[Replicate], directory: Path, client: Any) -
         client.cancel(list(tasks))
 
 
-def _write(answer: Answer, replicate: Replicate, directory: Path) -> Iterator[SweepEvent]:
+def _write(answer: WorkerResult, replicate: Replicate, directory: Path) -> Iterator[SweepEvent]:
     """Journal an answer, and tell of it what is reported of a replicate at home."""
     try:
         if answer.header["hash"] != replicate.settings_hash():

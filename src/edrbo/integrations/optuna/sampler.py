@@ -35,7 +35,7 @@ from edrbo.optimizer.pareto import ParetoFront
 from edrbo.optimizer.recommendation import Recommendation
 from edrbo.records.goals import Goal
 from edrbo.records.outcomes import Direction, Limit, Maximize, Minimize, OutcomeRange
-from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Outliers, Purpose, Settings
+from edrbo.records.settings import DEFAULT, INITIAL, LEAST_SUCCESS, Drift, NoiseModel, Outliers, Purpose, Settings
 from edrbo.records.validation import holds_unusable
 from edrbo.space import Space
 
@@ -78,6 +78,8 @@ class EDRBOSampler(BaseSampler):
         evaluations: How many runs there will be, if that is known; for "identify".
         least_success: Designs that succeed with less probability are not recommended.
         outliers: "robust": single outcomes absurdly far from all others are not learned from; "keep": they are.
+        drift: f itself changes: after so many runs what it was counts half; "learned": the data say how fast.
+        noise_model: "auto": noise varies over designs and contexts if the data say so; "constant": it does not.
         outcome: What is measured, as "gloss".
         unit: The unit of what is measured.
         title: A name for people.
@@ -86,6 +88,8 @@ class EDRBOSampler(BaseSampler):
         context_distribution: The distribution of contexts, if you know it: a text such as "humidity = norm(55, 12)",
             distributions by name, or samples.
         cost: What a trial costs, in its parameters: a text such as "1 + 9 * x", or a function of them.
+        earlier: Studies of related machines, campaigns or a simulator to learn from, with the names of the parameters:
+            studies or ``EarlierStudy``; each counts as much as it is like this one.
     """
 
     def __init__(
@@ -102,6 +106,8 @@ class EDRBOSampler(BaseSampler):
         evaluations: int | None = None,
         least_success: float = LEAST_SUCCESS,
         outliers: Outliers = "robust",
+        drift: Drift = None,
+        noise_model: NoiseModel = "auto",
         outcome: str = "value",
         unit: str = "",
         title: str = "",
@@ -109,29 +115,15 @@ class EDRBOSampler(BaseSampler):
         outcomes: Mapping[str, Maximize | Minimize | Limit] | None = None,
         context_distribution: Any = None,
         cost: str | Callable[[dict[str, Any]], float] | None = None,
+        earlier: Any = None,
     ) -> None:
         self._context = dict(context or {})
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._cost = check_cost(cost)
+        self._cost, self._earlier = check_cost(cost), earlier
         # Refuses bad settings now; the space is that of the study, and known only later, and so is its direction.
-        choices = {
-            "seed": seed,
-            "context_half_life": context_half_life,
-            "initial": initial,
-            "goal": goal,
-            "aim": aim,
-            "evaluations": evaluations,
-            "least_success": least_success,
-            "outliers": outliers,
-            "outcome": outcome,
-            "unit": unit,
-            "title": title,
-            "outcome_range": outcome_range,
-            "outcomes": outcomes,
-            "context_distribution": context_distribution,
-        }
-        self._settings = Settings.of(Space({"design": (0, 1)}, self._context), method, choices)
+        space = Space({"design": (0, 1)}, self._context)
+        self._settings = Settings.of_call(locals(), cost=None)
         self._independent = independent_sampler or RandomSampler(seed=self._settings.seed % 2**32)
         self._optimizers: dict[str, Optimizer] = {}  # by direction and search space; they remember their fits
         self._lock = threading.Lock()
@@ -287,7 +279,8 @@ class EDRBOSampler(BaseSampler):
         """An optimizer that knows all trials; one that has been used before goes on from its last fit."""
         direction: Direction = "minimize" if study.directions[0] == StudyDirection.MINIMIZE else "maximize"
         cost: Any = cost_of_designs(self._cost, translation)
-        settings = replace(self._settings, space=translation.space, direction=direction, cost=cost)
+        known: Any = self._earlier
+        settings = replace(self._settings, space=translation.space, direction=direction, cost=cost, earlier=known)
         key = f"{study._study_id} {direction} {translation.distributions!r}"
         seen = study.user_attrs.get(CONTEXTS)
         state = translation.state(settings, study.get_trials(deepcopy=False), seen, number)

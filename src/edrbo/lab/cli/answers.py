@@ -21,8 +21,9 @@ from edrbo.lab.cli.options import (
     JsonOption,
     NameOption,
     StudyOption,
+    YesOption,
 )
-from edrbo.lab.cli.output import check_new, print_facts, print_json, print_table, safe_file_name, say
+from edrbo.lab.cli.output import check_new, confirm, print_facts, print_json, print_table, safe_file_name, say
 from edrbo.lab.cli.progress import progress
 from edrbo.lab.cli.read_arguments import opened, read_context, read_forecast, read_request_options
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
     from edrbo.records.run import Suggestion
     from edrbo.space import Space
+
+
+ASKED_WITHOUT_QUESTION = 20  # suggestions that are worth a question
 
 
 def recommend(
@@ -44,11 +48,11 @@ def recommend(
         str | None, typer.Option(help="Look at the same data under another goal: cvar:0.1, robust:0.1, reach:5, …")
     ] = None,
     radius: Annotated[
-        float, typer.Option(min=0.0, help="How far contexts may move in the worst case (share of their range).")
+        float, typer.Option(min=0.0, help="How far conditions may move in the worst case (share of their range).")
     ] = 0.1,
     as_json: JsonOption = False,
 ) -> None:
-    """The design to use, and what to expect of it."""
+    """The answer: what to set, and what to expect of it."""
     from edrbo.records.descriptions import heading, plural
     from edrbo.text import answer_text
 
@@ -81,7 +85,7 @@ def policy(
     name: NameOption = None,
     known: Annotated[
         list[str] | None,
-        typer.Option("--known", "-k", help="A context variable that is known before. Repeat for each. Default: all."),
+        typer.Option("--known", "-k", help="A condition that is known before. Repeat for each. Default: all."),
     ] = None,
     goal: Annotated[str | None, typer.Option(help="Look at the same data under another goal: cvar:0.1, …")] = None,
     forecast: ForecastOption = None,
@@ -91,7 +95,7 @@ def policy(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """The best design for each context, and what it is worth to know the context before choosing."""
+    """The best settings for each condition, and what it is worth to know the conditions before choosing."""
     from edrbo.text import policy_table, policy_text
 
     if out is not None:
@@ -128,7 +132,7 @@ def policy(
 def sensitivity(
     study: StudyOption = None,
     name: NameOption = None,
-    outcome: Annotated[str | None, typer.Option(help="One of several outcomes. Default: the main one.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="One of several results. Default: the main one.")] = None,
     forecast: ForecastOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -154,7 +158,7 @@ def front(
     candidates: CandidatesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Designs of which none is better than another in all main outcomes, with every limit kept."""
+    """Settings of which none is better than another in all main results, with every limit kept."""
     from edrbo.text import describe_doubt, describe_hypervolume, front_table
 
     with progress("looking for what none is better than", "front"), opened(study, name) as opened_study:
@@ -189,7 +193,7 @@ def tradeoff(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Designs between the best on average and the best under a robust goal: none is better in both."""
+    """Settings between the best on average and the best under a robust goal: none is better in both."""
     from edrbo.records.descriptions import heading
 
     if out is not None:
@@ -257,15 +261,18 @@ def ask(
     candidates: CandidatesOption = None,
     repeat: Annotated[
         bool | None,
-        typer.Option(help="Whether candidates that were reported may be tried again. Default: if there are contexts."),
+        typer.Option(help="Whether candidates with a result may be tried again. Default: if there are conditions."),
     ] = None,
     by: ByOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Suggest what to try next, and remember that it is being tried."""
-    from edrbo.records.descriptions import format_outcome
     from edrbo.records.sanity import read_outcome_forecast
+    from edrbo.text import range_text
 
+    if count > ASKED_WITHOUT_QUESTION:
+        confirm(f"Really {count} suggestions at once? They are chosen without knowing each other's results.", yes=yes)
     with progress("looking for what to try", "ask"), opened(study, name, by, create="first") as opened_study:
         space = opened_study.space_now
         options = read_request_options(space, forecast, fix, candidates, context)
@@ -288,10 +295,9 @@ def ask(
     print_suggestions("try", space, suggestions)
     for one in suggestions:
         if (outcome_forecast := read_outcome_forecast(one.outcome_forecast)) is not None:
-            ends = (
-                format_outcome(settings, end) for end in (outcome_forecast.overall.low, outcome_forecast.overall.high)
-            )
-            say(f"{settings.outcome} expected of run {one.id}: {' to '.join(ends)} (95 %)")
+            ends = (outcome_forecast.overall.low, outcome_forecast.overall.high)
+            expected = f"{settings.outcome} expected of run {one.id}: {range_text(ends, settings.unit)}"
+            say(f"{expected} (95 % of single results)")
     values = ["--value …"] if settings.outcomes is None else [f"--value {name}=…" for name in settings.outcomes]
     reported = " ".join([*values, *(f"--context {name}=…" for name in space.context_names)])
     say(f"then: edrbo tell {suggestions[0].id} {reported}", style="dim")

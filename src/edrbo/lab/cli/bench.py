@@ -10,7 +10,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from edrbo.errors import EdrboError
+from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.records.settings import DEFAULT
 
 if TYPE_CHECKING:
@@ -199,6 +199,15 @@ Published = Annotated[Path | None, typer.Option(help="Table of published runs to
 Against = Annotated[str, typer.Option(help="Method in question: shown strongly, and tested against all others.")]
 
 
+ShownProblems = Annotated[str | None, typer.Option("--problems", help="Those to show, in this order: ackley,hartmann.")]
+ShownMethods = Annotated[str | None, typer.Option("--methods", help="Those to show, in this order: edrbo,ucb.")]
+ShownNames = Annotated[
+    list[str] | None,
+    typer.Option("--name", help="What to call a problem or method: 'ucb=GP-UCB'; may be given again."),
+]
+ShownSize = Annotated[str | None, typer.Option("--size", help="Of a figure, width by height in inches: 7x4.5.")]
+
+
 def read(path: Path, published: Path | None = None) -> tuple[Results, Results | None]:
     """The results at ``path``, and the published ones of the same problems."""
     from edrbo.bench.analysis.results import load_published, load_results, only_problems
@@ -212,6 +221,46 @@ def read(path: Path, published: Path | None = None) -> tuple[Results, Results | 
             f"the published runs are judged by {others.goal}, ours by {found.goal}", "show them without each other"
         )
     return found, only_problems(others, found.problems)
+
+
+def read_chosen(
+    path: Path, published: Path | None, problems: str | None, methods: str | None, names: list[str] | None
+) -> tuple[Results, Results | None]:
+    """The same, as far as it is to be shown, in the order and by the names that are wanted."""
+    from edrbo.bench.analysis.results import base_name, choose
+
+    found, others = read(path, published)
+    called = dict(map(_read_name, names or []))
+    chosen = choose(found, _split(problems), _split(methods), called)
+    if others is None:
+        return chosen, None
+    known = {*others.problems, *map(base_name, others.methods)}
+    shown = [method for method in chosen.methods if method in known]
+    return chosen, choose(others, chosen.problems, shown, {one: name for one, name in called.items() if one in known})
+
+
+def _split(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _read_name(text: str) -> tuple[str, str]:
+    name, sign, shown = text.partition("=")
+    if not (name.strip() and sign and shown.strip()):
+        raise InvalidValueError(f"{text!r} names nothing", "write it as ucb=GP-UCB")
+    return name.strip(), shown.strip()
+
+
+def _read_size(text: str | None) -> tuple[float, float] | None:
+    """Inches."""
+    if text is None:
+        return None
+    try:
+        width, height = (float(part) for part in text.lower().replace("×", "x").split("x"))
+    except ValueError:
+        width = height = 0.0
+    if not (1 <= width <= 50 and 1 <= height <= 50):
+        raise InvalidValueError(f"{text!r} is no size", "width by height in inches, as 7x4.5")
+    return width, height
 
 
 def say_written(*paths: Path) -> None:
@@ -237,12 +286,15 @@ def table(
         str | None, typer.Option(help="Show instead how large each method's numbers are relative to this one's.")
     ] = None,
     published: Published = None,
+    problems: ShownProblems = None,
+    methods: ShownMethods = None,
+    names: ShownNames = None,
     out: Annotated[Path | None, typer.Option(help="File to write instead of printing.")] = None,
 ) -> None:
     """Mean ± std of regrets, best bold, second underlined, with average ranks and paired tests."""
     from edrbo.bench.analysis.tables import render
 
-    found, others = read(results, published)
+    found, others = read_chosen(results, published, problems, methods, names)
     console = Console(soft_wrap=True)
     colored = out is None and console.is_terminal
     text = render(found, others, statistic, style, against, console.width, colored, relative)
@@ -260,19 +312,38 @@ def plot(
     published: Published = None,
     against: Against = DEFAULT,
     dark: Annotated[bool, typer.Option("--dark", help="For dark pages; the names end in -dark.")] = False,
+    problems: ShownProblems = None,
+    methods: ShownMethods = None,
+    names: ShownNames = None,
+    size: ShownSize = None,
 ) -> None:
     """Draw regret curves, time per suggestion and the critical-difference diagrams."""
     from edrbo.bench.analysis.figures import save_figures
 
-    found, others = read(results, published)
+    found, others = read_chosen(results, published, problems, methods, names)
     directory = out or (results / "figures" if results.is_dir() else Path("figures"))
-    say_written(*save_figures(found, directory, _read_formats(formats), others, against, dark))
+    say_written(*save_figures(found, directory, _read_formats(formats), others, against, dark, _read_size(size)))
+    print_notes(found)
+
+
+def paper(
+    results: Directory,
+    out: Annotated[Path, typer.Option(help="Directory of figure and tables.")] = Path("paper"),
+    formats: Annotated[str, typer.Option("--format", help="Of the figure: pdf, png, svg, or several.")] = "pdf",
+    problems: ShownProblems = None,
+    methods: ShownMethods = None,
+    names: ShownNames = None,
+    size: ShownSize = None,
+) -> None:
+    """Figure and LaTeX tables in the layout of the paper: regret.pdf, table-final.tex, table-mean.tex."""
+    from edrbo.bench.analysis.paper import write_paper
+
+    found, _ = read_chosen(results, None, problems, methods, names)
+    say_written(*write_paper(found, out, _read_formats(formats), _read_size(size), keep_order=methods is not None))
     print_notes(found)
 
 
 def _read_formats(text: str) -> list[str]:
-    from edrbo.errors import InvalidValueError
-
     formats = [part.strip() for part in text.split(",")]
     if not set(formats) <= {"png", "svg", "pdf"}:
         raise InvalidValueError(f"cannot draw {text!r}", "png, svg, pdf, or several with commas between")
@@ -313,5 +384,6 @@ app.command("portfolio")(portfolio_data)
 app.command("run")(run)
 app.command("table")(table)
 app.command("plot")(plot)
+app.command("paper")(paper)
 app.command("report")(report)
 app.command("export")(export)

@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -16,18 +17,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from edrbo.errors import EdrboError, InvalidSpaceError, StudyError
+from edrbo.errors import EdrboError, ExistsAlreadyError, InvalidSpaceError, StudyError
 from edrbo.lab.cli.options import ByOption, JsonOption, NameOption, NoteOption, StudyOption, YesOption
 from edrbo.lab.cli.output import confirm, plain_warnings, print_json, print_table, say
 from edrbo.lab.cli.read_arguments import described_at, only_toml, remember, split_argument
 from edrbo.lab.entry import HELP, NUMBER, RANGE, read_specification, read_variable_argument, specification
-from edrbo.records.descriptions import format_setting, heading
+from edrbo.records.descriptions import format_setting, heading, limit_needs
 from edrbo.records.settings import Settings
-from edrbo.space import Categorical, Real, Space, Variable
+from edrbo.records.suggested_ranges import SuggestedRanges, keeping_runs
+from edrbo.space import Categorical, Integer, Real, Space, Variable
 from edrbo.space.point_tables import close_match
 
 if TYPE_CHECKING:
     from edrbo.lab.study import Study
+    from edrbo.records.state import State
 
 
 SEVERAL = "Of several, what each is for: gloss=maximize, cost=minimize,weight=0.1, roughness=limit,upper=2. Repeat."
@@ -58,6 +61,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         kind = choice.metadata["kind"]
         flag = f"--{choice.name.replace('_', '-')}"
         hints[choice.name] = Annotated[kind | None, typer.Option(flag, help=about)]
+        if choice.name == "earlier":
+            hints[choice.name] = Annotated[list[str] | None, typer.Option(flag, help=f"{about} Repeat for each.")]
         if choice.name == "outcome":
             hints[choice.name] = Annotated[list[str] | None, typer.Option(flag, help=f"{about} {SEVERAL}")]
         kept.append(inspect.Parameter(choice.name, inspect.Parameter.KEYWORD_ONLY, default=None))
@@ -66,6 +71,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**given: Any) -> None:
         chosen = {name: given.pop(name) for name in names}
         chosen |= _read_outcomes(chosen.pop("outcome") or [])
+        chosen["earlier"] = ",".join(chosen["earlier"] or []) or None
         if chosen["outcome_range"] is not None:
             from edrbo.lab.entry import read_setting
 
@@ -80,13 +86,34 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 T = TypeVar("T")
 
+
+class BackError(Exception):
+    """Somebody wants to go back to the question before."""
+
+
+FEW_COUNTS = 12  # a range of so few whole numbers may well be one of counts
+
+
+def _is_count(variable: Real) -> bool:
+    low, high = variable.bounds()
+    return low.is_integer() and high.is_integer() and high - low <= FEW_COUNTS and not variable.log
+
+
+def _take_last(variables: dict[str, Variable]) -> str:
+    name = list(variables)[-1]
+    del variables[name]
+    return name
+
+
 MORE, LESS = ("more", "max", "maximize", "higher", "up"), ("less", "min", "minimize", "lower", "down")
 FEW_VALUES = "a range as 10-60, 10..60 or 10 to 60, or names as plain, glossy"
 
 
 def ask_file() -> Path:
     """Where to write the description of a study that was given no file."""
-    return ask("What is the study called, for instance coating?", _new_file, "")
+    while True:
+        with suppress(BackError):
+            return ask("What is the study called, for instance coating?", _new_file, "")
 
 
 def _new_file(answer: str) -> Path:
@@ -100,19 +127,20 @@ def _new_file(answer: str) -> Path:
 
 def converse(file: Path, choices: dict[str, Any]) -> Settings:
     """Settings from questions and answers; ``choices`` were given as flags and are not asked for."""
-    draft = Draft(dict(choices))
+    conversation = Conversation(dict(choices))
     try:
-        draft.ask_all()
-        while not draft.confirmed():
-            draft.mend()
-        return draft.settings()
+        conversation.ask_all()
+        while not conversation.confirmed():
+            with suppress(BackError):
+                conversation.mend()
+        return conversation.settings()
     except (typer.Abort, KeyboardInterrupt):
         say("")
-        say(f"stopped; to go on from here: {draft.command(file)}", err=True)
+        say(f"stopped; to go on from here: {conversation.command(file)}", err=True)
         raise typer.Exit(130) from None
 
 
-class Draft:
+class Conversation:
     """What was answered so far."""
 
     def __init__(self, choices: dict[str, Any]) -> None:
@@ -121,28 +149,60 @@ class Draft:
         self.context: dict[str, Variable] = {}
 
     def ask_all(self) -> None:
-        say("A few questions; Enter alone takes what is in brackets. Nothing is stored before you say yes.")
-        if "outcome" not in self.choices:
-            self.choices["outcome"] = ask("What do you measure after each run, for instance gloss?", str, "value")
-        outcome = self.choices["outcome"]
-        if "unit" not in self.choices:
-            self.choices["unit"] = ask(f"In which unit is {outcome}? (Enter: none)", str, "")
-        if "direction" not in self.choices:
-            self.choices["direction"] = ask(f"Is more {outcome} better, or less?", _direction, "more")
+        say("A few questions. Enter alone takes what is in brackets, and < goes back.")
+        say("Nothing is stored before you say yes.")
+        steps = [self._ask_outcome, self._ask_unit, self._ask_direction, self._ask_designs, self._ask_contexts]
+        given = dict(self.choices)  # as flags, which nobody is asked about
+        asked = [step for step, name in zip(steps, ("outcome", "unit", "direction"), strict=False) if name not in given]
+        steps, place = [*asked, *steps[3:]], 0
+        while place < len(steps):
+            try:
+                steps[place]()
+                place += 1
+            except BackError:
+                place = max(place - 1, 0)
+
+    def _ask_outcome(self) -> None:
+        was = str(self.choices.get("outcome", "value"))
+        self.choices["outcome"] = ask("What do you measure after each run, for instance gloss?", str, was)
+
+    def _ask_unit(self) -> None:
+        question = f"In which unit is {self.choices['outcome']}? (Enter: none)"
+        self.choices["unit"] = ask(question, str, str(self.choices.get("unit", "")))
+
+    def _ask_direction(self) -> None:
+        question = f"Is more {self.choices['outcome']} better, or less?"
+        self.choices["direction"] = ask(question, _direction, "more")
+
+    def _ask_designs(self) -> None:
         say("")
         say("Now what you set before each run, one after the other.")
         self._ask_variables(self.design, "Name of something you set, for instance speed", needed=True)
+
+    def _ask_contexts(self) -> None:
         say("")
         say("And what you cannot set and only see during or after a run, as the humidity of the day.")
-        self._ask_variables(self.context, "Name of something the world sets", needed=False)
+        self._ask_variables(self.context, "Name of something you meet and cannot set", needed=False)
 
     def _ask_variables(self, variables: dict[str, Variable], question: str, *, needed: bool) -> None:
         while True:
             optional = not needed or bool(variables)
-            name = ask(f"{question}{' (Enter: no more)' if optional else ''}", self._name(optional), "")
+            try:
+                name = ask(f"{question}{' (Enter: no more)' if optional else ''}", self._name(optional), "")
+            except BackError:
+                if not variables:
+                    raise
+                say(f"  {_take_last(variables)} is left out again")
+                continue
             if not name:
                 return
-            self._ask_variable(name, variables)
+            before = variables.get(name)
+            try:
+                self._ask_variable(name, variables)
+            except BackError:
+                if before is None:
+                    variables.pop(name, None)
+                say(f"  {name} is left out")
 
     def _name(self, optional: bool) -> Callable[[str], str]:
         def read(answer: str) -> str:
@@ -165,7 +225,12 @@ class Draft:
         if not variable.unit:
             question = f"  In which unit is {name}? (Enter: none)"
             variable = variables[name] = ask(question, _with_unit(variable), "")
-        if isinstance(variable, Real) and variable.step is None and not context:
+        if not isinstance(variable, Real) or variable.step is not None or context:
+            return
+        if _is_count(variable) and ask(f"  Is {name} a whole number, as 1, 2, 3? (yes or no)", _yes, "yes"):
+            low, high = map(int, variable.bounds())
+            variables[name] = Integer(low, high, unit=variable.unit)
+        else:
             variables[name] = ask(f"  The smallest step of {name}? (Enter: any value)", _with_step(variable), "")
 
     # ---------------------------------------------------------------- the end
@@ -176,7 +241,7 @@ class Draft:
     def confirmed(self) -> bool:
         settings = self.settings()
         rows = [["you set", name, variable.describe()] for name, variable in self.design.items()]
-        rows += [["the world sets", name, variable.describe()] for name, variable in self.context.items()]
+        rows += [["you meet", name, variable.describe()] for name, variable in self.context.items()]
         better = "more" if settings.direction == "maximize" else "less"
         rows.append(["you measure", heading(settings.outcome, settings.unit), f"{better} is better"])
         say("")
@@ -188,11 +253,8 @@ class Draft:
         variables = [*self.design, *self.context]
         name = ask(f"Which one is wrong? ({', '.join(variables)}, or outcome)", _one_of([*variables, "outcome"]), "")
         if name == "outcome":
-            for key in ("outcome", "unit", "direction"):
-                self.choices.pop(key, None)
-            outcome = self.choices["outcome"] = ask("What do you measure?", str, "value")
-            self.choices["unit"] = ask(f"In which unit is {outcome}? (Enter: none)", str, "")
-            self.choices["direction"] = ask(f"Is more {outcome} better, or less?", _direction, "more")
+            for step in (self._ask_outcome, self._ask_unit, self._ask_direction):
+                step()
             return
         self._ask_variable(name, self.design if name in self.design else self.context)
 
@@ -214,6 +276,8 @@ def ask(question: str, read: Callable[[str], T], default: str) -> T:
     """The answer as ``read`` makes it; asked again, with what is wrong, until it can be read."""
     while True:
         answer = str(typer.prompt(question, default=default, show_default=bool(default))).strip()
+        if answer in ("<", "back"):
+            raise BackError
         try:
             return read(answer)
         except EdrboError as problem:
@@ -226,6 +290,14 @@ def _direction(answer: str) -> str:
     if answer.casefold() in LESS:
         return "minimize"
     raise InvalidSpaceError(f"{answer!r} is not understood", "answer more or less")
+
+
+def _yes(answer: str) -> bool:
+    if answer.casefold() in ("y", "yes", "j", "ja"):
+        return True
+    if answer.casefold() in ("n", "no", "nein"):
+        return False
+    raise InvalidSpaceError(f"{answer!r} is not understood", "answer yes or no")
 
 
 def _design(answer: str) -> Variable:
@@ -283,7 +355,7 @@ DESIGN_HELP = (
     "What you set: 'speed=10:60 m/min step 0.5 tolerance 0.2', rate=1e-4:1:log, layers=1:8:int, kind=a,b,c, "
     "'size=s<m<l'."
 )
-CONTEXT_HELP = "What the world sets: humidity=0:100, or just price if its bounds are not known. Repeat for each."
+CONTEXT_HELP = "A condition that you meet: humidity=0:100, or just price if its range is not known. Repeat for each."
 
 CONSTRAINT_HELP = "What must hold between what you set: 'speed * dose <= 80', 'a + b + c == 1'. Repeat for each."
 
@@ -321,11 +393,13 @@ def new(
     elif sys.stdin.isatty() and not as_json:
         settings = converse(file, choices)
     else:
-        raise StudyError("no design variable was given", "add --design speed=1:9, or run this in a terminal")
+        raise StudyError("no setting was given", "add --design speed=1:9, or run this in a terminal")
     _write(file, storage or file.with_suffix(".db").name, name or file.stem, settings, shared)
     if as_json:
         print_json({"file": str(file), "name": name or file.stem, "settings": settings.to_dict()})
     else:
+        for need in limit_needs(settings, 0):
+            say(need, style="yellow")
         say(f"{file} describes the study; next: edrbo ask --study {file}")
 
 
@@ -341,13 +415,14 @@ def _write(file: Path, storage: str, name: str, settings: Settings, shared: bool
     """The description and the study; neither if one cannot be."""
     from edrbo.lab.config import read_toml, write_toml
     from edrbo.lab.files import is_url
+    from edrbo.lab.study import Study
 
     mode = 0o660 if shared else 0o600
     write_toml(file, storage, name, settings, mode)
     try:
         with plain_warnings():
             described = read_toml(file)
-            described.open("always")
+            Study.described(described, "always")
         remember(file, described)
         if shared and not is_url(described.storage):
             os.chmod(described.storage, mode)
@@ -360,23 +435,24 @@ def _make_described(file: Path, more: bool, as_json: bool) -> None:
     """The study of a file that was written by hand."""
     from edrbo.lab.files import is_url
     from edrbo.lab.store.event_store import EventStore
+    from edrbo.lab.study import Study
 
     if more:
-        raise StudyError(f"{file} exists already", "choose another name, or delete it")
+        raise ExistsAlreadyError(f"{file} exists already", "choose another name, or delete it")
     described = described_at(file)
     exists = is_url(described.storage) or Path(described.storage).exists()
     if exists and described.name in EventStore(described.storage).names():
-        raise StudyError(f"{file} exists already, and so does its study", "choose another name")
+        raise ExistsAlreadyError(f"{file} exists already, and so does its study", "choose another name")
     with plain_warnings():
-        study = described.open("always")
+        study = Study.described(described, "always")
     if as_json:
         print_json({"file": str(file), "name": study.name, "settings": described.settings.to_dict()})
     else:
         say(f"the study of {file} is made; next: edrbo ask --study {file}")
 
 
-AMEND_DESIGN_HELP = "A variable that you set, with its new range or levels, or a new one: speed=10:80. Repeat for each."
-AMEND_CONTEXT_HELP = "A variable that the world sets, likewise."
+AMEND_DESIGN_HELP = "A setting with its new range or levels, or a new one: speed=10:80. Repeat for each."
+AMEND_CONTEXT_HELP = "A condition, likewise."
 WAS_HELP = "The value that all runs so far had of a new variable: dose=1.5."
 
 AMEND_CONSTRAINT_HELP = "One more thing that must hold between what you set: 'speed * dose <= 80'."
@@ -389,7 +465,9 @@ def amend(
     name: NameOption = None,
     design: Annotated[list[str] | None, typer.Option("--design", "-d", help=AMEND_DESIGN_HELP)] = None,
     context: Annotated[list[str] | None, typer.Option("--context", "-c", help=AMEND_CONTEXT_HELP)] = None,
-    level: Annotated[list[str] | None, typer.Option("--level", help="One more level: kind=matt.")] = None,
+    level: Annotated[
+        list[str] | None, typer.Option("--level", help="One more level, or one of before: kind=matt.")
+    ] = None,
     constraint: Annotated[list[str] | None, typer.Option("--constraint", help=AMEND_CONSTRAINT_HELP)] = None,
     no_constraint: Annotated[list[str] | None, typer.Option("--no-constraint", help=NO_CONSTRAINT_HELP)] = None,
     was: Annotated[list[str] | None, typer.Option("--was", help=WAS_HELP)] = None,
@@ -400,7 +478,7 @@ def amend(
     *,
     choices: dict[str, Any],
 ) -> None:
-    """Change a study that has begun: wider ranges, new levels and variables, another goal, a title.
+    """Change a study that has begun: ranges, levels, new settings and conditions, another goal, a title.
 
     Without any change on the command line, what was changed in the .toml file is made official. The change is recorded,
     shown as old → new, and can be undone; the .toml file follows.
@@ -416,11 +494,13 @@ def amend(
     with plain_warnings():
         opened_study = Study.open(place, name=chosen, by=by)
         old = opened_study.settings
-        constraints = _constraints(old.space, constraint or [], no_constraint or [])
+        state = opened_study.state_now
         if design or context or level or constraint or no_constraint or choices:
-            new = _changed(old, design or [], context or [], level or [], constraints, choices)
+            new = _changed(
+                state, design or [], context or [], level or [], constraint or [], no_constraint or [], choices
+            )
         elif described is not None and described.name == opened_study.name:
-            new = described.settings
+            new = _keeping_runs(state, described.settings)
         else:
             raise StudyError("nothing is amended", "say what changes, as --design speed=10:80")
         new = _with_defaults(new, was or [])
@@ -437,18 +517,30 @@ def amend(
     if as_json:
         print_json({"changed": lines})
     else:
+        for need in limit_needs(new, len(state.log)):
+            say(need, style="yellow")
         say("amended")
 
 
+def _keeping_runs(state: State, new: Settings) -> Settings:
+    """With the ranges of a file to suggest from, and every run in the space."""
+    texts = [constraint.text for constraint in new.space.constraints]
+    return replace(new, space=keeping_runs(state, new.space.design, new.space.context, texts))
+
+
 def _changed(
-    old: Settings,
+    state: State,
     design: list[str],
     context: list[str],
     level: list[str],
-    constraints: list[str],
+    more: list[str],
+    fewer: list[str],
     choices: dict[str, Any],
 ) -> Settings:
-    designs: dict[str, Variable] = old.space.design
+    old = state.settings
+    named = [word.partition("=")[0].strip() for word in (*design, *level)]
+    suggested = SuggestedRanges.of(old.space, named)
+    designs: dict[str, Variable] = suggested.design
     contexts: dict[str, Variable] = dict(old.space.context)
     for words, variables in ((design, designs), (context, contexts)):
         for name, variable in map(read_variable_argument, words):
@@ -463,12 +555,13 @@ def _changed(
         from edrbo.lab.entry import with_units
 
         choices = {**choices, "outcomes": with_units(choices["outcomes"], old)}
-    return replace(old, space=Space(designs, contexts, constraints), **choices)
+    constraints = _constraints(suggested.constraints, more, fewer)
+    return replace(old, space=keeping_runs(state, designs, contexts, constraints), **choices)
 
 
-def _constraints(space: Space, more: list[str], fewer: list[str]) -> list[str]:
-    """Those of ``space`` with ``more`` and without ``fewer``; blanks do not matter."""
-    kept = {"".join(constraint.text.split()): constraint.text for constraint in space.constraints}
+def _constraints(known: list[str], more: list[str], fewer: list[str]) -> list[str]:
+    """Those that are ``known`` with ``more`` and without ``fewer``; blanks do not matter."""
+    kept = {"".join(text.split()): text for text in known}
     for text in fewer:
         if kept.pop("".join(text.split()), None) is None:
             hint = close_match(text, kept.values(), "`edrbo show` lists them")

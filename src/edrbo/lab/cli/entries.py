@@ -5,7 +5,9 @@ seen without an outcome, and those that come later than the outcome.
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +29,6 @@ from edrbo.lab.cli.options import (
     JsonOption,
     NameOption,
     NoteOption,
-    PendingArgument,
     RunArgument,
     StudyOption,
     WhyOption,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from edrbo.records.state import State
 
 
-ROWS_HELP = "A table of several rows of this run, each with a value and the context it met."
+ROWS_HELP = "A table of several rows of this run, each with a result and the conditions it met."
 
 
 def tell(
@@ -63,23 +64,26 @@ def tell(
         int | None,
         typer.Argument(metavar="ID", help="The number of a suggestion.", autocompletion=complete_pending),
     ] = None,
+    results: Annotated[
+        list[str] | None, typer.Argument(metavar="RESULT", help="What --value says, without the flag.")
+    ] = None,
     study: StudyOption = None,
     name: NameOption = None,
     value: Annotated[
-        list[str] | None, typer.Option("--value", "-v", help="The outcome; of several: NAME=NUMBER, repeated.")
+        list[str] | None, typer.Option("--value", "-v", help="The result; of several: NAME=NUMBER, repeated.")
     ] = None,
     context: ContextOption = None,
     design: DesignOption = None,
     control: Annotated[
         str | None,
-        typer.Option(help="What a reference run gave in the same context: the outcome counts relative to it."),
+        typer.Option(help="What a reference run gave in the same conditions: the result counts relative to it."),
     ] = None,
     noise_variance: Annotated[
-        list[str] | None, typer.Option(help="The variance of the outcome's noise, if known.")
+        list[str] | None, typer.Option(help="The variance of the result's noise, if known.")
     ] = None,
     cost: Annotated[str | None, typer.Option(help="What the run cost, in a unit of your own.")] = None,
     rows: Annotated[Path | None, typer.Option(help=ROWS_HELP)] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no outcome.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="It was tried and gave no result.")] = False,
     why: WhyOption = None,
     note: NoteOption = None,
     by: ByOption = None,
@@ -87,13 +91,14 @@ def tell(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Report an outcome, with the context it met if that is known.
+    """Enter a result, with the conditions it met if they are known.
 
     With an ID, --design says what was really set where that differs: edrbo tell 3 -v 1.7 -d speed=38
-    Without one, it is a design of your own, and all its variables are needed.
+    Without one, it is a run of your own, and all its settings are needed.
     """
     from edrbo.records.sanity import entry_doubts, series_doubts
 
+    value = [*(results or []), *(value or [])]
     if run is None and not design:
         raise InvalidDesignError(
             "what was tried is not clear", "give the number of a suggestion, or say what was set: -d NAME=…"
@@ -102,7 +107,7 @@ def tell(
         raise InvalidValueError("the result is missing", "add --value NUMBER, or --failed if it gave none")
     if rows is not None and (value or context or noise_variance or failed or control):
         raise InvalidValueError(
-            "both a table and an outcome are given", "values, contexts and noise stand in the table"
+            "both a table and a result are given", "results, conditions and noise stand in the table"
         )
     with opened(study, name, by, create="first") as opened_study:
         before = opened_study.state_now
@@ -110,7 +115,7 @@ def tell(
         known = None if run is None else before.runs.get(run)
         if run is not None and known is None:
             raise UnknownSuggestionError(
-                f"suggestion {run} was never asked", "leave the number out for a design of your own; see `edrbo show`"
+                f"suggestion {run} was never asked", "leave the number out for a run of your own; see `edrbo show`"
             )
         reference = read_control(before.settings, control)
         reported_rows, asked = _rows(before, rows), None if design else known
@@ -140,10 +145,15 @@ def tell(
     if as_json:
         print_json({"id": reported.id, "observations": len(after.reported)})
         return
+    from edrbo.lab.cli.show import say_change
     from edrbo.records.descriptions import describe_run, plural
 
     say(describe_run(after, reported))
     say(f"{plural(len(after.reported), 'result')} so far", style="dim")
+    if reported.late:
+        names = " ".join(f"{name}=…" for name in after.space.context_names)
+        say(f"once its conditions are known: edrbo context tell {reported.id} {names}", style="dim")
+    say_change(after)
 
 
 def _rows(state: State, path: Path | None) -> dict[str, Any] | None:
@@ -165,12 +175,12 @@ def edit(
     study: StudyOption = None,
     name: NameOption = None,
     value: Annotated[
-        list[str] | None, typer.Option("--value", "-v", help="What the outcome really was; of several: NAME=NUMBER.")
+        list[str] | None, typer.Option("--value", "-v", help="What the result really was; of several: NAME=NUMBER.")
     ] = None,
     context: ContextOption = None,
     design: DesignOption = None,
     control: Annotated[str | None, typer.Option(help="What the reference run really gave.")] = None,
-    noise_variance: Annotated[list[str] | None, typer.Option(help="The variance of the outcome's noise.")] = None,
+    noise_variance: Annotated[list[str] | None, typer.Option(help="The variance of the result's noise.")] = None,
     cost: Annotated[str | None, typer.Option(help="What the run really cost.")] = None,
     row: Annotated[int | None, typer.Option(help="Which row of a run that has several, counted from 0.")] = None,
     why: WhyOption = None,
@@ -179,7 +189,7 @@ def edit(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Correct what was reported of a run. What is left out stays, and the history keeps what was reported before.
+    """Correct what was entered of a run. What is left out stays, and the history keeps what was entered before.
 
     edrbo edit 3 --value 1.9 --context humidity=55 --why "typo"
     """
@@ -229,6 +239,9 @@ def _follow(study: str, opened_study: Study) -> None:
 def undo(
     study: StudyOption = None,
     name: NameOption = None,
+    table: Annotated[
+        bool, typer.Option("--import", help="All rows of the table that was imported last, in one go.")
+    ] = False,
     note: NoteOption = None,
     by: ByOption = None,
     yes: YesOption = False,
@@ -236,6 +249,10 @@ def undo(
 ) -> None:
     """Take back what was recorded last. The history keeps both; what was somebody else's is asked about first."""
     from edrbo.records.descriptions import entry_words
+
+    if table:
+        _undo_table(study, name, note, by, yes, as_json)
+        return
 
     with opened(study, name, by) as opened_study:
         state = opened_study.state_now
@@ -251,6 +268,23 @@ def undo(
         print_json({"undone": last.kind, "id": key})
     else:
         say(f"taken back: {about}")
+
+
+def _undo_table(
+    study: str | None, name: str | None, note: str | None, by: str | None, yes: bool, as_json: bool
+) -> None:
+    from edrbo.lab.tables.csv_import import last_import, undo_import
+    from edrbo.records.descriptions import plural
+
+    with opened(study, name, by) as opened_study:
+        rows = last_import(opened_study.state_now)
+        if rows:
+            confirm(f"The last table brought {plural(len(rows), 'row')}. Take all of it back?", yes=yes)
+        count = undo_import(opened_study, note=note)
+    if as_json:
+        print_json({"undone": "import", "rows": count})
+    else:
+        say(f"taken back: {plural(count, 'row')} of the last table")
 
 
 def drop(
@@ -285,47 +319,104 @@ def restore(
 
 
 def cancel(
-    run: PendingArgument,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID", help="Numbers of suggestions: 3, 5-9.", autocompletion=complete_pending),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All that are being tried.")] = False,
     study: StudyOption = None,
     name: NameOption = None,
     why: WhyOption = None,
     note: NoteOption = None,
     by: ByOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Cancel a suggestion that will not be run. (One that was run and gave nothing: tell ID --failed.)"""
+    """Say that suggestions were not tried: one, several as 3 5-9, or --all. They say nothing about their settings.
+
+    One that was tried and gave nothing: edrbo tell ID --failed
+    """
+    from edrbo.records import events as e
+    from edrbo.records.descriptions import plural
+
+    if bool(runs) == every:
+        raise InvalidEventError("which suggestions is not clear", "write edrbo cancel 3, edrbo cancel 3-9 or --all")
     with opened(study, name, by) as opened_study:
-        opened_study.cancel(run, why, note=note)
+        numbers = _numbers(runs or [], opened_study.state_now) if runs else list(opened_study.state_now.pending)
+        if not numbers:
+            raise InvalidEventError("nothing is being tried", "so there is nothing to cancel")
+        if len(numbers) > 1:
+            confirm(f"{plural(len(numbers), 'suggestion')} were not tried?", yes=yes)
+        opened_study.record_all(lambda _: [e.Cancelled(id=number, why=why, note=note) for number in numbers])
         state = opened_study.state_now
-    print_run(state, run, as_json=as_json)
+    if len(numbers) == 1:
+        print_run(state, numbers[0], as_json=as_json)
+    elif as_json:
+        print_json({"cancelled": numbers})
+    else:
+        say(f"not tried: {plural(len(numbers), 'suggestion')}, {runs_text(numbers)}")
+
+
+def _numbers(words: list[str], state: State) -> list[int]:
+    """3 5-9 as numbers, each once; of a range those that are being tried."""
+    found: dict[int, None] = {}
+    for word in words:
+        ends = re.fullmatch(r"(\d{1,9})(?:\s*(?:-|\.\.|:)\s*(\d{1,9}))?", word)
+        if ends is None:
+            raise InvalidEventError(f"{word!r} is no number of a suggestion", "write edrbo cancel 3, or 3-9")
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        some = [first] if ends[2] is None else [key for key in state.pending if first <= key <= last]
+        if not some:
+            raise InvalidEventError(f"none of {word} is being tried", _being_tried(state))
+        found |= dict.fromkeys(some)
+    return list(found)
+
+
+def _being_tried(state: State) -> str:
+    return f"those are {runs_text(list(state.pending))}" if state.pending else "nothing is"
+
+
+def runs_text(numbers: Sequence[int]) -> str:
+    """2, 5 to 9"""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{p[0]} to {p[-1]}" if len(p) > 2 else ", ".join(map(str, p)) for p in parts) or "none"
 
 
 def note(
-    run: RunArgument,
-    words: Annotated[list[str], typer.Argument(help="What there is to say.")],
+    words: Annotated[list[str], typer.Argument(help="What there is to say, behind the number of a run if of one.")],
     study: StudyOption = None,
     name: NameOption = None,
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep words about a run: edrbo note 3 a bubble in the coating"""
-    text = " ".join(words)
+    """Keep words about a run, or about the study.
+
+    edrbo note 3 a bubble in the coating
+    edrbo note from today with the new nozzle
+    """
+    run, said = (int(words[0]), words[1:]) if len(words) > 1 and words[0].isdecimal() else (None, words)
+    text = " ".join(said)
     with opened(study, name, by) as opened_study:
         opened_study.note(run, text)
     if as_json:
         print_json({"id": run, "note": text})
     else:
-        say(f"run {run}: {text}")
+        say(f"{'the study' if run is None else f'run {run}'}: {text}")
 
 
 def add_contexts(
-    file: Annotated[Path, typer.Argument(help="A table with a column per context variable; `weight` is optional.")],
+    file: Annotated[Path, typer.Argument(help="A table with a column per condition; `weight` is optional.")],
     study: StudyOption = None,
     name: NameOption = None,
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in contexts that were seen without an outcome."""
+    """Take in conditions that were seen without a result, such as weather records."""
     from edrbo.lab.tables.csv_import import read_contexts
     from edrbo.records.descriptions import plural
 
@@ -336,12 +427,14 @@ def add_contexts(
     if as_json:
         print_json({"added": len(rows), "contexts": known})
     else:
-        say(f"{plural(len(rows), 'context')} added; {known} known")
+        say(f"{plural(len(rows), 'condition')} added; {known} known")
 
 
 def tell_context(
     run: RunArgument,
-    values: Annotated[list[str], typer.Argument(help="Its context, as NAME=VALUE …", autocompletion=complete_contexts)],
+    values: Annotated[
+        list[str], typer.Argument(help="Its conditions, as NAME=VALUE …", autocompletion=complete_contexts)
+    ],
     study: StudyOption = None,
     name: NameOption = None,
     note: NoteOption = None,
@@ -349,7 +442,7 @@ def tell_context(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Report the context of an outcome later than the outcome."""
+    """Enter the conditions of a run later than its result."""
     from edrbo.records.descriptions import describe_run
     from edrbo.records.sanity import context_doubts
 
@@ -367,6 +460,6 @@ def tell_context(
         say(describe_run(state, state.runs[run]))
 
 
-context_app = typer.Typer(help="Contexts: seen without an outcome, or later than it.", no_args_is_help=True)
+context_app = typer.Typer(help="Conditions: seen without a result, or known later than it.", no_args_is_help=True)
 context_app.command("add")(add_contexts)
 context_app.command("tell")(tell_context)

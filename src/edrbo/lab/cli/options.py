@@ -94,26 +94,26 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, just d
 AtOption = Annotated[str | None, typer.Option("--at", help="When it happened, as 2026-03-14 15:30. Default: now.")]
 ForecastOption = Annotated[
     Path | None,
-    typer.Option("--forecast", help="CSV file of contexts: those to expect this time."),
+    typer.Option("--forecast", help="CSV file of conditions: those to expect this time."),
 ]
 FixOption = Annotated[
     list[str] | None,
     typer.Option(
         "--fix",
-        help="A variable that is held this time, as NAME=VALUE. Repeat for each.",
+        help="A setting that is held this time, as NAME=VALUE. Repeat for each.",
         autocompletion=complete_designs,
     ),
 ]
 CandidatesOption = Annotated[
     Path | None,
-    typer.Option("--candidates", help="CSV or Excel file of designs: choose one of these."),
+    typer.Option("--candidates", help="CSV or Excel file of settings: choose one of these rows."),
 ]
 ContextOption = Annotated[
     list[str] | None,
     typer.Option(
         "--context",
         "-c",
-        help="A context variable, as NAME=VALUE. Repeat for each.",
+        help="A condition, as NAME=VALUE. Repeat for each.",
         autocompletion=complete_contexts,
     ),
 ]
@@ -127,6 +127,3 @@ DesignOption = Annotated[
     ),
 ]
 RunArgument = Annotated[int, typer.Argument(metavar="ID", help="The number of a run.", autocompletion=complete_ids)]
-PendingArgument = Annotated[
-    int, typer.Argument(metavar="ID", help="The number of a suggestion.", autocompletion=complete_pending)
-]

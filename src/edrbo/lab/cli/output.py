@@ -24,6 +24,7 @@ from rich.text import Text
 from edrbo.errors import (
     ConstraintWarning,
     ContextBoundsWarning,
+    ExistsAlreadyError,
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
@@ -182,7 +183,7 @@ def check_new(path: Path, force: bool) -> None:
     if not folder.is_dir():
         raise StudyError(f"cannot write {path}: there is no folder {folder}", "make it, or choose another place")
     if path.exists() and not force:
-        raise StudyError(f"{path} exists already", EXISTS)
+        raise ExistsAlreadyError(f"{path} exists already", EXISTS)
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise StudyError(f"cannot write {path}: it is not allowed", "choose another place")
 

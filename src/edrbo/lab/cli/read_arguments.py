@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from edrbo.errors import InvalidValueError, StudyError
+from edrbo.errors import InvalidValueError, OtherSettingsError, StudyError, UnknownStudyError
 from edrbo.lab.cli.output import confirm, plain_warnings, printable, say, wants_json, warn
 
 if TYPE_CHECKING:
@@ -265,15 +265,15 @@ def open_place(
     if name is not None and name != described.name:
         return Study.open(described.storage, name=name, by=by)
     try:
-        return described.open(create, by=by)
+        return Study.described(described, create, by=by)
     except StudyError as problem:
-        raise StudyError(problem.message, _hint_for_file(where, described.name, problem)) from None
+        raise type(problem)(problem.message, _hint_for_file(where, described.name, problem)) from None
 
 
 def _hint_for_file(where: str, name: str, problem: StudyError) -> str | None:
-    if problem.message.startswith("there is no study "):
+    if isinstance(problem, UnknownStudyError):
         return f"the name in {where} is {name!r}; {problem.hint}; to rename a study, use `edrbo amend --title`"
-    if "has other settings" in problem.message:
+    if isinstance(problem, OtherSettingsError):
         return "take the change back, or make it official with `edrbo amend`"
     return problem.hint
 
@@ -293,4 +293,4 @@ def only_toml() -> Path:
     if found:
         names = ", ".join(path.name for path in found[:5])
         raise StudyError(f"there are {len(found)} TOML files here: {names}", "say which with --study FILE.toml")
-    raise StudyError("there is no study here", "make one with `edrbo new NAME.toml`, or give --study")
+    raise UnknownStudyError("there is no study here", "make one with `edrbo new NAME.toml`, or give --study")

@@ -16,12 +16,12 @@ from edrbo.lab.cli.output import print_json, say
 from edrbo.lab.cli.read_arguments import opened
 
 if TYPE_CHECKING:
-    from edrbo.lab.runner import Answer
+    from edrbo.lab.runner import Evaluated
 
 
 def run(
     study: Annotated[str, typer.Argument(help="The study: its .toml file, its .db file or a PostgreSQL URL.")],
-    command: Annotated[list[str], typer.Argument(help="The command, after --; {name} is replaced by a design value.")],
+    command: Annotated[list[str], typer.Argument(help="The command, after --; {name} is replaced by its setting.")],
     evaluations: Annotated[int, typer.Option("--evaluations", "-n", min=1, help="How many evaluations.")] = 10,
     workers: Annotated[int, typer.Option("--workers", "-w", min=1, help="How many at the same time.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which an evaluation has failed.")] = None,
@@ -63,7 +63,7 @@ def _interrupt(number: int, frame: Any) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _print_line(answer: Answer) -> None:
+def _print_line(answer: Evaluated) -> None:
     design = ", ".join(f"{name}={_short(value)}" for name, value in answer.suggestion.design.items())
     if answer.problem is not None:
         say(f"{answer.suggestion.id:>5}  {design}  failed: {answer.problem}", style="yellow")
@@ -72,7 +72,7 @@ def _print_line(answer: Answer) -> None:
     say(f"{answer.suggestion.id:>5}  {design}{context}  value {_short(answer.value)}")
 
 
-def _print_json(answer: Answer) -> None:
+def _print_json(answer: Evaluated) -> None:
     print_json(
         {
             "id": answer.suggestion.id,

@@ -146,6 +146,9 @@ def series_records(state: State, series: Series) -> list[dict[str, Any]]:
 
 
 def _record(study: Study, state: State) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from edrbo.records.change_point import process_change
     from edrbo.records.state import spending
 
     by_id, spent = {key: run_record(state, run) for key, run in state.runs.items()}, spending(state)
@@ -156,6 +159,7 @@ def _record(study: Study, state: State) -> dict[str, Any]:
         "asked": state.suggested,
         "failed": len(state.failed),
         "contexts": len(state.log),
+        **({} if (change := process_change(state)) is None else {"process_change": asdict(change)}),
         **({} if spent is None else {"spent": spent.total, "cost_unknown": spent.unknown}),
         "observations": [by_id[key] for key in state.reported],
         "pending": [record for record in runs if record["status"] == "pending"],
@@ -165,30 +169,43 @@ def _record(study: Study, state: State) -> dict[str, Any]:
 
 def _print(study: Study, state: State, every: bool) -> None:
     from edrbo.lab.cli.answers import print_suggestions
+    from edrbo.lab.entry import local_text
     from edrbo.lab.files import describe
-    from edrbo.records.descriptions import describe_aim, describe_purpose, describe_spending, plural
+    from edrbo.records.descriptions import (
+        constraint_texts,
+        describe_aim,
+        describe_purpose,
+        describe_spending,
+        limit_needs,
+        notes_of,
+        plural,
+    )
     from edrbo.records.input_reading import pending_of
     from edrbo.records.sanity import narrow_contexts
+    from edrbo.records.suggested_ranges import describe_range
 
     settings, space = state.settings, state.space
     title = f"{settings.title} ({study.name})" if settings.title else study.name
     say(title, style="bold")
     say(describe_purpose(settings))
     say(f"kept in {describe(study.where)}", style="dim")
-    for label, variables in (("settings", space.design), ("conditions", space.context)):
-        if variables:
-            print_table(label, ["name", "range"], [[name, variable.describe()] for name, variable in variables.items()])
+    print_table("settings", ["name", "range"], [[name, describe_range(space, name)] for name in space.design])
+    if space.context:
+        rows = [[name, variable.describe()] for name, variable in space.context.items()]
+        print_table("conditions", ["name", "range"], rows)
     if settings.outcomes is not None:
         rows = [[name, *describe_aim(name, part)] for name, part in settings.outcomes.items()]
         print_table("results", ["name", "aim", "unit"], rows)
-    if space.constraints:
-        print_table("what must hold", ["constraint"], [[constraint.describe()] for constraint in space.constraints])
+    if held := constraint_texts(space):
+        print_table("what must hold", ["constraint"], [[text] for text in held])
     if settings.context_distribution is not None:
         say(f"conditions are known to follow {settings.context_distribution.to_text()}")
+    if settings.earlier is not None:
+        say(f"learns from {settings.earlier.to_text()}")
     counts = [
         plural(len(state.reported), "result"),
         f"{len(state.failed)} failed",
-        f"{len(state.pending)} pending",
+        f"{len(state.pending)} being tried",
         *(f"{n} not tried" for n in [sum(run.status == "cancelled" for run in state.runs.values())] if n),
         *(f"{n} left out" for n in [sum(run.dropped for run in state.runs.values())] if n),
         f"conditions known {plural(len(state.log), 'time')}",
@@ -196,8 +213,12 @@ def _print(study: Study, state: State, every: bool) -> None:
     say(", ".join(counts))
     if (spent := describe_spending(state)) is not None:
         say(spent)
-    for text in narrow_contexts(state).values():
+    for text in (*narrow_contexts(state).values(), *limit_needs(settings, len(state.log))):
         say(text, style="yellow")
+    say_change(state)
+    if notes := notes_of(state):
+        rows = [[local_text(one.at), one.by or "", one.note or ""] for one in notes[:LAST]]
+        print_table("notes", ["when", "who", "note"], rows)
     if state.pending:
         print_suggestions("being tried", space, pending_of(state))
     rest = [run for run in state.runs.values() if run.status != "pending"]
@@ -205,6 +226,15 @@ def _print(study: Study, state: State, every: bool) -> None:
     if shown:
         label = "runs" if len(shown) == len(rest) else f"the last {len(shown)} of {plural(len(rest), 'run')}"
         print_runs(label, state, shown)
+
+
+def say_change(state: State) -> None:
+    """Since when the process is another, if there is a sign of it."""
+    from edrbo.records.change_point import process_change
+    from edrbo.text import change_text
+
+    if (change := process_change(state)) is not None:
+        say(change_text(state.settings, change), style="yellow")
 
 
 def print_runs(title: str, state: State, runs: list[Run]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,11 @@ from edrbo.optimizer.recommendation import Recommendation
 from edrbo.plot import Pictures
 from edrbo.records.descriptions import describe_spending
 from edrbo.space import Space
-from edrbo.text import describe_hypervolume
+from edrbo.text import describe_hypervolume, sensitivity_text
 
 Array = NDArray[np.float64]
 
+FEWEST_RESULTS = 4  # results of which nobody can say what moves them
 MIN_CONTEXTS = 8  # contexts before a shift can be looked for
 NOTE = (
     "No settings are better than one of these in every main result; the best in the first one come first. Each value "
@@ -110,8 +111,18 @@ class ChartSection:
 
 def chart_sections(facts: Facts) -> list[ChartSection]:
     """Of a study with one main outcome."""
-    parts = (_progress, _settings, _pair, _goal, _moved, _results, _conditions, _model, _when)
-    return [section for part in parts if (section := part(facts)) is not None]
+    parts = (_progress, _matters, _settings, _pair, _goal, _moved, _results, _conditions, _model, _when)
+    return [_in_full_rows(section) for part in parts if (section := part(facts)) is not None]
+
+
+def _in_full_rows(section: ChartSection) -> ChartSection:
+    """With the last chart across the whole page where it would stand alone in a row of two."""
+    single = [k for k, chart in enumerate(section.charts) if not chart.wide]
+    if len(single) % 2 == 0:
+        return section
+    charts = list(section.charts)
+    charts[single[-1]] = replace(charts[single[-1]], wide=True)
+    return replace(section, charts=charts)
 
 
 def front_sections(pictures: Pictures, front: ParetoFront) -> list[ChartSection]:
@@ -125,7 +136,7 @@ def front_sections(pictures: Pictures, front: ParetoFront) -> list[ChartSection]
         ),
         _when(pictures),
     ]
-    return [section for section in found if section is not None]
+    return [_in_full_rows(section) for section in found if section is not None]
 
 
 def _progress(facts: Facts) -> ChartSection:
@@ -137,6 +148,16 @@ def _progress(facts: Facts) -> ChartSection:
         spent = describe_spending(facts.state) or ""
         note += f" {spent[:1].upper()}{spent[1:]}."
     return ChartSection("Progress", note, drawn)
+
+
+def _matters(facts: Facts) -> ChartSection | None:
+    if len(facts.reported) < FEWEST_RESULTS:
+        return None
+    found = facts.sensitivities
+    drawn = [chart for one in found.values() for chart in (facts.influences(one), facts.shares(one))]
+    said = {name: sensitivity_text(one)[-1] for name, one in found.items()}
+    note = " ".join(f"{name}: {words}" if len(said) > 1 else words for name, words in said.items())
+    return ChartSection("What matters most", note, drawn) if drawn else None
 
 
 def _settings(facts: Facts) -> ChartSection:

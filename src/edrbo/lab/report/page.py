@@ -20,19 +20,23 @@ from edrbo.lab.report.contents import NOTE, Facts, chart_sections, front_section
 from edrbo.plot import Pictures
 from edrbo.records.descriptions import (
     STATUSES,
-    describe_aim,
+    aim_text,
+    constraint_texts,
     describe_context,
     describe_design,
     describe_purpose,
     describe_spending,
     heading,
+    limit_needs,
     measured,
+    notes_of,
     outcome_headings,
     outcome_of,
     remarks_of,
 )
 from edrbo.records.run import Run
 from edrbo.records.state import State, spending
+from edrbo.records.suggested_ranges import describe_range
 from edrbo.space.variables import format_value
 from edrbo.surrogate.kernels import get_kernel
 from edrbo.text import Fact, answer_text, describe_doubt, describe_hypervolume, front_table, with_unit
@@ -86,7 +90,8 @@ def report_page(study: Study, context: Mapping[str, float] | None = None) -> str
         return _front_page(study, context)
     facts = gather(study, context)
     drawn = [Section(part.title, part.note, part.charts, part.warnings) for part in chart_sections(facts)]
-    sections = [_answer(facts), *_advice(facts), _nearest(facts), *drawn, _errors(facts), _runs(facts.state)]
+    notes = _notes(facts.state)
+    sections = [_answer(facts), *_advice(facts), _nearest(facts), *notes, *drawn, _errors(facts), _runs(facts.state)]
     return _whole_page(study, facts.made, sections, _data(facts))
 
 
@@ -185,7 +190,7 @@ def _front_page(study: Study, context: Mapping[str, Any] | None) -> str:
     points = [{"design": point.design, "values": point.values} for point in front.points]
     data: dict[str, Any] = {"name": study.name, "settings": state.settings.to_dict(), "front": points}
     data |= {"hypervolume": front.hypervolume, "reference": front.reference}
-    return _whole_page(study, None, [first, *drawn, _runs(state)], data)
+    return _whole_page(study, None, [first, *_notes(state), *drawn, _runs(state)], data)
 
 
 def _plan_page(study: Study) -> str:
@@ -193,23 +198,24 @@ def _plan_page(study: Study) -> str:
     state = study.state
     settings, space = state.settings, state.space
     variables = [
-        (title, [(heading(name, ""), variable.describe()) for name, variable in some.items()])
-        for title, some in (("Settings we choose", space.design), ("Conditions we meet", space.context))
+        ("Settings we choose", [(name, describe_range(space, name)) for name in space.design]),
+        ("Conditions we meet", [(name, variable.describe()) for name, variable in space.context.items()]),
     ]
     outcomes = settings.outcomes
     wanted = (
         [(settings.outcome, settings.direction)]
         if outcomes is None
-        else [(name, ", ".join(filter(None, describe_aim(name, part)))) for name, part in outcomes.items()]
+        else [(name, aim_text(name, part)) for name, part in outcomes.items()]
     )
-    held = [("", constraint.describe()) for constraint in space.constraints]
+    held = [("", text) for text in constraint_texts(space)]
     plan = Section(
         "The plan",
         "Nothing was measured yet: this is what is to be found out.",
+        warnings=limit_needs(settings, len(state.log)),
         facts=[("What is measured", wanted), *variables, *([("What must hold between them", held)] if held else [])],
     )
     data = {"name": study.name, "settings": settings.to_dict()}
-    return _whole_page(study, None, [plan, *([_runs(state)] if state.runs else [])], data)
+    return _whole_page(study, None, [plan, *_notes(state), *([_runs(state)] if state.runs else [])], data)
 
 
 # -------------------------------------------------------------------- runs
@@ -221,6 +227,12 @@ def _runs(state: State) -> Section:
     if (spent := describe_spending(state)) is not None:
         note += f" {spent[0].upper()}{spent[1:]}."
     return Section("Runs", note, table=run_table(state, runs[:ROWS]))
+
+
+def _notes(state: State) -> list[Section]:
+    """What people wrote about the study."""
+    rows = [(" ".join(filter(None, [local_text(one.at), one.by])), one.note or "") for one in notes_of(state)]
+    return [Section("Notes", facts=[("", rows)])] if rows else []
 
 
 def run_table(state: State, runs: Sequence[Run]) -> DataTable:
@@ -339,6 +351,8 @@ def _about(study: Study, made: float | None) -> str:
         words += f"; conditions are known to follow {settings.context_distribution.to_text()}"
     if settings.cost is not None:
         words += f"; a run costs {settings.cost.to_text()}"
+    if settings.earlier is not None:
+        words += f"; learns from {settings.earlier.to_text()}"
     if study.space.constraints:
         words += f"; so that {', '.join(constraint.describe() for constraint in study.space.constraints)}"
     return words

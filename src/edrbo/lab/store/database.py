@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from edrbo.errors import DamagedStudyError, MissingExtraError, StudyError, UnavailableError
+from edrbo.errors import DamagedStudyError, MissingExtraError, StudyError, UnavailableError, UnknownStudyError
 from edrbo.lab import files
 from edrbo.lab.files import describe
 
@@ -170,7 +170,7 @@ class SQLite(Database):
         self._path = path
         if not files.check_file(path):
             if not create:
-                raise StudyError(f"there is no study at {path}", "make one with a space, or with `edrbo new`")
+                raise UnknownStudyError(f"there is no study at {path}", "make one with a space, or with `edrbo new`")
             with self._alone("write"), suppress(FileExistsError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # only its owner may read it
                 self.made = True

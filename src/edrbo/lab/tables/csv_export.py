@@ -26,10 +26,12 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from edrbo.lab.entry import time_text
+from edrbo.cancellation import checkpoint
+from edrbo.lab.entry import local_text, time_text
 from edrbo.lab.tables.cell_text import shielded
 from edrbo.records import events as e
 from edrbo.records.context_log import ContextBatch
+from edrbo.records.descriptions import STATUSES, heading, measured, outcome_headings, outcome_of, remarks_of
 from edrbo.records.frame import other_columns
 from edrbo.records.run import Run
 from edrbo.records.settings import Settings
@@ -80,10 +82,54 @@ def export_csv(state: State, file: TextIO) -> int:
     return count
 
 
+def plain_table(state: State) -> tuple[list[str], list[dict[str, str]]]:
+    """Headings with units and a row a run, for people: what was set, met and measured, what became of it, and what was
+    said. What nothing is known of has no column; conditions that were seen alone come last."""
+    space, settings = state.space, state.settings
+    names = {name: heading(name, v.unit) for name, v in {**space.design, **space.context}.items()}
+    results, stamps, remarks = outcome_headings(settings), measured(state), remarks_of(state)
+    rows = []
+    for run in sorted(state.runs.values(), key=lambda run: run.id):
+        (design,) = space.decode_designs(run.x)
+        known = {} if run.context is None else space.name_contexts(run.context[None])[0]
+        values = {name: outcome_of(run, name, settings) for name in results}
+        if run.control is not None:
+            values[settings.outcome] = run.measured
+        stamp = stamps.get(run.id)
+        row = {"run": str(run.id), **{names[name]: _plain(value) for name, value in (design | known).items()}}
+        row |= {results[name]: _plain(value) for name, value in values.items()}
+        row |= {CONTROL: _plain(run.control), "cost": _plain(run.cost)}
+        row["status"] = ", ".join(filter(None, [STATUSES[run.status] or "result", "left out" * run.dropped]))
+        row["note"] = "; ".join([*filter(None, [run.why]), *remarks.get(run.id, [])])
+        row |= {"who": "" if stamp is None else stamp.by or "", "when": "" if stamp is None else local_text(stamp.at)}
+        rows.append(row)
+    for batch in (entry for entry in state.seen if isinstance(entry, ContextBatch)):
+        seen = space.name_contexts(batch.rows)
+        rows += [{**{names[n]: _plain(v) for n, v in one.items()}, "status": "conditions only"} for one in seen]
+    every = ["run", *names.values(), *results.values(), CONTROL, "cost", "status", "note", "who", "when"]
+    needed = {"run", *names.values(), *results.values(), "status"}
+    heads = [head for head in dict.fromkeys(every) if head in needed or any(row.get(head) for row in rows)]
+    return heads, rows
+
+
+def _plain(value: Any) -> str:
+    """A number as people write it."""
+    return "" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def export_plain(state: State, file: TextIO) -> int:
+    """Write ``plain_table`` as CSV; gives the number of rows."""
+    writer, (names, rows) = csv.writer(file, lineterminator="\n"), plain_table(state)
+    writer.writerow(map(shielded, names))
+    writer.writerows([shielded(row.get(name, "")) for name in names] for row in rows)
+    return len(rows)
+
+
 def table_rows(state: State) -> Iterator[Row]:
     """The rows of the table, texts by heading."""
     batches = 0
     for event in minimal_events(state):
+        checkpoint()
         if isinstance(event, e.Seen):
             batches += 1
             yield from _batch(state.space, event, batches)

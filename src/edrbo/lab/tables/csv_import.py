@@ -5,6 +5,8 @@ that the study knows already are left out, so that importing a file again adds n
 from __future__ import annotations
 
 import hashlib
+import re
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -133,6 +135,8 @@ def _digest(*parts: object) -> str:
 
 
 T = TypeVar("T")
+TABLE_KEY = "table-"
+IMPORTED = re.compile(rf"({TABLE_KEY}[0-9a-f]{{16}}-)[0-9]+")  # the key of a row that a table brought
 Progress = Callable[[int, int], None]  # rows done, of how many
 
 
@@ -182,6 +186,37 @@ def import_file(study: Study, path: Path, *, again: bool = False) -> Import:
     return store_plan(study, plan, lambda state: plan_table(state, sheet, again=again))
 
 
+def last_import(state: State) -> list[e.Event]:
+    """The rows of the table that was taken in last, the last one first, without those that were taken back."""
+    gone = undone(state.history)
+    known = [event for event in state.history if event.ref not in gone and event.key and IMPORTED.fullmatch(event.key)]
+    if not known:
+        return []
+    table = IMPORTED.fullmatch(known[-1].key or "")
+    assert table is not None
+    return [event for event in reversed(known) if event.key and event.key.startswith(table[1])]
+
+
+def undo_import(study: Study, *, note: str | None = None, by: str | None = None, key: str | None = None) -> int:
+    """Take back every row of the table that was taken in last, or none; gives how many.
+
+    Args:
+        study: Where it was taken in.
+        note: Words to keep with the record.
+        by: Who says so.
+        key: The sender's own name for the record.
+    """
+
+    def make(state: State) -> list[e.Event]:
+        found = last_import(state)
+        if not found:
+            raise InvalidEventError("no table was taken in that could be taken back", "edrbo undo takes back one entry")
+        keys = [key, *(None if key is None else f"{key}-undo-{k}" for k in range(1, len(found)))]
+        return [e.Undone(of=event.ref, note=note, by=by, key=own) for event, own in zip(found, keys, strict=True)]
+
+    return len(study.record_all(make))
+
+
 class _OvertakenError(Exception):
     """Something was recorded since the table was read."""
 
@@ -190,7 +225,7 @@ def store_plan(
     study: Study,
     plan: Import,
     read_again: Callable[[State], Import],
-    stamped: Callable[[Import], Sequence[e.Event]] = lambda plan: plan.events,
+    stamped: Callable[[Import], Sequence[e.Event]] = lambda plan: as_one_table(plan.events),
 ) -> Import:
     """Store a table's events in one transaction, for the study as it is at that moment.
 
@@ -224,6 +259,12 @@ def store_plan(
         except _OvertakenError:
             plan = read_again(study.state)
     return plan
+
+
+def as_one_table(events: Sequence[e.Event], name: str | None = None) -> list[e.Event]:
+    """With keys that say which rows came together: the same for the same ``name`` of a table, by default new ones."""
+    mark = hashlib.sha256((name or uuid.uuid4().hex).encode()).hexdigest()[:16]
+    return [replace(event, key=f"{TABLE_KEY}{mark}-{k}") for k, event in enumerate(events)]
 
 
 def _sound(state: State, plan: Import) -> Import:
@@ -298,6 +339,7 @@ def plan_table(
 def _parsed(sheet: Sheet, reader: RowReader) -> tuple[list[Parsed], list[WrongCell]]:
     rows, wrong = list[Parsed](), list[WrongCell]()
     for row in sheet.rows:
+        checkpoint()
         try:
             rows.append(reader.parse(row))
         except RowError as problem:

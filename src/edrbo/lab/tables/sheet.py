@@ -17,11 +17,12 @@ from edrbo.lab.entry import Point
 from edrbo.lab.tables.cell_text import unshielded
 
 MAX_BYTES = 64 * 2**20  # bytes
+MOST_TITLES = 10  # lines above the headings
 MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """Texts by heading, without those that are empty; ``line`` is the row's number in a spreadsheet."""
 
     line: int
@@ -34,7 +35,7 @@ class Sheet:
 
     file: str
     headings: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SheetRow, ...]
     point: Point | None = None
     places: dict[str, str] = field(default_factory=dict)  # heading → letters of its column
 
@@ -75,7 +76,8 @@ def make_sheet(file: str, lines: list[list[str]], point: Point | None) -> Sheet:
     """Lines of cells, headings first."""
     if not lines:
         raise StudyError(f"{file} is empty", "its first row has the names of the columns")
-    headings = [unshielded(text.lstrip("\ufeff")) for text in lines[0]]
+    above = _titles(lines)
+    headings = [unshielded(text.lstrip("\ufeff")) for text in lines[above]]
     while headings and not headings[-1]:  # separators at the ends of lines
         headings.pop()
     for k, heading in enumerate(headings):
@@ -83,19 +85,27 @@ def make_sheet(file: str, lines: list[list[str]], point: Point | None) -> Sheet:
             raise StudyError(f"{file}: column {letters(k)} has no name", "name it in the first row, or delete it")
         if heading in headings[:k]:
             raise StudyError(f"{file}: two columns are called {heading!r}", "each needs a name of its own")
-    rows = tuple(_rows(file, headings, lines[1:]))
+    rows = tuple(_rows(file, headings, lines[above + 1 :], above + 2))
     return Sheet(file, tuple(headings), rows, point, {heading: letters(k) for k, heading in enumerate(headings)})
 
 
-def _rows(file: str, headings: list[str], lines: list[list[str]]) -> Iterator[Row]:
-    for line, cells in enumerate(lines, start=2):
+def _titles(lines: list[list[str]]) -> int:
+    """How many lines stand above the headings: of one cell at most, above the longest line, which holds no number."""
+    filled = [[text for text in cells if text.strip()] for cells in lines[: MOST_TITLES + 1]]
+    first = next((k for k, cells in enumerate(filled) if len(cells) > 1), 0)
+    longest = len(filled[first]) == max(map(len, filled))
+    return first if longest and not any(text.strip()[0] in "+-.0123456789" for text in filled[first]) else 0
+
+
+def _rows(file: str, headings: list[str], lines: list[list[str]], start: int) -> Iterator[SheetRow]:
+    for line, cells in enumerate(lines, start=start):
         more = [text for text in cells[len(headings) :] if text.strip()]
         if more:
-            raise StudyError(f"{file}, row {line}: {more[0]!r} stands in no column", "the first row names the columns")
+            raise StudyError(f"{file}, row {line}: {more[0]!r} stands in no column", "name its column, or delete it")
         texts = {h: unshielded(text) for h, text in zip(headings, cells, strict=False)}
         filled = {heading: text for heading, text in texts.items() if text}
         if filled:
-            yield Row(line, filled)
+            yield SheetRow(line, filled)
 
 
 def letters(column: int) -> str:

@@ -19,11 +19,13 @@ from typing import Any, BinaryIO
 from xml.etree.ElementTree import ParseError, XMLParser
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
+from edrbo.cancellation import checkpoint
 from edrbo.errors import MissingExtraError, StudyError
 from edrbo.lab.entry import is_percent_format, percent_text
 from edrbo.lab.files import open_regular
 from edrbo.lab.tables.cell_text import needs_shield
-from edrbo.lab.tables.csv_export import columns, headings, outcome_columns, table_rows
+from edrbo.lab.tables.csv_export import columns, headings, outcome_columns, plain_table, table_rows
+from edrbo.records.descriptions import heading, outcome_headings
 from edrbo.records.state import State
 
 NUMBERS = ("id", "value", "control", "noise_variance", "weight", "run_cost", "batch", "count")
@@ -138,6 +140,7 @@ class _Book:
         parser = XMLParser(target=target)
         with self._archive.open(info) as part:
             while chunk := part.read(FEED):
+                checkpoint()
                 parser.feed(chunk)
         parser.close()
 
@@ -421,24 +424,27 @@ def _dates_from(year: int) -> Callable[[float, str], str]:
 # -------------------------------------------------------------------- writing
 
 
-def export_xlsx(state: State, file: BinaryIO) -> int:
-    """Write everything; gives the number of rows."""
+def export_xlsx(state: State, file: BinaryIO, *, exact: bool = True) -> int:
+    """Write everything, or what people read; gives the number of rows."""
     library = _openpyxl()
-    names = headings(state)
+    variables = {**state.space.design, **state.space.context}
+    if exact:
+        names, rows = headings(state), list(table_rows(state))
+        numbers = {h for h, (_, name) in columns(state.space).items() if variables[name].kind != "categorical"}
+        numeric = {*NUMBERS, *numbers, *outcome_columns(state.settings)}
+    else:
+        names, rows = plain_table(state)
+        numbers = {heading(name, v.unit) for name, v in variables.items() if v.kind != "categorical"}
+        numeric = {"run", "cost", "control", *numbers, *outcome_headings(state.settings).values()}
     book = library.Workbook(write_only=True)
     sheet = book.create_sheet("runs")
     sheet.freeze_panes = "C2"
     sheet.append([_cell(name, False, sheet, library) for name in names])
-    variables = {**state.space.design, **state.space.context}
-    numbers = {h for h, (_, name) in columns(state.space).items() if variables[name].kind != "categorical"}
-    numeric = {*NUMBERS, *numbers, *outcome_columns(state.settings)}
-    count = 0
-    for row in table_rows(state):
+    for row in rows:
         cells = [row.get(name, "") for name in names]
         sheet.append([_cell(text, name in numeric, sheet, library) for name, text in zip(names, cells, strict=True)])
-        count += 1
     book.save(file)
-    return count
+    return len(rows)
 
 
 def _cell(text: str, numeric: bool, sheet: Any, library: Any) -> Any:

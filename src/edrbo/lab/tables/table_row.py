@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from edrbo.errors import EdrboError, InvalidContextError, InvalidDesignError, InvalidValueError, StudyError
 from edrbo.lab.entry import NotANumberError, Point, read_number, read_time, read_variable_value
 from edrbo.lab.tables.csv_export import HEADINGS, columns, outcome_columns
-from edrbo.lab.tables.sheet import Row, Sheet
+from edrbo.lab.tables.sheet import Sheet, SheetRow
 from edrbo.records.settings import Settings
 from edrbo.space import Space
 from edrbo.space.variables import Variable
@@ -120,16 +120,32 @@ def _check_once(sheet: Sheet, meaning: dict[str, tuple[str, str]]) -> None:
 
 Array = NDArray[np.float64]
 
+TOTALS = (
+    "total",
+    "sum",
+    "average",
+    "mean",
+    "median",
+    "min",
+    "max",
+    "sd",
+    "summe",
+    "mittel",
+    "mittelwert",
+    "durchschnitt",
+)
 WIDEN = "correct it, or amend the study"
 STATUSES = {
     "told": "reported",  # as version 0.2 said it
-    **{word: "reported" for word in ("reported", "ok", "done", "complete")},
-    **{word: "failed" for word in ("failed", "fail", "failure")},
-    **{word: "pending" for word in ("pending", "open", "waiting")},
-    **{word: "cancelled" for word in ("cancelled", "canceled")},
-    **{word: "left out" for word in ("left out", "dropped", "excluded")},
+    **{word: "reported" for word in ("reported", "ok", "done", "complete", "result")},
+    **{word: "failed" for word in ("failed", "fail", "failure", "failed, no result")},
+    **{word: "pending" for word in ("pending", "open", "waiting", "being tried")},
+    **{word: "cancelled" for word in ("cancelled", "canceled", "not tried")},
+    **{word: "left out" for word in ("left out", "dropped", "excluded", "result, left out")},
     "failed, left out": "failed, left out",
+    "failed, no result, left out": "failed, left out",
     "context": "context",
+    "conditions only": "context",
     "late": "late",
     "row": "row",
 }
@@ -188,12 +204,13 @@ class RowReader:
         self._sheet, self._columns, self._space = sheet, columns, space
         self._design, self._context = space.design, space.context
         self._defaults = {name: v.default for name, v in self._design.items() if v.default is not None}
+        self._outcome = "value" if settings is None else settings.outcome
         self._units = {} if settings is None else {"value": settings.unit}
         if settings is not None and settings.outcomes is not None:
             self._units |= {name: part.unit for name, part in settings.outcomes.items()}
         self._headings = {kind: heading for heading, kind in columns.meaning.items()}
 
-    def parse(self, row: Row) -> Parsed:
+    def parse(self, row: SheetRow) -> Parsed:
         """What a row says; RowError where it cannot be read."""
         reader = _Row(self, row)
         design, context = reader.design(), reader.context()
@@ -225,14 +242,14 @@ class RowReader:
         _check(self._sheet, parsed)
         return parsed
 
-    def design(self, row: Row) -> dict[str, Any]:
+    def design(self, row: SheetRow) -> dict[str, Any]:
         """The design of a row by name, whatever else stands there; empty if there is none."""
         reader = _Row(self, row)
         design = reader.design()
         reader.check()
         return design
 
-    def outcome(self, settings: Settings, row: Row) -> tuple[Array | None, Any, Any]:
+    def outcome(self, settings: Settings, row: SheetRow) -> tuple[Array | None, Any, Any]:
         """Context (d_c), value and noise of a row, whatever else stands there; of several outcomes by name."""
         reader = _Row(self, row)
         value, noise_variance = reader.number("value"), reader.number("noise_variance")
@@ -248,7 +265,7 @@ class RowReader:
 
 
 class _Row:
-    def __init__(self, table: RowReader, row: Row) -> None:
+    def __init__(self, table: RowReader, row: SheetRow) -> None:
         self._table, self._row = table, row
         self._texts: dict[str, dict[str, str]] = {
             "design": {},
@@ -302,8 +319,20 @@ class _Row:
             found = {**self._table._defaults, **found}
         missing = [name for name in variables if name not in found and name not in self._texts["design"]]
         if found and missing:
-            self._wrong.append(self.wrong(InvalidDesignError, None, f"{missing[0]} is missing", "a run needs them all"))
+            self._wrong.append(self.wrong(InvalidDesignError, None, *self._missing("design", missing[0])))
         return {name: found[name] for name in variables if name in found}
+
+    def _missing(self, role: str, name: str) -> tuple[str, str]:
+        """Why a setting is not there, and what to do."""
+        if (role, name) in self._table._headings:
+            return f"{name} is missing", "fill it in: a run needs all of its settings"
+        return f"no column is called {name}", f"there are {', '.join(self._table._sheet.headings)}: rename one"
+
+    def _no_result(self) -> tuple[str, str]:
+        if any(role == "outcome" or (role, name) == ("", "value") for role, name in self._table._headings):
+            return "there is no result", "write it; or failed, or pending, in a column status"
+        headings = ", ".join(self._table._sheet.headings)
+        return f"no column is called {self._table._outcome}", f"there are {headings}: rename the one with the results"
 
     def context(self) -> Array | None:
         variables = self._table._context
@@ -353,8 +382,7 @@ class _Row:
             if not design:
                 return "context"
             if not value:
-                hint = "write its value, or failed or pending in a column `status`"
-                raise RowError(self.wrong(InvalidValueError, None, "a design without a value", hint))
+                raise RowError(self.wrong(InvalidValueError, None, *self._no_result()))
             return "reported"
         status = STATUSES.get(text.casefold())
         if status is None:
@@ -372,7 +400,8 @@ class _Row:
             try:
                 at = read_time(self.ours["at"])
             except ValueError as problem:
-                hint = "write it as 2026-03-14 15:30"
+                total = self.ours["at"].strip().rstrip(":").casefold() in TOTALS
+                hint = "this looks like a total: delete the row" if total else "write it as 2026-03-14 15:30"
                 self._wrong.append(self.wrong(InvalidValueError, ("", "at"), str(problem), hint))
         return {"note": note or None, "by": self.ours.get("by"), "at": at}
 

@@ -30,9 +30,11 @@ from edrbo.text import (
 )
 
 
-def answer_of(study: Study, context: Mapping[str, Any] | None, goal: str | None = None) -> dict[str, Any]:
+def answer_of(
+    study: Study, context: Mapping[str, Any] | None, goal: str | None = None, fixed: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Thinks, for the learned distribution or for one context, under the study's goal or another one."""
-    found = study.recommend(context=None if context is None else dict(context), goal=goal)
+    found = study.recommend(context=None if context is None else dict(context), goal=goal, fixed=fixed)
     settings = study.state.settings
     record = plain(found.to_dict())
     text = answer_text(found, settings)
@@ -86,9 +88,9 @@ def policy_of(study: Study, known: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def front_of(study: Study, context: Mapping[str, Any] | None) -> dict[str, Any]:
+def front_of(study: Study, context: Mapping[str, Any] | None, fixed: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Thinks, for the learned distribution or for one context."""
-    found = study.front() if context is None else study.front(context=dict(context))
+    found = study.front(fixed=fixed) if context is None else study.front(context=dict(context), fixed=fixed)
     state, doubt = study.state, describe_doubt(found)
     heads, rows = front_table(state.settings, found)
     return {

@@ -11,7 +11,8 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError
 from edrbo.lab.entry import read_amount, read_context, read_control, read_design, read_variances
 from edrbo.lab.study import Study
-from edrbo.lab.tables.csv_export import export_csv
+from edrbo.lab.tables.csv_export import export_csv, export_plain
+from edrbo.lab.tables.csv_import import last_import, undo_import
 from edrbo.lab.web import bodies, views
 from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.operations import job_view, record, result_of, tell_entry
@@ -19,12 +20,14 @@ from edrbo.lab.web.problem import KIND
 from edrbo.lab.web.session import StudySession, StudySessions
 from edrbo.lab.web.table import preview, take
 from edrbo.lab.web.variables import read_amendment, read_new
-from edrbo.records.sanity import entry_doubts
+from edrbo.records.descriptions import plural
+from edrbo.records.sanity import entry_doubts, implausible
 from edrbo.space import Space
 
 PATIENCE = 1.0  # seconds in which a table is mostly stored
+UNNAMED = "unnamed"  # who entered something and did not say who it is
 PREFIX = "/api/v1"  # another number when what is written or read means something else
-PROBLEM: dict[str, Any] = {"model": bodies.Problem, "content": {KIND: {}}}
+PROBLEM: dict[str, Any] = {"model": bodies.ProblemDetails, "content": {KIND: {}}}
 E = TypeVar("E", bound=bodies.Entry)
 
 
@@ -38,8 +41,8 @@ def api_router(sessions: StudySessions) -> APIRouter:
 
 
 def signed(body: E, request: Request) -> E:
-    """An entry that says who enters it: whose token it is, or else who says so."""
-    return body.model_copy(update={"by": request.scope["edrbo"]["by"] or body.by or None})
+    """An entry that says who enters it: whose token it is, or else who says so. The server's login is nobody's name."""
+    return body.model_copy(update={"by": request.scope["edrbo"]["by"] or body.by or UNNAMED})
 
 
 def _reading(api: APIRouter, sessions: StudySessions) -> None:
@@ -63,12 +66,17 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         """Every run, newest first."""
         return views.runs_of(sessions.get(study).state, status)
 
+    @api.get("/studies/{study}/implausible")
+    def implausible_runs(study: str) -> list[dict[str, Any]]:
+        """Runs that may have been reported wrong, and why."""
+        return [{"run": one.run, "reasons": list(one.reasons)} for one in implausible(sessions.get(study).state)]
+
     @api.get("/studies/{study}/export")
-    def export(study: str) -> Response:
-        """Everything as CSV; importing it gives it back exactly."""
+    def export(study: str, plain: bool = False) -> Response:
+        """Everything as CSV; importing it gives it back exactly. `?plain=true`: the runs as a table for people."""
         text = io.StringIO()
         session = sessions.get(study)
-        export_csv(session.state, text)
+        (export_plain if plain else export_csv)(session.state, text)
         disposition = f'attachment; filename="{session.word}.csv"'
         return Response(text.getvalue(), media_type="text/csv", headers={"content-disposition": disposition})
 
@@ -77,11 +85,12 @@ def _reading(api: APIRouter, sessions: StudySessions) -> None:
         """The design to use; of several main outcomes the front. Thinking takes a while: ask again while `status` is
         waiting or running.
 
-        `?context.humidity=0.4` fixes a context variable; name all of them, or none. `?goal=cvar:0.1` asks under another
-        goal. It needs `X-Edrbo` or a bearer too.
+        `?context.humidity=0.4` fixes a context variable; name all of them, or none. `?fixed.speed=3` holds a setting.
+        `?goal=cvar:0.1` asks under another goal. It needs `X-Edrbo` or a bearer too.
         """
         who, session = _who_may_compute(request), sessions.get(study)
-        job = session.answer(views.context_of_query(session.state.space, request.query_params), who, goal)
+        space, query = session.state.space, request.query_params
+        job = session.answer(views.context_of_query(space, query), who, goal, views.fixed_of_query(space, query))
         return _answered(job, session, response)
 
     @api.get("/studies/{study}/predict")
@@ -152,19 +161,22 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
         """Think about what to try next; it is pending as soon as it is known. Follow it with `job`."""
         session = sessions.get(study)
         space = session.state.space
-        context_distribution: dict[str, Any] = {"context": read_context(space, body.context)}
-        if body.forecast and body.forecast.strip():
-            context_distribution["forecast"] = _read_forecast(space, body.forecast)
-        return job_view(
-            session.ask(
-                body.key,
-                body.count,
-                context_distribution,
-                signed(body, request).by,
-                request.scope["edrbo"]["who"],
-            ),
-            session,
-        )
+        wanted: dict[str, Any] = {"context": read_context(space, body.context), "repeat": body.repeat}
+        if body.forecast:
+            wanted["forecast"] = _read_forecast(space, body.forecast)
+        if body.fixed:
+            wanted["fixed"] = read_design(space, body.fixed)
+        if body.candidates:
+            wanted["candidates"] = [read_design(space, one) for one in body.candidates]
+        job = session.ask(body.key, body.count, wanted, signed(body, request).by, request.scope["edrbo"]["who"])
+        return job_view(job, session)
+
+    @api.post("/studies/{study}/claim", status_code=202)
+    def claim(study: str, body: bodies.Claim, request: Request) -> dict[str, Any]:
+        """A suggestion that waits for its result and that nobody seems to evaluate, to be evaluated by the sender; a
+        list of one, or of none. Follow it with `job`."""
+        session = sessions.get(study)
+        return job_view(session.claim(body.key, body.stale_after, request.scope["edrbo"]["who"]), session)
 
     @api.post("/studies/{study}/tell")
     def tell(study: str, body: bodies.Tell, request: Request) -> dict[str, Any]:
@@ -194,7 +206,9 @@ def _reporting(api: APIRouter, sessions: StudySessions) -> None:
         """Contexts that were seen without an outcome."""
         rows = [read_context(sessions.get(study).state.space, row) for row in body.rows]
         return record(
-            sessions.get(study), signed(body, request), lambda book, stamp: book.observe_context(rows, **stamp)
+            sessions.get(study),
+            signed(body, request),
+            lambda book, stamp: book.observe_context(rows, body.weights, **stamp),
         )
 
     @api.post("/studies/{study}/import")
@@ -260,8 +274,8 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
         )
 
     @api.post("/studies/{study}/note")
-    def note(study: str, body: bodies.OfRun, request: Request) -> dict[str, Any]:
-        """Words about a run."""
+    def note(study: str, body: bodies.Note, request: Request) -> dict[str, Any]:
+        """Words about a run, or about the study."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
             text = stamp.pop("note")
@@ -271,8 +285,16 @@ def _second_thoughts(api: APIRouter, sessions: StudySessions) -> None:
 
     @api.post("/studies/{study}/undo")
     def undo(study: str, body: bodies.Undo, request: Request) -> dict[str, Any]:
-        """Take back the last entry, or the one that `ref` names."""
+        """Take back the last entry, or the one that `ref` names; with `table` all of the table that came last."""
+        if body.table:
+            count = len(last_import(sessions.get(study).state))
+            receipt = record(sessions.get(study), signed(body, request), _undo_table)
+            return {**receipt, "words": f"{plural(count, 'row')} of the last table"}
         return record(sessions.get(study), signed(body, request), lambda book, stamp: book.undo(body.ref, **stamp))
+
+
+def _undo_table(book: Study, stamp: dict[str, Any]) -> None:
+    undo_import(book, note=stamp["note"], by=stamp["by"], key=stamp["key"])
 
 
 def _settings(api: APIRouter, sessions: StudySessions) -> None:
@@ -286,7 +308,7 @@ def _settings(api: APIRouter, sessions: StudySessions) -> None:
         """Change bounds, levels, variables or the goal; what was before stays on record."""
 
         def write(book: Study, stamp: dict[str, Any]) -> None:
-            settings = read_amendment(body, book.state.settings)
+            settings = read_amendment(body, book.state)
             if not settings:
                 raise InvalidValueError("nothing is changed", "change something first")
             book.amend(settings, **stamp)
@@ -294,9 +316,13 @@ def _settings(api: APIRouter, sessions: StudySessions) -> None:
         return record(sessions.get(study), signed(body, request), write)
 
 
-def _read_forecast(space: Space, text: str) -> list[dict[str, Any]]:
-    """A line a context: cells with tabs or semicolons between, or spaces where no cell has any."""
-    lines = [line for line in text.splitlines() if line.strip()]
+def _read_forecast(space: Space, given: str | list[bodies.Values]) -> list[dict[str, Any]] | None:
+    """Contexts by name, or a line each: cells with tabs or semicolons between, or spaces where no cell has any."""
+    if not isinstance(given, str):
+        return [read_context(space, row) or {} for row in given]
+    lines = [line for line in given.splitlines() if line.strip()]
+    if not lines:
+        return None
     rows = [re.split(r"\s*[;\t]\s*" if re.search(r"[;\t]", line) else r"\s+", line.strip()) for line in lines]
     if any(len(row) != space.d_c for row in rows):
         names = ", ".join(space.context_names)

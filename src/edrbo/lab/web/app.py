@@ -24,7 +24,10 @@ from edrbo.errors import (
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
+    NoScaleWarning,
+    StoppedError,
     UnavailableError,
+    UnknownStudyError,
     UnknownSuggestionError,
 )
 from edrbo.lab.web.api import api_router
@@ -44,6 +47,7 @@ WARNINGS = (
     ImplausibleWarning,
     NarrowContextsWarning,
     NetworkFileWarning,
+    NoScaleWarning,
 )
 
 
@@ -78,6 +82,7 @@ def make_routes(places: StudyRegistry, *, prepares: bool = False) -> FastAPI:
         for kind in WARNINGS:
             warnings.simplefilter("ignore", kind)
         yield
+        sessions.stop()
 
     app = FastAPI(
         title="edrbo",
@@ -113,11 +118,11 @@ def _errors(app: FastAPI, pages: Pages) -> None:
     @app.exception_handler(EdrboError)
     def known(request: Request, problem: EdrboError) -> Response:
         status = 409 if isinstance(problem, UnknownSuggestionError) else 422
-        if problem.message.startswith("there is no such study") or (
+        if isinstance(problem, UnknownStudyError) or (
             request.method == "GET" and isinstance(problem, UnknownSuggestionError)
         ):
             status = 404
-        if isinstance(problem, UnavailableError):
+        if isinstance(problem, UnavailableError | StoppedError):
             status = 503  # a page keeps what it could not send, and tries again
         return answer(request, status, problem.message, problem.hint or "", problem.code)
 

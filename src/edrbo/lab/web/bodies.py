@@ -32,9 +32,20 @@ class Entry(Body):
 class Ask(Entry):
     count: Annotated[int, Field(ge=1, le=20)] = 1
     context: Values | None = None
-    forecast: Annotated[str, Field(max_length=20_000)] | None = Field(
-        None, description="contexts to expect: a line each, numbers in the order of the context variables"
+    forecast: Annotated[str, Field(max_length=20_000)] | Annotated[list[Values], Field(max_length=1000)] | None = Field(
+        None, description="contexts to expect: by name; or a line each, numbers in the order of the context variables"
     )
+    fixed: Design | None = Field(None, description="settings that are held")
+    candidates: Annotated[list[Design], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="the only designs to choose from"
+    )
+    repeat: bool | None = Field(None, description="whether a candidate may come that was reported already")
+
+
+class Claim(Entry):
+    """``stale_after``: seconds since a suggestion was handed out, or since its worker gave a sign of life."""
+
+    stale_after: Annotated[float, Field(gt=0, le=31e6)] = 60.0
 
 
 class ReportedRow(Body):
@@ -82,6 +93,7 @@ class ContextTell(Entry):
 
 class ContextAdd(Entry):
     rows: Annotated[list[Values], Field(min_length=1, max_length=1000)]
+    weights: Annotated[list[float], Field(max_length=1000)] | None = None
 
 
 class Correct(Entry):
@@ -102,8 +114,13 @@ class OfRun(Entry):
     why: Text | None = None
 
 
+class Note(Entry):
+    id: int | None = Field(None, description="the run; without one it is about the study")
+
+
 class Undo(Entry):
     ref: Annotated[str, Field(max_length=200)] | None = None
+    table: bool = Field(False, description="all rows of the table that was imported last")
 
 
 class Import(Entry):
@@ -181,7 +198,7 @@ class Amend(Entry):
     settings: More = Field(default_factory=dict)
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """What went wrong (RFC 9457): ``title`` says it, ``detail`` what to do about it; ``code`` is that of the error in
     Python."""
 

@@ -45,7 +45,7 @@ def gloss(design: dict[str, object], humidity: float, viscosity: float) -> float
 def make_demo(folder: str) -> str:
     """The study's file: runs of a week, one that failed, one without its context, one to be done."""
     path = Path(folder) / "coating.db"
-    settings = Settings.of(demo_space(), DEFAULT, {"seed": 3, "outcome": "gloss", "unit": "GU"})
+    settings = Settings(demo_space(), DEFAULT, seed=3, outcome="gloss", unit="GU")
     with Study.open_with(path, settings, name="Coating line 2", by=PEOPLE[0]) as study:
         study.record_all(lambda state: _week(Optimizer.of(state), time.time()))
     return str(path)

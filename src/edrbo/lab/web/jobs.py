@@ -1,14 +1,15 @@
 """Computing takes seconds: a few threads do it for all studies, one job of a study at a time.
 
 Who asks has a queue of its own. A free thread takes from the asker who has the fewest jobs running and was served
-longest ago, and one asker never has all threads. A job has a time limit; a page's answer that no page asks for any more
-is stopped, or never begun. A suggestion is worked out whoever looks on: it will be pending.
+longest ago, and one asker never has all threads. A job has a time limit, and is stopped, or never begun, when nobody
+asks for it any more.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
 import threading
 import time
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from edrbo.cancellation import cancellable
+from edrbo.cancellation import cancellable, checkpoint
 from edrbo.errors import EdrboError, StoppedError, UnavailableError
 
 log = logging.getLogger("edrbo.lab.web")
@@ -25,15 +26,10 @@ MOST_WAITING = 20  # of one asker, with those that are running
 MOST_WAITING_IN_ALL = 400
 MAX_ENDED_JOBS = 60  # jobs that have ended and can still be asked about
 FIRST_GUESS = 5.0  # seconds, before a kind of job was ever done
-GONE_AFTER = 20.0  # seconds without a question; pages ask every second
-PATIENCE = {
-    "ask": 600.0,
-    "prepare": 600.0,
-    "answer": 180.0,
-    "charts": 180.0,
-    "import": 300.0,
-}  # seconds that a job may take
-STAYS = ("ask", "prepare", "import")  # goes on when nobody asks for it
+PATIENCE = {"ask": 600.0, "prepare": 600.0, "answer": 180.0, "charts": 180.0, "import": 300.0}  # seconds it may take
+# Seconds without a question, of which pages have one a second; longer for what is recorded in the end: a telephone may
+# have been put away for a moment. What the server itself wants nobody asks for.
+GONE_AFTER = {"ask": 60.0, "prepare": math.inf, "answer": 20.0, "charts": 20.0, "import": 60.0}
 FIRST = ("ask",)  # before others of the same asker
 NOBODY = "server"  # who asks for what the server itself wants
 
@@ -69,7 +65,7 @@ class Job:
     def reason_to_stop(self) -> EdrboError | None:
         """Asked at every step of a computation."""
         now = time.monotonic()
-        if self.kind not in STAYS and now - self.seen > GONE_AFTER:
+        if now - self.seen > GONE_AFTER[self.kind]:
             self.abandoned = True
             return StoppedError(f"nobody waited for {self.words}", "ask again")
         if self.begun is not None and now - self.begun > PATIENCE[self.kind]:
@@ -97,6 +93,11 @@ class Threads:
         self._served: dict[str, int] = {}  # asker → number of the last job that was begun for it
         self._numbers = itertools.count()
         self._started = 0
+        self.stopped = False
+
+    def stop(self) -> None:
+        """The server ends: nothing is begun any more, and what runs is stopped."""
+        self.stopped = True
 
     def put(self, job: Job, do: Callable[[], Any], worker: Worker) -> None:
         with self._changed:
@@ -179,8 +180,12 @@ class Worker:
             return found
 
     def open_jobs(self, *kinds: str) -> list[Job]:
+        """Those of these kinds, for somebody who waits for them."""
         with self._lock:
-            return [job for job in self._jobs.values() if job.open and job.kind in kinds]
+            found = [job for job in self._jobs.values() if job.open and job.kind in kinds]
+            for job in found:
+                job.seen = time.monotonic()
+            return found
 
     def wait(self, seconds: float) -> None:
         """Until the job that was asked for last has ended, if one is open; at most so long."""
@@ -195,6 +200,9 @@ class Worker:
             of_kind = [job for job in self._jobs.values() if job.kind == kind]
         return of_kind[-1] if of_kind and of_kind[-1].status == "failed" else None
 
+    def _reason_to_stop(self, job: Job) -> EdrboError | None:
+        return StoppedError("the server was stopped") if self._threads.stopped else job.reason_to_stop()
+
     def _forget_old(self) -> None:
         ended = [key for key, job in self._jobs.items() if not job.open]
         for key in ended[: max(0, len(ended) - MAX_ENDED_JOBS)]:
@@ -207,16 +215,16 @@ class Worker:
         self.changes += 1
         status: Literal["done", "failed"] = "failed"
         try:
-            with cancellable(job.reason_to_stop):
-                if (reason := job.reason_to_stop()) is not None:
-                    raise reason
+            with cancellable(lambda: self._reason_to_stop(job)):
+                checkpoint()
                 job.result = do()
             status = "done"
             self._usual[job.kind] = time.monotonic() - started
         except EdrboError as problem:
             job.error, job.hint, job.problem = problem.message, problem.hint or "", problem
         except Exception:  # the thread must live on, and a stranger learns nothing of our insides
-            log.exception("a job failed")
+            if not self._threads.stopped:  # of a process that ends parts are gone already
+                log.exception("a job failed")
             job.error, job.hint = "something went wrong on the server", "its log says what"
         job.seconds = time.monotonic() - job.asked
         job.status = status

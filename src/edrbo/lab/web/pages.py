@@ -16,12 +16,13 @@ from edrbo import __version__
 from edrbo.charts import typeset
 from edrbo.errors import EdrboError, InvalidValueError
 from edrbo.lab.entry import levels_text
+from edrbo.lab.tables.csv_import import last_import
 from edrbo.lab.web import views
 from edrbo.lab.web.jobs import Job
 from edrbo.lab.web.session import StudySession, StudySessions
-from edrbo.lab.web.setup import amendments_of, goal_choices, more_settings, setup_of
+from edrbo.lab.web.setup import PURPOSES, amendments_of, goal_choices, more_settings, setup_of
 from edrbo.lab.web.views import shown, shown_of, when
-from edrbo.records.descriptions import context_asked_for, describe_aim, describe_spending
+from edrbo.records.descriptions import context_asked_for, describe_aim, describe_spending, notes_of
 from edrbo.records.state import State
 
 PATIENCE = 0.3  # seconds a page waits for what may be known already
@@ -124,10 +125,11 @@ class Pages:
             "trouble": session.worker.last_failed("ask"),
             "variables": views.variables_of(state.space),
             "latest": views.latest_of(state),
-            "glance": views.glance(state),
+            "glance": [*views.glance(state), *views.change_of(state)],
             "late": sum(run.late for run in state.runs.values()),
             "last_context": views.last_context(state),
             "spent": describe_spending(state),
+            "remarks": notes_of(state),
         }
 
     # ---------------------------------------------------------------- runs
@@ -266,6 +268,7 @@ class Pages:
             values: dict[str, Any] = {
                 "variables": views.variables_of(settings.space),
                 "measured": list(settings.outcomes or [settings.outcome]),
+                "brought": last_import(session.state),
             }
             return self.render(request, "import.html", here="import", session=session, **values)
 
@@ -278,7 +281,9 @@ class Pages:
 
         @router.get("/new")
         def new(request: Request) -> Response:
-            return self.render(request, "new.html", here="new", goals=goal_choices(None), more=more_settings(None))
+            return self.render(
+                request, "new.html", here="new", goals=goal_choices(None), more=more_settings(None), purposes=PURPOSES
+            )
 
 
 def _typeset(value: Any) -> Any:

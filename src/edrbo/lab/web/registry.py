@@ -10,6 +10,7 @@ cannot be served is listed with the reason, and holds up nothing else.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import threading
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from edrbo.errors import EdrboError, StudyError
+from edrbo.errors import EdrboError, ExistsAlreadyError, StudyError, UnknownStudyError
 from edrbo.lab.config import Description, read_toml, write_toml
 from edrbo.lab.files import LARGEST_DESCRIPTION, FileKind, file_kind, is_url, read_file
 from edrbo.lab.store.event_store import EventStore
@@ -31,6 +32,7 @@ log = logging.getLogger("edrbo.lab.web")
 
 Opener = Callable[[], Study]
 Found = list[tuple[str, Opener]]
+NOBODY = ""  # who enters something says so: it is never signed with the login of the server
 LONGEST = 60  # characters of a name in an address
 MOST_FILES = 1000  # of a folder
 MOST_SECONDS = 5.0  # for one look at a folder; what is left is looked at the next time
@@ -86,7 +88,7 @@ class StudyRegistry:
     def open(self, word: str) -> Study:
         with self._lock:
             if word not in self._found:
-                raise StudyError("there is no such study here", "choose one from the list")
+                raise UnknownStudyError("there is no such study here", "choose one from the list")
             _, opener = self._found[word]
         return opener()
 
@@ -106,16 +108,17 @@ class StudyRegistry:
 
     def create(self, name: str, settings: Settings) -> str:
         """Make a study and give its word; sent twice, it is made once."""
+        self.look()  # another server may have made it just now
         there = next((word for word, known in self.names().items() if known == name), None)
         if there is not None:
             state = self.open(there).state
             if not state.history and not settings.differences(state.settings):
                 return there
-            raise StudyError(f"there is a study {name!r} already", "choose another name")
+            raise ExistsAlreadyError(f"there is a study {name!r} already", "choose another name")
         if self._kind in ("folder", "toml"):
             self._describe(name, settings)
         else:
-            Study.open_with(self.where, settings, name=name)
+            Study.open_with(self.where, settings, name=name, by=NOBODY)
         self.look()
         return next(word for word, known in self.names().items() if known == name)
 
@@ -195,10 +198,12 @@ class StudyRegistry:
     _made: tuple[Path, ...] = ()
 
     def _describe(self, name: str, settings: Settings) -> None:
-        path = self._folder() / f"{word_of(name)}.toml"
+        tries = (word_of(name) if k == 1 else f"{word_of(name)}-{k}" for k in itertools.count(1))
+        paths = (self._folder() / f"{word}.toml" for word in tries)
+        path = next(path for path in paths if not path.exists() and not path.with_suffix(".db").exists())
         write_toml(path, path.with_suffix(".db").name, name, settings)
         try:
-            read_toml(path).open()
+            Study.described(read_toml(path))
         except EdrboError:
             path.unlink()
             raise
@@ -243,17 +248,17 @@ def _described(path: Path, description: Description) -> tuple[str, Opener]:
 
     def opener() -> Study:
         if not is_url(description.storage) and not Path(description.storage).exists():
-            return description.open()
+            return Study.described(description, by=NOBODY)
         try:
-            return Study.open_with(description.storage, None, name=description.name)
+            return Study.open_with(description.storage, None, name=description.name, by=NOBODY)
         except StudyError:
-            return description.open()
+            return Study.described(description, by=NOBODY)
 
     return description.name, opener
 
 
 def _opener(where: str, name: str) -> Opener:
-    return lambda: Study.open_with(where, None, name=name)
+    return lambda: Study.open_with(where, None, name=name, by=NOBODY)
 
 
 def word_of(name: str) -> str:

@@ -9,7 +9,8 @@ token       needed unless the server listens on this machine alone; in a cookie 
             That of a person says what they may do, and signs what they enter
 writes      must come from our own pages, and carry a value that only these can read, bound to the browser's cookie;
             so must, or be sent by one of our pages, what makes the server compute
-size, time  bodies are limited in bytes and in seconds, requests in number; an address also in secrets it may guess
+size, time  bodies are limited in bytes and in seconds, requests in number; an address also in secrets it may guess.
+            What is computed for a request ends when its time is up, or when its asker is gone
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from edrbo.cancellation import cancellable
+from edrbo.errors import StoppedError
 from edrbo.lab.web.problem import problem_body
 from edrbo.lab.web.tokens import Person, Role, Tokens
 
@@ -45,6 +48,7 @@ SAFE = ("GET", "HEAD")
 LARGEST_BODY = 64 * 1024
 LARGEST_IMPORT = 4 * 1024 * 1024
 SECONDS_FOR_BODY = 20.0
+SECONDS_FOR_ANSWER = 120.0  # of computing; what may take longer is a job
 SECONDS_FOR_GOODBYE = 1.0
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -96,6 +100,7 @@ class Rules:
     writes: Allowance = field(default_factory=lambda: Allowance(60.0, 300.0))
     guesses: Guesses = field(default_factory=lambda: Guesses(Allowance(0.1, 10.0)))  # wrong tokens
     body_seconds: float = SECONDS_FOR_BODY
+    answer_seconds: float = SECONDS_FOR_ANSWER
 
     def cross_site(self, session: str) -> str:
         """The value that our own pages send along with what they write."""
@@ -155,7 +160,7 @@ class SecurityMiddleware:
             limit = LARGEST_IMPORT if scope["path"].endswith("/import") else LARGEST_BODY
             body = await self._read(receive, headers, limit)
             with self._one_more(scope["edrbo"]["who"]):
-                await self._app(scope, _replay(body, receive), send)
+                await self._answer(scope, body, receive, send)
         except Refused as problem:
             await refuse(scope, receive, send, problem)
 
@@ -241,6 +246,31 @@ class SecurityMiddleware:
             if not self._busy[who]:
                 del self._busy[who]
 
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """What the application computes in the request's own thread is stopped at its next checkpoint, if that is no
+        longer wanted; nothing of it is stored then."""
+        gone, end = asyncio.Event(), time.monotonic() + self._rules.answer_seconds
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            gone.set()
+
+        def reason_to_stop() -> StoppedError | None:
+            if gone.is_set():
+                return StoppedError("nobody waits for this any more")
+            if time.monotonic() > end:
+                hint = "send less at once, or try again when the server has less to do"
+                return StoppedError(f"this took longer than {self._rules.answer_seconds:g} seconds", hint)
+            return None
+
+        watching = asyncio.create_task(watch())
+        try:
+            with cancellable(reason_to_stop):
+                await self._app(scope, _replay(body, gone), send)
+        finally:
+            watching.cancel()
+
     async def _read(self, receive: Receive, headers: dict[str, str], limit: int) -> bytes:
         too_large = Refused(413, "this is too large", f"at most {limit // 1024} kB can be sent")
         length = headers.get("content-length", "0")
@@ -324,13 +354,15 @@ def _cookies(text: str) -> dict[str, str]:
     return {name: part.value for name, part in jar.items()}
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes, gone: asyncio.Event) -> Receive:
+    """What was read already, and after it that the asker is gone."""
     sent = False
 
     async def again() -> Message:
         nonlocal sent
         if sent:
-            return await receive()
+            await gone.wait()
+            return {"type": "http.disconnect"}
         sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 

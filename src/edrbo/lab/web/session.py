@@ -14,6 +14,7 @@ from edrbo.lab.study import Study
 from edrbo.lab.web.jobs import Job, Threads, Worker
 from edrbo.lab.web.registry import StudyRegistry
 from edrbo.records import events as e
+from edrbo.records.run import Suggestion
 from edrbo.records.state import State
 
 LOOK_AGAIN = 2.0  # seconds until a place is searched for new studies again
@@ -107,14 +108,25 @@ class StudySession:
         self._inference.by = by or self.study.by
         return self._inference
 
-    def ask(self, key: str, count: int, context_distribution: Mapping[str, Any], by: str | None, who: str) -> Job:
+    def ask(self, key: str, count: int, request: Mapping[str, Any], by: str | None, who: str) -> Job:
+        """``request``: what else ``Study.ask`` is to know."""
+
         def do() -> list[dict[str, Any]]:
-            found = self.inference(by).ask(count, **context_distribution)
+            found = self.inference(by).ask(count, **request)
             self.prepare()
-            return [{"id": one.id, "design": one.design, "cost": one.cost} for one in found]
+            return [_suggestion_of(one) for one in found]
 
         words = "the next suggestion" if count == 1 else f"the next {count} suggestions"
         return self.worker.submit(f"ask {key}", "ask", words, do, who)
+
+    def claim(self, key: str, stale_after: float, who: str) -> Job:
+        """Take up a suggestion that nobody seems to evaluate; none, if there is none."""
+
+        def do() -> list[dict[str, Any]]:
+            found = self.inference().claim(stale_after=stale_after)
+            return [] if found is None else [_suggestion_of(found)]
+
+        return self.worker.submit(f"claim {key}", "ask", "a suggestion that waits", do, who)
 
     def prepare(self) -> None:
         """If that is wanted: with one run being made, work out the next, which cannot know how this one ends."""
@@ -135,8 +147,15 @@ class StudySession:
 
         self.worker.submit(f"prepare {_mark(state.history)}", "prepare", "the suggestion after this one", do)
 
-    def answer(self, context: Mapping[str, float] | None, who: str, goal: str | None = None) -> Job:
-        """The recommendation for the learned distribution, or for one context; of several main outcomes the front."""
+    def answer(
+        self,
+        context: Mapping[str, float] | None,
+        who: str,
+        goal: str | None = None,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> Job:
+        """The recommendation for the learned distribution, or for one context; of several main outcomes the front.
+        ``fixed`` are settings that are held."""
         from edrbo.lab.web.answer import answer_of, front_of
 
         if self.study.settings.has_front and goal is not None:
@@ -144,12 +163,13 @@ class StudySession:
 
         def think() -> dict[str, Any]:
             inference = self.inference()
-            return (
-                front_of(inference, context) if self.study.settings.has_front else answer_of(inference, context, goal)
-            )
+            if self.study.settings.has_front:
+                return front_of(inference, context, fixed)
+            return answer_of(inference, context, goal, fixed)
 
-        mark = "" if context is None else repr(sorted(context.items()))
-        key = f"answer {self.evidence(self.state)} {mark}{'' if goal is None else f' {goal!r}'}"
+        marks = [repr(sorted(part.items())) for part in (context, fixed) if part]
+        key = f"answer {self.evidence(self.state)} {' '.join(marks)}{'' if goal is None else f' {goal!r}'}"
+        key += " held" * bool(fixed)
         return self.worker.submit(key, "answer", "the answer", think, who)
 
     def predict(
@@ -222,6 +242,10 @@ class StudySessions:
                 )
             return self._sessions[word]
 
+    def stop(self) -> None:
+        """The server ends."""
+        self._threads.stop()
+
     def reachable(self) -> bool:
         """Whether the place of the studies can be read; looked up at most every other second."""
         with self._lock:
@@ -242,6 +266,10 @@ class StudySessions:
                 with suppress(EdrboError):  # what was found before is still shown, and says what is wrong when opened
                     self.places.look()
         return self.places.names()
+
+
+def _suggestion_of(one: Suggestion) -> dict[str, Any]:
+    return {"id": one.id, "design": one.design, "cost": one.cost}
 
 
 def _with_key(state: State, key: str) -> e.Event | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edrbo.errors import EdrboError, StudyError
-from edrbo.lab.tables.csv_import import Import, Progress, plan_table, store_plan
+from edrbo.lab.tables.csv_import import Import, Progress, as_one_table, plan_table, store_plan
 from edrbo.lab.tables.sheet import Sheet, make_sheet, sheet_of_text
 from edrbo.lab.tables.table_row import NOTED, match_columns, target_of, targets
 from edrbo.lab.web import bodies
@@ -142,7 +142,7 @@ def _sound(found: Preview) -> Import:
 
 
 def _stamped(plan: Import, body: bodies.Import) -> list[Any]:
-    return [
-        replace(event, by=event.by or body.by or None, note=event.note or body.note or None, key=f"{body.key}-{k}")
-        for k, event in enumerate(plan.events)
+    events = [
+        replace(event, by=event.by or body.by or None, note=event.note or body.note or None) for event in plan.events
     ]
+    return as_one_table(events, body.key)

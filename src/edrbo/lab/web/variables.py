@@ -19,6 +19,8 @@ from edrbo.lab.entry import (
 )
 from edrbo.lab.web import bodies
 from edrbo.records.settings import Settings
+from edrbo.records.state import State
+from edrbo.records.suggested_ranges import SuggestedRanges, keeping_runs
 from edrbo.space import Categorical, Integer, Real, Space
 
 KINDS = {"real": "a number", "integer": "a whole number", "categorical": "one of several"}
@@ -122,15 +124,18 @@ def read_new(body: bodies.New) -> Settings:
     return Settings(read_space(body.design, body.context, body.constraints), **choices)
 
 
-def read_amendment(body: bodies.Amend, settings: Settings) -> dict[str, Any]:
+def read_amendment(body: bodies.Amend, state: State) -> dict[str, Any]:
     """The settings that change, as ``amend`` takes them; new variables have the values of older runs as defaults."""
     changed: dict[str, Any] = {}
+    settings = state.settings
     if body.design is not None or body.context is not None or body.constraints is not None:
-        old = settings.space
-        design = body.design if body.design is not None else _as_bodies(old.design)
+        old, suggested = settings.space, SuggestedRanges.of(settings.space)
+        design = body.design if body.design is not None else _as_bodies(suggested.design)
         context = body.context if body.context is not None else _as_bodies(old.context)
-        constraints = body.constraints if body.constraints is not None else constraints_of(old)
-        space = read_space(design, context, constraints, old)
+        constraints = body.constraints if body.constraints is not None else suggested.constraints
+        wanted = read_space(design, context, constraints, old)
+        texts = [constraint.text for constraint in wanted.constraints]
+        space = keeping_runs(state, wanted.design, wanted.context, texts)
         if space != old:
             changed["space"] = space.to_dict()
     if body.goal is not None and body.goal.strip() and body.goal.strip() != settings.goal.to_text():

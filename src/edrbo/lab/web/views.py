@@ -15,6 +15,7 @@ from edrbo.lab.entry import read_context, read_design
 from edrbo.lab.web.session import StudySession
 from edrbo.lab.web.variables import constraints_of, describe_variable
 from edrbo.records import events as e
+from edrbo.records.change_point import process_change
 from edrbo.records.descriptions import (
     STATUSES as RUN_STATUSES,
 )
@@ -36,9 +37,10 @@ from edrbo.records.reducer import undone
 from edrbo.records.run import Run
 from edrbo.records.sanity import implausible
 from edrbo.records.state import State, spending
+from edrbo.records.suggested_ranges import SuggestedRanges, describe_range
 from edrbo.space import Space
 from edrbo.space.variables import number_text
-from edrbo.text import Fact, range_text
+from edrbo.text import Fact, change_text, range_text
 
 LATEST = 3  # results on the first screen
 WINDOW = 200  # runs on one page of the list
@@ -56,6 +58,17 @@ def variables_of(space: Space) -> dict[str, list[Any]]:
         "context": [describe_variable(name, variable) for name, variable in space.context.items()],
         "constraints": constraints_of(space),
     }
+
+
+def suggested_of(space: Space) -> dict[str, list[Any]]:
+    """The same with the ranges and levels that are suggested, and what else must hold."""
+    suggested = SuggestedRanges.of(space)
+    narrowed = {name for name, variable in suggested.design.items() if variable != space.design[name]}
+    settings = [
+        {**describe_variable(name, variable), "about": describe_range(space, name) if name in narrowed else ""}
+        for name, variable in suggested.design.items()
+    ]
+    return {**variables_of(space), "design": settings, "constraints": suggested.constraints}
 
 
 def run_rows(state: State, runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -256,6 +269,13 @@ def glance(state: State) -> list[Fact]:
     return facts
 
 
+def change_of(state: State) -> list[Fact]:
+    """Since when the process is another, if there is a sign of it."""
+    change = process_change(state)
+    text = "" if change is None else change_text(state.settings, change)
+    return [] if change is None else [Fact("the process", f"another since run {change.run}?", text)]
+
+
 def expected_of(state: State, run: Run) -> str:
     """What the result of a run that is being tried is expected to be; empty where no model chose it."""
     found = run.outcome_forecast
@@ -366,6 +386,12 @@ def context_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] |
     if missing:
         raise InvalidContextError(f"{missing[0]!r} is missing", "name every context variable, or none")
     return read_context(space, given)
+
+
+def fixed_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any] | None:
+    """The settings that ``?fixed.NAME=VALUE`` holds; None without any."""
+    given = {name.removeprefix("fixed."): part for name, part in query.items() if name.startswith("fixed.")}
+    return read_design(space, given) if given else None
 
 
 def design_of_query(space: Space, query: Mapping[str, str]) -> dict[str, Any]:

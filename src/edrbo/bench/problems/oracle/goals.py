@@ -1,9 +1,9 @@
 """The exact value and optimum of every goal on a problem, in either direction.
 
     Expected            the problem's own expectation
-    MeanSd, Hit         means of f and f² by Gauss–Legendre quadrature and the atoms
+    MeanSd, TargetLoss  means of f and f² by Gauss–Legendre quadrature and the atoms
     CVaR, Quantile,     from the distribution of f over contexts (:mod:`edrbo.bench.problems.oracle.goals`)
-    Reach, Within
+    ProbabilityBetterThan, ProbabilityWithin
     WorstCase           the least f on a fine lattice of the box, and on finer ones around the best point
     Robust              the dual of the worst distribution in a Wasserstein ball
                         (:mod:`edrbo.bench.problems.oracle.robust`)
@@ -100,7 +100,7 @@ def _line(context_distribution: Clipped, breaks: tuple[float, ...], size: int) -
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class OutcomeSpread:
     """f of one design as a mixture of even spreads: ``centers`` ± ``halves`` with ``masses``, (m,) each."""
 
     centers: Array
@@ -147,7 +147,7 @@ class Spread:
                 below = part.centers + part.halves < low
                 wanted -= float(part.masses[below].sum())
                 kept = ~below & (part.centers - part.halves <= np.nextafter(high, np.inf))
-                part = Spread(part.centers[kept], part.halves[kept], part.masses[kept])
+                part = OutcomeSpread(part.centers[kept], part.halves[kept], part.masses[kept])
         return high
 
     def tail_mean(self, share: float) -> float:
@@ -156,7 +156,7 @@ class Spread:
         return level - self.mean_below(level) / share
 
 
-def spread_of(values: Array, cells: Cells) -> Spread:
+def spread_of(values: Array, cells: Cells) -> OutcomeSpread:
     """The spread of f from its values (m_1 ⋯ m_d_c,) at the cells' centers."""
     shape = tuple(len(line) for line in cells.centers)
     table = values.reshape(shape)
@@ -165,7 +165,7 @@ def spread_of(values: Array, cells: Cells) -> Spread:
         if len(line) > 1:
             slope = np.gradient(table, line, axis=axis)
             variance += (slope * widths.reshape([-1 if k == axis else 1 for k in range(len(shape))])) ** 2 / 12
-    return Spread(values, np.sqrt(3 * variance).reshape(-1), cells.masses)
+    return OutcomeSpread(values, np.sqrt(3 * variance).reshape(-1), cells.masses)
 
 
 # For one, two, three context variables: (panels, nodes a panel) of the quadrature rule, points a line of the lattice.
@@ -175,7 +175,7 @@ ZOOMS, ZOOM_POINTS = 4, 17
 STARTS, LAST = 6, 2  # designs that are polished roughly, and then exactly
 SEARCH = {1: 14, 2: 10, 3: 8}  # quasi-random designs, as powers of two
 POPULATION = {1: 100, 2: 40, 3: 40}  # of differential evolution
-FEWEST, FEW = 8, 40  # of both with more of them
+POPULATION_FEWEST, POPULATION_OTHERWISE = 8, 40  # of both with more of them
 APART = 0.01  # between designs that are polished: less than a ripple of Ackley's function
 
 
@@ -252,13 +252,13 @@ def _mirrored(problem: Problem, sign: float) -> Problem:
     return problem if sign > 0 else problem.mirrored()
 
 
-def _spread(problem: Problem, x: Array, sign: float, rough: bool) -> Spread:
+def _spread(problem: Problem, x: Array, sign: float, rough: bool) -> OutcomeSpread:
     assert isinstance(problem.context_distribution, Product)
     cells = cells_of(problem.context_distribution, problem.breaks, rough)
     return spread_of(sign * problem.over_grid(x, cells.centers)[0], cells)
 
 
-def _of_spread(goal: Goal, spread: Spread, sign: float) -> float:
+def _of_spread(goal: Goal, spread: OutcomeSpread, sign: float) -> float:
     """The value of a goal that looks at the distribution of f alone; ``spread`` is that of sign·f."""
     match goal:
         case CVaR(level=level):
@@ -379,10 +379,10 @@ def _search(problem: Problem, goal: Goal, direction: Direction) -> Array:
         return np.asarray(sense * _value(problem, goal, x[None], direction)[0])
 
     known = _mirrored(problem, sign_of(direction)).x_star
-    designs = np.vstack([quasi_random_designs(problem.d_x, SEARCH.get(problem.d_c, FEWEST)), known])
+    designs = np.vstack([quasi_random_designs(problem.d_x, SEARCH.get(problem.d_c, POPULATION_FEWEST)), known])
     starts = [known, *_select_diverse(designs, many(designs))]
     if problem.d_x > 1:
-        starts.append(evolve(many, problem.d_x, POPULATION.get(problem.d_c, FEW)))
+        starts.append(evolve(many, problem.d_x, POPULATION.get(problem.d_c, POPULATION_OTHERWISE)))
     ends = [polish(roughly, start, 100 * problem.d_x)[0] for start in starts]
     ranked = sorted(ends, key=lambda x: -float(exactly(x)))
     found = [polish(exactly, x, 40 * problem.d_x, size=5e-3) for x in ranked[:LAST]]

@@ -69,7 +69,7 @@ def transported_loss(
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TransportGrid:
     """What does not depend on the design. ``kept`` nodes of the tensor rule are the ``sources`` (m, d_c) of mass
     ``weights`` (m,); ``corners`` (k, d_c) are coarse points of the lattice, ``distance`` (m, k) away.
     """
@@ -88,7 +88,7 @@ class Plan:
 
 
 @lru_cache(maxsize=8)
-def _plan(context_distribution: Product, breaks: tuple[float, ...], effort: Effort) -> Plan:
+def _plan(context_distribution: Product, breaks: tuple[float, ...], effort: Effort) -> TransportGrid:
     rules = [component.quadrature(breaks, effort.panels, effort.order) for component in context_distribution.components]
     nodes, weights = tensor_rule(rules)
     kept = np.flatnonzero(weights > NEGLIGIBLE * weights.max())
@@ -97,14 +97,14 @@ def _plan(context_distribution: Product, breaks: tuple[float, ...], effort: Effo
     sources = nodes[kept]
     distance = np.sqrt(((sources[:, None, :] - corners / (effort.side - 1)) ** 2).sum(-1))
     mass = weights[kept] / weights[kept].sum()
-    return Plan(tuple(line for line, _ in rules), kept, sources, mass, effort, corners, distance)
+    return TransportGrid(tuple(line for line, _ in rules), kept, sources, mass, effort, corners, distance)
 
 
 def _all_pairs(lines: Sequence[Integers]) -> Integers:
     return np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(lines))
 
 
-def _loss_of_one(over_grid: OverGrid, plan: Plan, x: Array, radius: float) -> float:
+def _loss_of_one(over_grid: OverGrid, plan: TransportGrid, x: Array, radius: float) -> float:
     """The loss of one design (1, d_x)."""
     d_c = plan.sources.shape[1]
     staying = over_grid(x, plan.lines)[0, plan.kept]
@@ -121,7 +121,7 @@ def _loss_of_one(over_grid: OverGrid, plan: Plan, x: Array, radius: float) -> fl
     return mean - min(mean, maximize_concave(dual, scale / radius, TOLERANCE * scale))
 
 
-def _best_moves(plan: Plan, table: Array, staying: Array, price: float) -> tuple[Array, Array]:
+def _best_moves(plan: TransportGrid, table: Array, staying: Array, price: float) -> tuple[Array, Array]:
     """min over c' of f(x, c') + price·‖c − c'‖ for every source, and how far its mass moves: (m,), (m,)."""
     effort = plan.effort
     coarse = table[tuple(plan.corners.T)]
@@ -139,13 +139,13 @@ def _best_moves(plan: Plan, table: Array, staying: Array, price: float) -> tuple
     return np.where(stays, staying, cost), np.where(stays, 0.0, moved)
 
 
-def _cost(plan: Plan, table: Array, places: Integers, price: float) -> tuple[Array, Array]:
+def _cost(plan: TransportGrid, table: Array, places: Integers, price: float) -> tuple[Array, Array]:
     """f + price·distance and the distance at lattice points (m, k, d_c) for the m sources: (m, k) each."""
     distance = np.sqrt(((places / (plan.effort.side - 1) - plan.sources[:, None, :]) ** 2).sum(-1))
     return table[tuple(np.moveaxis(places, -1, 0))] + price * distance, distance
 
 
-def _below_the_lattice(plan: Plan, table: Array, place: Integers, cost: Array, price: float) -> Array:
+def _below_the_lattice(plan: TransportGrid, table: Array, place: Integers, cost: Array, price: float) -> Array:
     """How far the cost falls between lattice points, by the parabola through three of them along each axis."""
     fall = np.zeros_like(cost)
     for axis in np.eye(place.shape[1], dtype=np.int64):

@@ -1,7 +1,7 @@
-"""Searches for best designs, which take from a moment to minutes: told of as they begin, and kept on disk.
+"""Searches for best designs, which take from a moment to minutes: announced as they begin, and kept on disk.
 
 Outside of ``remembering`` a search is just made. Within, what was found for the same problem (by its values), question
-and code is read from a folder of the user's, and who waits is told of every search that has to be made.
+and code is read from a folder of the user's, and who waits hears of every search that has to be made.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any
 
 from edrbo.bench.problems.oracle.distributions import Product, clipped_normal, iid, uniform
 from edrbo.bench.problems.portfolio.data import PortfolioData, data_path, read_portfolio_data, user_data_directory
-from edrbo.bench.problems.portfolio.surrogate import D_X, PUBLISHED, Hyperparameters, PortfolioSurrogate
+from edrbo.bench.problems.portfolio.surrogate import D_X, PUBLISHED, PortfolioHyperparameters, PortfolioSurrogate
 from edrbo.bench.problems.problem import Problem
 
 SHIPPED_FIT = Path(__file__).parent / "data_files" / "portfolio.json"
@@ -62,7 +62,7 @@ def _portfolio(name: str, path: Path, modified: int) -> Problem:
 def _surrogate(path: Path, modified: int) -> tuple[PortfolioSurrogate, dict[str, Any], str]:
     table = read_portfolio_data(path)
     record = fit_record(table)
-    hyperparameters = Hyperparameters(
+    hyperparameters = PortfolioHyperparameters(
         **{**record["hyperparameters"], "lengthscales": tuple(record["hyperparameters"]["lengthscales"])}
     )
     return PortfolioSurrogate.of(table, hyperparameters), record, provenance(table, record)

@@ -27,7 +27,7 @@ D_X = 3
 
 
 @dataclass(frozen=True)
-class Hyperparameters:
+class PortfolioHyperparameters:
     """Of the kernel and the mean, on outputs standardized with ``output_mean`` and ``output_sd``."""
 
     lengthscales: tuple[float, ...]
@@ -38,7 +38,7 @@ class Hyperparameters:
 
 
 # Those of the published problem, for the original 3,000 evaluations.
-PUBLISHED = Hyperparameters(
+PUBLISHED = PortfolioHyperparameters(
     lengthscales=(0.1043747, 2.836797, 0.1289441, 0.2533536, 0.7843871),
     noise=0.01901184,
     mean=-0.5037033,
@@ -62,13 +62,13 @@ class PortfolioSurrogate:
 
     designs: Array
     contexts: Array
-    hyperparameters: Hyperparameters
+    hyperparameters: PortfolioHyperparameters
     # α·sd of the posterior mean Σ α_i k(·, z_i), in the units of the outputs.
     coefficients: Array
     _context_factors: dict[Product, Array] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
-    def of(data: PortfolioData, hyperparameters: Hyperparameters) -> PortfolioSurrogate:
+    def of(data: PortfolioData, hyperparameters: PortfolioHyperparameters) -> PortfolioSurrogate:
         """Condition on the data: one Cholesky factorization."""
         from scipy.linalg import cho_factor, cho_solve
 
@@ -138,7 +138,7 @@ LENGTHSCALE_BOUNDS = (0.01, 20.0)
 NOISE_BOUNDS = (1e-5, 1.0)
 
 
-def fit_portfolio_surrogate(data: PortfolioData, max_rows: int = 1_000, seed: int = 0) -> Hyperparameters:
+def fit_portfolio_surrogate(data: PortfolioData, max_rows: int = 1_000, seed: int = 0) -> PortfolioHyperparameters:
     """Maximize the marginal likelihood on all rows, or on a seeded subsample of ``max_rows`` of them.
 
     Outputs are standardized with all rows; the constant mean is profiled out (generalized least squares).
@@ -168,7 +168,7 @@ def fit_portfolio_surrogate(data: PortfolioData, max_rows: int = 1_000, seed: in
         raise InvalidValueError("The surrogate of the portfolio data could not be fitted.")
     _, _, mean = negative_log_likelihood(end.x, inputs, outputs)
     found = np.exp(end.x)
-    return Hyperparameters(tuple(found[:d].tolist()), float(found[d]), mean, output_mean, output_sd)
+    return PortfolioHyperparameters(tuple(found[:d].tolist()), float(found[d]), mean, output_mean, output_sd)
 
 
 def _logs(bounds: tuple[float, float]) -> tuple[float, float]:

@@ -124,7 +124,7 @@
     confirmed.disabled = true;
     const stored = await send(true);
     if (!stored) return look();
-    edrbo.say(`Stored: ${stored.words}`);
+    edrbo.say(`Stored: ${stored.words}`, { ref: "table" });
     location.href = form.dataset.after;
   });
   const anew = () => {

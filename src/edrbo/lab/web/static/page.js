@@ -37,7 +37,7 @@
   function collect(form) {
     const body = Object.create(null);
     for (const input of form.elements) {
-      if (!input.name || input.disabled || input.dataset.goalKind !== undefined) continue;
+      if (!input.name || input.disabled || input.tagName === "FIELDSET" || input.dataset.goalKind !== undefined) continue;
       if (input.type === "checkbox" && !input.checked) continue;
       let value = input.dataset.integer !== undefined ? parseInt(input.value, 10) : input.value.trim();
       if (input.dataset.true !== undefined) value = true;
@@ -70,6 +70,8 @@
     if (form.dataset.variables !== undefined) {
       for (const role of ["design", "context"]) body[role] = variables(form, role);
     }
+    const lines = outcomes(form, body);
+    if (lines.length) body.outcomes = lines;
     return body;
   }
 
@@ -82,6 +84,29 @@
     if (same && inputs.every((input) => input.value === input.defaultValue)) return "";
     const per = numbers && numbers.dataset.perCent !== undefined ? 100 : 1;
     return [kind.value, inputs.map((input) => Number((number(input.value) / per).toPrecision(12))).join(",")].filter(Boolean).join(":");
+  }
+
+  // What each of several results is for, a line each, the main one first; none where there is one result.
+  function outcomes(form, body) {
+    const set = form.querySelector("[data-outcomes]");
+    if (!set) return [];
+    const lines = [];
+    for (const row of set.querySelectorAll("[data-outcome]")) {
+      const of = Object.fromEntries(Array.from(row.querySelectorAll("[data-of]"), (one) => [one.dataset.of, one.value.trim()]));
+      if (!of.name) continue;
+      const unit = of.unit ? `,unit=${of.unit}` : "";
+      const limit = of.purpose === "upper" || of.purpose === "lower";
+      const share = Number((number(of.share || "95") / 100).toPrecision(12));
+      lines.push(limit ? `${of.name}=limit,${of.purpose}=${of.number.replace(",", ".")},probability=${share}${unit}` : `${of.name}=${of.purpose}${unit}`);
+    }
+    if (!lines.length || set.dataset.main === undefined && !form.querySelector("#outcome")) return lines;
+    const main = set.dataset.main || `${body.outcome || "value"}=${body.direction || "maximize"}${body.unit ? `,unit=${body.unit}` : ""}`;
+    return [main, ...lines];
+  }
+
+  function limits(row) {
+    const purpose = row.querySelector('[data-of="purpose"]').value;
+    for (const one of row.querySelectorAll(".of-limit")) one.hidden = purpose === "maximize" || purpose === "minimize";
   }
 
   function variables(form, role) {
@@ -256,7 +281,8 @@
     button.disabled = true;
     const study = document.body.dataset.study;
     const key = (button.dataset.key = button.dataset.key || edrbo.key());
-    const body = { key, ref: button.dataset.undo, by: edrbo.by() };
+    const which = button.dataset.undo === "table" ? { table: true } : { ref: button.dataset.undo };
+    const body = { key, ...which, by: edrbo.by() };
     const answer = await edrbo.post(`/api/v1/studies/${study}/undo`, body);
     edrbo.say(answer.ok ? `Undone: ${answer.body.words}` : answer.body.title || "The server does not answer.");
     if (answer.ok) location.reload();
@@ -272,8 +298,13 @@
     const button = document.getElementById("who");
     const dialog = document.getElementById("name-dialog");
     const field = document.getElementById("name-field");
-    const show = () => { button.textContent = edrbo.by() || "Who are you?"; };
-    button.addEventListener("click", () => { field.value = edrbo.by() || ""; dialog.showModal(); });
+    const show = () => {
+      button.textContent = edrbo.by() || "Who are you?";
+      for (const one of document.querySelectorAll(".nameless")) one.hidden = Boolean(edrbo.by());
+    };
+    const ask = () => { field.value = edrbo.by() || ""; dialog.showModal(); };
+    button.addEventListener("click", ask);
+    for (const one of document.querySelectorAll("[data-who]")) one.addEventListener("click", ask);
     dialog.addEventListener("close", () => {
       if (dialog.returnValue === "keep") localStorage.setItem("edrbo-by", field.value.trim());
       show();
@@ -308,6 +339,7 @@
     const input = event.target;
     if (input.dataset.submits !== undefined) input.form.submit();
     if (input.dataset.part === "kind") kinds(input.closest(".variable"));
+    if (input.dataset.of === "purpose") limits(input.closest("[data-outcome]"));
     if (input.dataset.goalKind !== undefined) {
       for (const one of input.closest("[data-goal]").querySelectorAll("[data-goal-of]")) one.hidden = one.dataset.goalOf !== input.value;
     }
@@ -348,6 +380,13 @@
       field.value = target.dataset.value;
       if (field.dataset.number !== undefined) look(field);
     }
+    if (target.dataset.moreOutcome !== undefined) {
+      const next = target.closest("[data-outcomes]").querySelector("[data-outcome][hidden]");
+      if (next) {
+        next.hidden = false;
+        next.querySelector("input").focus();
+      }
+    }
     if (target.dataset.more) {
       const next = target.form.querySelector(`[data-variable="${target.dataset.more}"][hidden]`);
       if (next) {
@@ -370,6 +409,7 @@
 
   names();
   document.querySelectorAll(".variable").forEach(kinds);
+  document.querySelectorAll("[data-outcome]").forEach(limits);
   queue.show();
   showSaid();
   queue.send();

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from edrbo.records.state import State
 
 
-MOST = 20  # rows that are named
+KINDS = (".csv", ".txt", ".xlsx")
+ROWS_NAMED = 20  # rows that are named
 
 
 def import_table(
-    file: Annotated[Path, typer.Argument(help="A .csv, .tsv or .xlsx file: a column per variable, and `value`.")],
+    file: Annotated[Path, typer.Argument(help="A .csv, .tsv or .xlsx file: a column per setting, condition, result.")],
     study: StudyOption = None,
     name: NameOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be taken in.")] = False,
@@ -34,7 +35,7 @@ def import_table(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in runs and contexts from a table. All rows are checked first; one that cannot be means none is taken.
+    """Take in runs and conditions from a table. All rows are checked first; one that cannot be means none is taken.
 
     Rows that are known already are passed over, a row with the number of a pending suggestion completes it, and columns
     that are nobody's become notes.
@@ -73,10 +74,10 @@ def _print_wrong(plan: Import) -> None:
     rest = plan.wrong[1:]
     if wants_json() or not rest:
         return
-    for one in rest[:MOST]:
+    for one in rest[:ROWS_NAMED]:
         say(f"{one.problem.message}" + (f" ({one.problem.hint})" if one.problem.hint else ""), style="yellow", err=True)
-    if len(rest) > MOST:
-        say(f"{len(rest) - MOST} more rows cannot be read", style="yellow", err=True)
+    if len(rest) > ROWS_NAMED:
+        say(f"{len(rest) - ROWS_NAMED} more rows cannot be read", style="yellow", err=True)
 
 
 def _doubt(line: int, text: str) -> str:
@@ -114,35 +115,41 @@ def export(
     study: StudyOption = None,
     name: NameOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Everything, in columns for programs: importing it gives it back exactly.")
+    ] = False,
     to: Annotated[
         str | None,
         typer.Option(help="`optuna`: FILE is a database URL or a journal file, for optuna-dashboard to show."),
     ] = None,
 ) -> None:
-    """Write everything as a table; `edrbo import` gives it back exactly."""
+    """Write the runs as a table to read and to calculate with; with --exact everything, to be imported again."""
     from edrbo.lab.files import new_file
-    from edrbo.lab.tables.csv_export import export_csv
+    from edrbo.lab.tables.csv_export import export_csv, export_plain
     from edrbo.lab.tables.spreadsheet import export_xlsx
     from edrbo.records.descriptions import plural
 
     if file != "-" and to is None:
         check_new(Path(file), force)
+        if Path(file).suffix.lower() not in KINDS:
+            raise StudyError(f"cannot write a table to {file}", f"name a file that ends in {' or '.join(KINDS)}")
+    write = export_csv if exact else export_plain
     with opened(study, name) as opened_study:
         state = opened_study.state_now
         if to is not None:
             _to_optuna(state, opened_study.name, file, to)
             return
         if file == "-":
-            export_csv(state, sys.stdout)
+            write(state, sys.stdout)
             return
         with new_file(Path(file), force=force) as out:
             if file.lower().endswith(".xlsx"):
                 table = io.BytesIO()  # a disk that is full must not meet openpyxl in the middle
-                rows = export_xlsx(state, table)
+                rows = export_xlsx(state, table, exact=exact)
                 out.write(table.getvalue())
             else:
                 text = io.TextIOWrapper(out, encoding="utf-8", newline="")
-                rows = export_csv(state, text)
+                rows = write(state, text)
                 text.flush()
                 text.detach()
     say(f"{plural(rows, 'row')} in {file}")

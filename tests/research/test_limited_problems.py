@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from limited_problems import LimitedProblem, get_limited, limited_names
 
-from edrbo.bench.problems.limited import LimitedProblem, get_limited, limited_names
 from edrbo.bench.problems.oracle.goals import goal_value
 from edrbo.errors import UnknownNameError
 
