@@ -1,12 +1,11 @@
 """A wing section that flies clean and dirty, slow and fast: how thick, how cambered, and where?
 
 Simulator: NeuralFoil, a neural network that was fitted to millions of runs of XFOIL. The shape is one of the NACA
-four-digit family with any digits. The context is the moment of the flight: the angle of attack, the Reynolds number, and
-how clean the surface is (the amplification at which the flow turns turbulent: 9 is a clean wing in calm air, 1 a dirty
-one). The outcome is lift over drag, with an error of one percent; a moment in which the section stalls gives less than
-nothing.
+four-digit family with any digits. The context is the moment of the flight: the angle of attack, the Reynolds number,
+and how clean the surface is (the amplification at which the flow turns turbulent: 9 is a clean wing in calm air, 1 a
+dirty one). The outcome is lift over drag, with an error of one percent.
 
-    python examples/cases/airfoil.py
+    pip install neuralfoil && python examples/cases/airfoil.py
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ inputs. One experiment is a year in the model. The context is what was measured 
 rough the river bed was; levels and widths differ too and are noise to the learner. The outcome is what the year cost,
 damage and upkeep, in units of the damage of an overflow (the cost function of the same paper).
 
-    python examples/cases/dike.py
+    pip install uqtestfuns && python examples/cases/dike.py
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ seasons is noise to the learner. The outcome is what the harvest earns less what
 Designs are for the weather of 1995 to 2014. What they earn in 2080 to 2099 is ``later``: a distribution shift that
 nobody invented.
 
-    python examples/cases/irrigation.py
+    pip install aquacrop && python examples/cases/irrigation.py
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ from case import Case, Context, Design, run
 import edrbo
 
 MODEL = Path(aquacrop.__file__).parent / "data" / "cmip6_woolpit" / "CanESM5"
-PRICE, WATER = (
-    0.75,
-    0.003,
-)  # thousand pounds for a tonne of dry matter (five tonnes of potatoes), for a millimeter on a hectare
+# thousand pounds for a tonne of dry matter (five tonnes of potatoes), and for a millimeter of water on a hectare
+PRICE, WATER = 0.75, 0.003
 THEN, LATER = range(1995, 2015), range(2080, 2100)
 
 SPACE = edrbo.Space(

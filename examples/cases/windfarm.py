@@ -1,11 +1,11 @@
 """Six turbines on a square kilometer: where do the last two go, when the wind comes from anywhere?
 
-Simulator: PyWake of the Technical University of Denmark, with the wake model of Bastankhah and Porté-Agel (2014), the
-turbine V80 and the wind of the offshore park Horns Rev 1. Four turbines stand at the corners; the places of two more are
-the design. The context is the wind of the hour, direction and speed. The outcome is what the six bring that hour. The
-truth is as cheap as a sample: the mean over the wind rose.
+Simulator: PyWake of the Technical University of Denmark, with the wake model of Bastankhah and Porté-Agel (2014),
+the turbine V80 and the wind of the offshore park Horns Rev 1. Four turbines stand at the corners; the places of two
+more are the design. The context is the wind of the hour, direction and speed. The outcome is what the six bring that
+hour. The truth is as cheap as a sample: the mean over the wind rose.
 
-    python examples/cases/windfarm.py
+    pip install py-wake && python examples/cases/windfarm.py
 """
 
 from __future__ import annotations
