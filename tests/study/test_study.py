@@ -28,7 +28,7 @@ from edrbo.errors import (
     UnknownStudyError,
     UnknownSuggestionError,
 )
-from edrbo.lab import Study
+from edrbo.lab import Study, claims
 from edrbo.lab.maintenance import copy
 from edrbo.lab.store import turns
 from edrbo.optimizer.optimizer import Optimizer
@@ -270,7 +270,7 @@ def test_who_was_stopped_holds_others_up_for_a_stated_time(
 
 def test_who_computes_for_long_gives_signs_of_life(where: Path, line: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     study = Study.open(where, line)
-    monkeypatch.setattr(turns, "HEARTBEAT", 0.001)
+    monkeypatch.setattr(claims, "HEARTBEAT", 0.001)
     seen = threading.Event()
     transaction = study._store.database.transaction
 

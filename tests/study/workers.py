@@ -69,7 +69,10 @@ def live(study: Study, count: int, say) -> None:
         pending = [key for key, run in runs.items() if run.status == "pending"]
         dropped = [key for key in reported if runs[key].dropped]
         if kind <= 1 or not (reported or pending):
-            study.ask() if len(pending) < 5 else study.cancel(int(rng.choice(pending)), why="enough")
+            if not pending or rng.random() < 0.7:
+                study.ask()
+            else:
+                study.cancel(int(rng.choice(pending)), why="enough")
         elif pending and (kind <= 3 or not reported):
             study.tell(int(rng.choice(pending)), [0.5], float(rng.normal()))
         elif kind == 4:
