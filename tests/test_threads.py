@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -211,3 +214,21 @@ def test_suggestions_do_not_hang_on_the_callers_threads(monkeypatch: pytest.Monk
     torch.set_num_threads(CALLERS)
     monkeypatch.setenv(VARIABLE, "2")
     assert reported().ask()["x"] == pytest.approx(own["x"], abs=1e-5)
+
+
+def test_every_library_that_is_loaded_later_takes_one_thread_too() -> None:
+    """SciPy has an OpenBLAS of its own, and is loaded where it is used."""
+    code = """
+import numpy, torch
+from threadpoolctl import threadpool_info
+from edrbo.threads import engine_threads
+with engine_threads():
+    pass  # the first call, before SciPy was used
+import scipy.linalg, scipy.optimize
+with engine_threads():
+    print({part["num_threads"] for part in threadpool_info() if part["user_api"] == "blas"})
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    environment.pop("EDRBO_THREADS", None)
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "{1}"

@@ -60,6 +60,8 @@ _numpys = _NumPys()
 
 @cache
 def _libraries() -> Any:
+    """NumPy's and SciPy's, each with an OpenBLAS of its own: one that is loaded later would not be found."""
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
