@@ -7,7 +7,7 @@ from pathlib import Path
 from common import a_study, run, values
 
 file, copy = a_study(), Path("copy.toml")
-run("export", "runs.xlsx", "--study", str(file))
+run("export", "--exact", "runs.xlsx", "--study", str(file))
 run("new", str(copy), "-d", "speed=1:9", "-c", "humidity=0:100")
 run("import", "runs.xlsx", "--study", str(copy))
 assert values(copy) == values(file) == [1 / 3, 1e-300, 2.5]
