@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,7 @@ def test_a_flood_of_output_takes_little_memory(tmp_path: Path, space: Space) -> 
     flood = "import sys\nfor _ in range(150): sys.stdout.write('x' * 10**6)\nprint(); print('{\"value\": 2}')"
     text = f"""
 import resource, sys
+from contextlib import suppress
 from pathlib import Path
 from edrbo.space import Space
 from edrbo.lab import Study
@@ -270,6 +272,7 @@ def test_done_when_the_command_has_ended(study: Study, tmp_path: Path, own_sessi
     """A child in the background holds the output open; one in a session of its own cannot even be ended with it."""
     text = f"""
 import subprocess, sys
+from contextlib import suppress
 from pathlib import Path
 sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
 child = subprocess.Popen(sleeper, start_new_session={own_session})
@@ -305,3 +308,23 @@ def _runs(state: Path) -> bool:
         return state.read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def test_an_interrupt_that_python_drops_is_seen(study: Study, tmp_path: Path) -> None:
+    """An exception of a signal may come while something is imported or collected, where nobody gets it."""
+    runner, begun = Runner(study, python(f"import time; open({str(tmp_path / 'begun')!r}, 'w'); time.sleep(600)")), []
+
+    def dropped() -> None:
+        while not (tmp_path / "begun").exists():
+            os.sched_yield()
+        begun.append(True)
+        with suppress(KeyboardInterrupt):
+            runner.interrupt()
+
+    signaler = threading.Thread(target=dropped)
+    signaler.start()
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(1)
+    signaler.join()
+    assert begun
+    assert len(study.pending) == 1

@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from edrbo.errors import InvalidContextError, InvalidValueError, StudyError, UnknownNameError, UnknownSuggestionError
 from edrbo.lab.study import Study
@@ -146,6 +146,7 @@ def plain_text(text: str) -> str:
 
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+SIGNAL_LOOK = 0.5  # seconds between two looks whether a signal came
 GIVE_UP = 3  # if as many evaluations fail before the first success, the command is at fault, not the designs
 
 
@@ -203,6 +204,7 @@ class Runner:
         self._stopped = threading.Event()
         self._children: set[Command] = set()
         self.succeeded = self.failed = 0
+        self.interrupted = False
 
     def run(self, evaluations: int, waiting: Sequence[Suggestion] = ()) -> None:
         """Evaluate ``waiting`` suggestions and then new ones, ``evaluations`` in all.
@@ -215,11 +217,21 @@ class Runner:
         with ThreadPoolExecutor(self._workers) as pool:
             try:
                 futures = [pool.submit(self._work, todo) for _ in range(self._workers)]
-                wait(futures, return_when=FIRST_EXCEPTION)
+                # an exception of a signal may come where Python drops it, say while something is imported or collected
+                while wait(futures, SIGNAL_LOOK, return_when=FIRST_EXCEPTION).not_done:
+                    if self.interrupted:
+                        raise KeyboardInterrupt
+                    if any(future.done() and future.exception() is not None for future in futures):
+                        break
             finally:
                 self._stop()
         for future in futures:
             future.result()
+
+    def interrupt(self) -> NoReturn:
+        """For the handler of a signal: end what runs."""
+        self.interrupted = True
+        raise KeyboardInterrupt
 
     def _stop(self) -> None:
         self._stopped.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -45,22 +45,20 @@ def run(
             timeout=timeout,
             report=_print_json if as_json else _print_line,
         )
-        before = signal.signal(signal.SIGTERM, _interrupt)
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = [signal.signal(number, lambda number, frame: runner.interrupt()) for number in numbers]
         try:
             runner.run(evaluations, opened_study.pending if pending else [])
         except KeyboardInterrupt:
             say(f"stopped after {runner.succeeded + runner.failed} evaluations; the rest stays pending", err=True)
             raise typer.Exit(130) from None
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
     if not as_json:
         say(f"{runner.succeeded} evaluated, {runner.failed} failed")
     if not runner.succeeded:
         raise typer.Exit(1)
-
-
-def _interrupt(number: int, frame: Any) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _print_line(answer: Evaluated) -> None:
