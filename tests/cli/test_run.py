@@ -312,7 +312,7 @@ def _runs(state: Path) -> bool:
 
 def test_an_interrupt_that_python_drops_is_seen(study: Study, tmp_path: Path) -> None:
     """An exception of a signal may come while something is imported or collected, where nobody gets it."""
-    runner, begun = Runner(study, python(f"import time; open({str(tmp_path / 'begun')!r}, 'w'); time.sleep(600)")), []
+    runner, begun = Runner(study, python(f"import time; open({str(tmp_path / 'begun')!r}, 'w'); time.sleep(20)")), []
 
     def dropped() -> None:
         while not (tmp_path / "begun").exists():
